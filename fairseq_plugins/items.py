@@ -1,4 +1,4 @@
-"""fairseq datasets of tasks of understanding."""
+"""fairseq datasets of understanding tasks."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ _SHARE = "_share"
 
 
 class Judge(Protocol):
-    """An object that scores predictions: a head, or a task of writing."""
+    """An object that scores predictions: a head, or a generation task."""
 
     @property
     def measures(self) -> tuple[str, ...]:

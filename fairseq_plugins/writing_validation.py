@@ -1,4 +1,4 @@
-"""Official scores of a task of writing while training: its texts for all validation items, judged together."""
+"""Official scores of a generation task while training: its texts for all validation items, judged together."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ def task_of_writing(name: str) -> WritingTask:
     """The task that ``--eval-task`` names.
 
     Raises:
-        UnifiedError: it is no task of writing.
+        UnifiedError: it is no generation task.
     """
     task = TASKS.get(name)
     if not isinstance(task, WritingTask):
         known = ", ".join(known for known, one in TASKS.items() if isinstance(one, WritingTask))
-        raise UnifiedError(f"--eval-task {name}: not a task of writing; known are {known}")
+        raise UnifiedError(f"--eval-task {name}: not a generation task; known are {known}")
     return task
 
 
@@ -49,7 +49,7 @@ class _Judge:
 
 
 class OfficialScores:
-    """Scores of a task of writing by its own rules, of what it writes for all validation items.
+    """Scores of a generation task by its own rules, of what it writes for all validation items.
 
     Texts are searched for as ``unified finetune`` does after training, so that both find the same scores.
 
@@ -58,7 +58,7 @@ class OfficialScores:
         items: file of the validation items, in the order of the data folder.
 
     Raises:
-        UnifiedError: it is no task of writing, or the file cannot be read.
+        UnifiedError: it is no generation task, or the file cannot be read.
     """
 
     def __init__(self, name: str, items: str | None):

@@ -1,4 +1,4 @@
-"""Fine-tune an encoder-decoder of transformers for a task of writing, on the items of ``unified finetune``.
+"""Fine-tune an encoder-decoder of transformers for a generation task, on the items of ``unified finetune``.
 
     python recipes/peers/writing.py TASK --data ITEMS --model MODEL --output FOLDER [--seed N …]
 

@@ -1,4 +1,4 @@
-"""Tiny models of every body and way of writing, and the code that an export brings along."""
+"""Tiny models of every body and decoding scheme, and the code that an export brings along."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Small tasks of understanding: their models, and a run of fairseq-train on them."""
+"""Small understanding tasks: their models, and a run of fairseq-train on them."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ class DecodingScheme:
         return max(self.source_type, self.target_type) + 1
 
 
-#: Ways of writing by name: of a model fine-tuned by cloze, of one fine-tuned on the next token, of a pre-trained model
+#: Decoding schemes by name: of a model fine-tuned by cloze, of one fine-tuned on the next token, of a pre-trained model
 #: that continues a prompt, and of a permutation language model, to which the prompt is context and what it writes an
 #: order of prediction.
 SCHEMES = {

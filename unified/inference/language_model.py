@@ -109,7 +109,7 @@ class UnifiedLM(FillingModel):
 
         Raises:
             UnifiedError: a model cannot be loaded, or two do not belong together: they differ in vocabulary, tokenizer,
-                way of writing, positions or lengths.
+                decoding scheme, positions or lengths.
         """
         names = list(map(str, require_list("paths", paths)))
         return cls.together(names, [cls.from_pretrained(name, device=device) for name in names])
@@ -147,7 +147,7 @@ class UnifiedLM(FillingModel):
         return {
             **super().shared_facts(),
             "heads": [],
-            "ways of writing": self.writes,
+            "decoding schemes": self.writes,
             "lengths of sources and targets": self.lengths,
             "numbers of positions": self.model.config.position_limit,
         }

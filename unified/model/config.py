@@ -59,13 +59,13 @@ class TransformerConfig:
     )
     mask: str = _option(
         "bidirectional",
-        "mask under which tasks of understanding read a text or a pair of texts: "
+        "mask under which understanding tasks read a text or a pair of texts: "
         f"{', '.join(map(repr, TEXT_MASKS))} (the first text is read in both directions, the second from left to "
         "right); follows the objectives in pre-training",
     )
     lstm: int = _option(
         0,
-        "layers of a bidirectional LSTM between the Transformer and the heads of tasks of understanding, drawn at "
+        "layers of a bidirectional LSTM between the Transformer and the heads of understanding tasks, drawn at "
         "random where a checkpoint has none (BERT's ablation); 0: no LSTM",
     )
     clamp_len: int = _option(

@@ -1,4 +1,4 @@
-"""The one model: the Transformer and a dictionary of heads, for language modelling and for tasks of understanding."""
+"""The one model: the Transformer and a dictionary of heads, for language modelling and for understanding tasks."""
 
 from __future__ import annotations
 
@@ -97,14 +97,14 @@ class UnifiedModel(nn.Module):
         """
         require_config(config)
         if config.lstm:
-            raise UnifiedError(f"lstm {config.lstm}: the LSTM is for tasks of understanding; a language model has none")
+            raise UnifiedError(f"lstm {config.lstm}: the LSTM is for understanding tasks; a language model has none")
         return cls(Transformer(config), language_heads(config, own_heads))
 
     @classmethod
     def for_tasks(
         cls, config: TransformerConfig, heads: Mapping[str, TaskHead], predicts_tokens: bool = False
     ) -> UnifiedModel:
-        """A model with the heads of tasks of understanding, see :class:`unified.tasks.heads.base.Understanding`.
+        """A model with the heads of understanding tasks, see :class:`unified.tasks.heads.base.Understanding`.
 
         Args:
             heads: by name.

@@ -1,4 +1,4 @@
-"""The kinds of fine-tuning: of a task of understanding, of several, and of one whose answers are written."""
+"""The kinds of fine-tuning: of an understanding task, of several, and of one whose answers are written."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def job_of(task: Task | WritingTask | SeveralTasks, training: Training, start: S
 
 @dataclass(frozen=True)
 class HeadsJob(Job):
-    """Fine-tuning with the head of a task of understanding, or with several.
+    """Fine-tuning with the head of an understanding task, or with several.
 
     Raises:
         UnifiedError: the model has too few positions, or reads named entities, which items of the task cannot name.
@@ -207,7 +207,7 @@ class WritingJob(Job):
     @property
     def config(self) -> TransformerConfig:
         needed = max(objective.token_types for objective in parse_objectives(self.training.objective).objectives)
-        config = replace(self.start.config, lstm=0, mask=TransformerConfig.mask)  # these are of understanding
+        config = replace(self.start.config, lstm=0, mask=TransformerConfig.mask)  # for understanding tasks alone
         if config.token_head == "none":  # its head is new
             config = replace(config, token_head="plain" if config.relative else "transform")
         return replace(

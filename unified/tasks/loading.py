@@ -23,7 +23,7 @@ def load(
     device: str | torch.device = "cpu",
     annotator: Annotator | None = None,
 ) -> UnifiedLM | TaskModel:
-    """Load a checkpoint: a language model, or a model that was fine-tuned for tasks of understanding.
+    """Load a checkpoint: a language model, or a model that was fine-tuned for understanding tasks.
 
     Several checkpoints of one kind make one model, which answers or writes by the mean of what they predict.
 
@@ -73,7 +73,7 @@ def require_task_model(model: TrainedModel) -> TaskModel:
 
 
 def require_language_model(model: TrainedModel) -> UnifiedLM:
-    """Refuse a model that was fine-tuned for tasks of understanding.
+    """Refuse a model that was fine-tuned for understanding tasks.
 
     Raises:
         UnifiedError: it is one.

@@ -53,7 +53,7 @@ def with_valid_share(task: AnyTask, share: float) -> AnyTask:
         return replace(task, read=_Divided(task.name, task.read, share))
     if not any(one.validates_on_test for one in _understanding_tasks(task)):
         raise UnifiedError(f"--valid-share {share}: {task.name} has a development set of its own; leave it out")
-    assert isinstance(task, SeveralTasks)  # a task of writing never validates on its test set
+    assert isinstance(task, SeveralTasks)  # a generation task never validates on its test set
     changed = [
         replace(one, task=_divided(one.task, share)) if one.task.validates_on_test else one for one in task.members
     ]
@@ -61,7 +61,7 @@ def with_valid_share(task: AnyTask, share: float) -> AnyTask:
 
 
 def _understanding_tasks(task: AnyTask) -> list[Task]:
-    """The tasks of understanding among one or several; all tasks of writing have a development set."""
+    """The understanding tasks among one or several; all generation tasks have a development set."""
     if isinstance(task, SeveralTasks):
         return [member.task for member in task.members]
     return [task] if isinstance(task, Task) else []

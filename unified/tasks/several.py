@@ -122,7 +122,7 @@ def folders_of(source: Path, members: Sequence[WeightedTask]) -> list[Path]:
 def _member(entry: Entry) -> WeightedTask:
     task = task_named(entry.type_with_settings)
     if not isinstance(task, Task):
-        raise entry.refusal("it is a task of writing, which has no head; only tasks of understanding go together")
+        raise entry.refusal("it is a generation task, which has no head; only understanding tasks go together")
     name = entry.name or task.name
     if name == "data":
         raise entry.refusal("'data' is what the folder with the data of all is called; take another name")

@@ -1,4 +1,4 @@
-"""``TaskModel``: a model that was fine-tuned for tasks of understanding, for Python users."""
+"""``TaskModel``: a model that was fine-tuned for understanding tasks, for Python users."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _MAY_DIFFER = ("dropout", "null_threshold", "threshold_found_on")
 
 
 class TaskModel(TrainedModel):
-    """A model of one task of understanding or of several, with its vocabulary and tokenizer.
+    """A model of one understanding task or of several, with its vocabulary and tokenizer.
 
     Where a model has several heads of one type, ``head`` names the one that shall answer.
 

@@ -29,7 +29,7 @@ class FoundThreshold:
 
 
 def abstains(task: object) -> TypeGuard[SpanAnswers]:
-    """Whether a task, of understanding or of writing, may leave an item unanswered by a threshold."""
+    """Whether an understanding task or a generation task may leave an item unanswered by a threshold."""
     return isinstance(task, SpanAnswers) and task.may_abstain
 
 

@@ -146,7 +146,7 @@ class WritingTask:
             is no such program.
         measures: scores worth watching, the one that chooses a checkpoint first.
         grid: settings that the paper chose among; none is published for such tasks.
-        submit: writes files for a server, as that of :class:`unified.tasks.settings.Task`; no task of writing has one.
+        submit: writes files for a server, as that of :class:`unified.tasks.settings.Task`; no generation task has one.
     """
 
     name: str

@@ -222,7 +222,7 @@ def test_lists_of_tasks(tmp_path):
     tiny = tasks_named("rte:0.00001, mnli")
     assert parse_heads(tiny.head)[0].weight == 1e-5
     for text, says in (
-        ("rte, xsum", "task 'xsum': it is a task of writing"),
+        ("rte, xsum", "task 'xsum': it is a generation task"),
         ("rte, mnli:two", "task 'mnli:two': the weight after the colon must be a number, got 'two'"),
         ("rte, mnli:0", "the weight must be a finite number above 0, got 0"),
         ("rte, mnli:-1", "above 0, got -1"),

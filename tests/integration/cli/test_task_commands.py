@@ -400,7 +400,7 @@ def test_settings_that_make_no_sense_are_refused(finetuned, tmp_path, capsys):
         (["sst2", "--layer-decay", 1.5], "--layer-decay must be above 0 and at most 1, got 1.5"),
         (["classification", "--max-length", 513], "--max-length 513: the model has 512 positions"),
         (["sst2", "--head", "tagging"], "--head tagging: sst2 is learnt by classification, not by tagging"),
-        (["texts", "--head-lr", "1e-3"], "--head-lr 0.001: texts is a task of writing, which needs no head"),
+        (["texts", "--head-lr", "1e-3"], "--head-lr 0.001: texts is a generation task, which needs no head"),
     ):
         assert says in refused(capsys, "finetune", *options, *paths)
 

@@ -417,7 +417,7 @@ def test_language_models_write_together(tmp_path, capsys):
     assert json.loads(line)["text"]
     checkpoint(tmp_path / "next.pt", known, str(tmp_path / "pairs"), writes="next", max_positions=256)
     message = refused(capsys, "predict", "texts", item, "--model", paths[0], "--model", tmp_path / "next.pt")
-    assert "ways of writing differ (next and cloze)" in message
+    assert "decoding schemes differ (next and cloze)" in message
 
 
 def test_answers_are_labelled_items_too(models):

@@ -329,4 +329,4 @@ def test_options_are_refused_in_one_line(causal, capsys, tmp_path):
     folder, _ = causal
     common = ("--data", folder / "data", "--init", folder / "model", "--output", tmp_path / "out", "--dry-run")
     assert "mask must be one of" in refused(capsys, "finetune", "classification", *common, "--mask", "causal")
-    assert "--lstm 1: texts is a task of writing" in refused(capsys, "finetune", "texts", *common, "--lstm", 1)
+    assert "--lstm 1: texts is a generation task" in refused(capsys, "finetune", "texts", *common, "--lstm", 1)

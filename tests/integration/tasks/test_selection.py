@@ -155,7 +155,7 @@ def test_fairseq_train_refuses_what_it_does_not_measure(start, texts, tmp_path):
     ]
     assert main(["finetune", "reuters", "--data", str(texts / "data"), *map(str, words)]) == 0
     for changes, says in (
-        ({"eval_task": "rte"}, "--eval-task rte: not a task of writing; known are squad_qg,"),
+        ({"eval_task": "rte"}, "--eval-task rte: not a generation task; known are squad_qg,"),
         ({"eval_items": None}, "--eval-task reuters: needs --eval-items, the file of its validation items"),
         ({"eval_task": "coqa_free"}, "rougeL is not measured in this run"),
         ({"eval_task": None}, "rougeL is not measured in this run"),

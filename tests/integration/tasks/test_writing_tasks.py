@@ -1,4 +1,4 @@
-"""Tasks of writing by their names: from official files to `unified finetune` and `predict`, `.ask`, `.summarize`."""
+"""Generation tasks by their names: from official files to `unified finetune` and `predict`, `.ask`, `.summarize`."""
 
 from __future__ import annotations
 
@@ -208,7 +208,7 @@ def test_refusals(asker, capsys, tmp_path):
     folder, _ = asker
     model = ("--model", folder / "run")
     assert "needs no head" in refused(capsys, "predict", "squad_qg", "{}", *model, "--head", "x")
-    assert "--max-tokens 4096: squad_qg is a task of writing, whose batches are 32 texts" in refused(
+    assert "--max-tokens 4096: squad_qg is a generation task, whose batches are 32 texts" in refused(
         capsys, "predict", "squad_qg", "{}", *model, "--max-tokens", 4096
     )
     assert "no field 'answer'; its fields: 'context'" in refused(

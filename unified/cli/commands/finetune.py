@@ -308,9 +308,9 @@ def _entity_source(args: argparse.Namespace, config: TransformerConfig) -> Annot
 def _refuse_for_writing(args: argparse.Namespace, name: str) -> None:
     for option, value in (("--mask", args.mask), ("--lstm", args.lstm)):
         if value is not None:
-            raise UnifiedError(f"{option} {value}: {name} is a task of writing; the option is for understanding")
+            raise UnifiedError(f"{option} {value}: {name} is a generation task; the option is for understanding tasks")
     for option, value in (("--head", args.head), ("--head-lr", args.head_lr)):
         if value is not None:
-            raise UnifiedError(f"{option} {value}: {name} is a task of writing, which needs no head")
+            raise UnifiedError(f"{option} {value}: {name} is a generation task, which needs no head")
     if args.auxiliary_masking:
-        raise UnifiedError(f"--auxiliary-masking: {name} is a task of writing, which masks its texts anyway")
+        raise UnifiedError(f"--auxiliary-masking: {name} is a generation task, which masks its texts anyway")

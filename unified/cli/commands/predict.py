@@ -201,11 +201,11 @@ def predictor_of(args: argparse.Namespace, task: Task | WritingTask, handle: Tra
     threshold = None if args.threshold is None else parse_threshold(args.threshold)
     if isinstance(task, WritingTask):
         if args.head:
-            raise UnifiedError(f"--head {args.head}: {task.name} is a task of writing, which needs no head")
+            raise UnifiedError(f"--head {args.head}: {task.name} is a generation task, which needs no head")
         require_abstaining([], threshold, task.name)
         if args.max_tokens is not None:
             raise UnifiedError(
-                f"--max-tokens {args.max_tokens}: {task.name} is a task of writing, whose batches are "
+                f"--max-tokens {args.max_tokens}: {task.name} is a generation task, whose batches are "
                 f"{Writer.batch_size} texts of any length; leave the option out"
             )
         writing = require_language_model(handle)

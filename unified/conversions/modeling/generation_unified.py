@@ -34,7 +34,7 @@ class Writing:
         Args:
             input_ids: int64 (N, S), as the tokenizer gives them, with or without special symbols around the texts.
             attention_mask: (N, S), 0 at padding.
-            token_type_ids: not read; the way of writing names the types.
+            token_type_ids: not read; the decoding scheme names the types.
             prompt: continue the texts from left to right; default: what the model was trained for last.
             max_source: first tokens of each text that are read; 0: all. Default: of sources as many as in fine-tuning,
                 or as the positions leave beside ``max_length``; of prompts all.
@@ -90,7 +90,7 @@ class Writing:
         return texts, found
 
     def scheme(self, prompt: bool | None = None) -> str:
-        """Name of the way of writing, of :data:`SCHEMES`, for sources or for prompts."""
+        """Name of the decoding scheme, of :data:`SCHEMES`, for sources or for prompts."""
         config = self.config
         if config.decoding not in SCHEMES or "entity" in config.sublayers or "token" not in config.prediction_heads:
             raise ValueError("the model does not write texts; its config.json says decoding 'nothing' or lacks a head")

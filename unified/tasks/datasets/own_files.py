@@ -40,7 +40,7 @@ class OwnFiles:
         """Items by split, of a file of training items or of a folder with a file for each split.
 
         Args:
-            budget: of tokens, which tasks of writing give; texts are cut in training instead.
+            budget: of tokens, which generation tasks give; texts are cut in training instead.
 
         Raises:
             UnifiedError: a file cannot be read, or rows are wrong, or two files hold one split.
