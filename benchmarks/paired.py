@@ -1,4 +1,4 @@
-"""What the benchmarks share: calls that take turns, the median of their paired ratios, and one JSON line of it.
+"""Functions that benchmarks share: calls that take turns, the median of their paired ratios, and one JSON line of it.
 
 A ratio is the peer's time over ours in the same round, so that both meet the same machine; above 1 ours is faster. A
 bar is the least ratio that we want (the most, where ours is compared with itself under a burden).

@@ -44,7 +44,7 @@ class Stopped(Exception):
 
 @dataclass
 class State:
-    """How far a run is.
+    """Progress of a run.
 
     Attributes:
         done: commands that have ended well.

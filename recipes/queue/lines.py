@@ -12,7 +12,7 @@ from typing import Any
 from unified.errors import UnifiedError
 
 Line = Mapping[str, Any]
-#: What every line has.
+#: Fields of every line.
 _FIELDS = (
     *("name", "table", "recipe", "settings", "seed", "commands", "figures", "seconds", "processor_seconds", "date"),
     *("commits", "machine", "versions", "repeats"),

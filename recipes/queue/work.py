@@ -260,7 +260,7 @@ class RunFailed(UnifiedError):
 
 
 def repeated(before: Line, found: Found) -> dict[str, Any]:
-    """What a line says of the one before it: its date and commits, and which figures differ, as [before, now]."""
+    """Comparison of a line with the one before it: date and commits, and the figures that differ, as [before, now]."""
     differing = differences(before["figures"], found)
     return {"date": before["date"], "commits": before["commits"], "same": not differing, "differences": differing}
 

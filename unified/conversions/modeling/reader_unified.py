@@ -14,7 +14,7 @@ from .layers_unified import Cache, View
 
 
 class Scheme(NamedTuple):
-    """How a model writes.
+    """A way in which a model writes.
 
     Attributes:
         mask_query: a [MASK] asks for the next token (UniLM); else the last token predicts it.
