@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import lzma
-import shutil
 import sys
+import tempfile
 from itertools import islice
 from pathlib import Path
 
@@ -23,7 +23,7 @@ TRAINING_QUESTIONS, SCORED_QUESTIONS = 4000, 1500
 
 def first_sentences(folder: Path, real: Path) -> None:
     """SST-2 with the first examples of its training set."""
-    folder.mkdir(parents=True)
+    folder.mkdir(parents=True, exist_ok=True)
     for part, count in (("train", 1 + SENTENCES), ("dev", None)):  # the first line names the columns
         with lzma.open(real / "glue" / "SST-2" / f"{part}.tsv.xz", "rt", encoding="utf-8", newline="") as lines:
             (folder / f"{part}.tsv").write_text("".join(islice(lines, count)), encoding="utf-8", newline="")
@@ -47,11 +47,11 @@ def squad2(folder: Path, real: Path) -> None:
 
 def some_of_squad2(folder: Path, real: Path) -> None:
     """Some questions of :func:`squad2`, drawn at random, as many as one core can do in an hour."""
-    whole = folder.with_name(folder.name + ".whole")
-    squad2(whole, real)
-    training, scored = (articles_of(whole / f"{split}-v2.0.json") for split in ("train", "dev"))
+    with tempfile.TemporaryDirectory() as temporary:
+        whole = Path(temporary) / "squad"
+        squad2(whole, real)
+        training, scored = (articles_of(whole / f"{split}-v2.0.json") for split in ("train", "dev"))
     write_splits(folder, "v2.0", drawn(training, TRAINING_QUESTIONS), drawn(scored, SCORED_QUESTIONS))
-    shutil.rmtree(whole)
 
 
 def _articles(path: Path) -> list[dict]:

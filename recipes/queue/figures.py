@@ -48,8 +48,16 @@ def _finetuned(path: Path) -> Found:
     }
 
 
+def _pairs(path: Path) -> Found:
+    """Accuracy on minimal pairs in a ``results.json`` of ``unified evaluate``: of all, by field and by term."""
+    (result,) = read_results([path])
+    details = result["details"]
+    grouped = {key: details[key] for key in ("accuracy", "field", "linguistics_term", "ties") if key in details}
+    return {**dict(_leaves(grouped, ())), "accuracy.interval": details["intervals"]["accuracy"]}
+
+
 def _trained(path: Path) -> Found:
-    """Last validation losses and accuracies in the log of a pre-training, and the loss of each validation's tokens."""
+    """Last validation losses (bits) and accuracies in the log of a pre-training."""
     log = read_training_log(path)
     return {
         name: points[-1][1]
@@ -74,4 +82,9 @@ def _leaves(content: Any, names: tuple[str, ...]) -> Iterable[tuple[str, float |
 
 
 #: Kind of a file -> what reads it.
-READERS: dict[str, Callable[[Path], Found]] = {"finetuned": _finetuned, "trained": _trained, "numbers": _numbers}
+READERS: dict[str, Callable[[Path], Found]] = {
+    "finetuned": _finetuned,
+    "pairs": _pairs,
+    "trained": _trained,
+    "numbers": _numbers,
+}

@@ -13,6 +13,17 @@ TABLE = "parity"
 SEEDS = (1, 2, 3)
 #: Tasks of the size ``cpu`` of recipes/peers, by what they cost.
 TASKS = ("cola", "wnut17", "stsb", "mrpc", "rte", "codah", "semeval2010", "squad2.0")
+#: The score of each task that the table shows.
+MEASURES = {
+    "cola": "matthews",
+    "wnut17": "f1",
+    "stsb": "spearman",
+    "mrpc": "f1",
+    "rte": "accuracy",
+    "codah": "accuracy",
+    "semeval2010": "macro_f1",
+    "squad2.0": "f1",
+}
 
 
 def entry(task: str, seed: int) -> Entry:

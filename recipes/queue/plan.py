@@ -3,5 +3,6 @@
 from __future__ import annotations
 
 import parity
+import questions
 
-ENTRIES = parity.entries()
+ENTRIES = [*parity.entries(), *questions.entries()]

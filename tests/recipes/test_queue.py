@@ -12,8 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.recipes.test_recipes import load
 from tests.support import fairseq_runs
 from tests.support.prepared_python import interpreter
+from unified.cli.parsing import command_of, make_parser
 
 ROOT = Path(__file__).resolve().parents[2]
 QUEUE = ROOT / "recipes" / "queue" / "run.py"
@@ -189,6 +191,39 @@ def test_wrong_plans_and_names_are_refused(queue):
     assert "waits needs brokem, which does not stand before it" in queue.run().stderr
     plan.write_text(text.replace('"waits"', '"broken"'))
     assert "two entries broken" in queue.run().stderr
+
+
+def test_the_page_of_results_holds_what_the_lines_give():
+    tables = load(QUEUE.with_name("tables.py"))
+    page = tables.PAGE.read_text(encoding="utf-8")
+    assert tables.with_sections(page, QUEUE.with_name("results")) == page
+
+
+def test_tables_have_means_over_seeds_and_say_what_is_missing(tmp_path):
+    tables = load(QUEUE.with_name("tables.py"))
+    plan = tables.Plan(tables.plan.ENTRIES)
+    made = {"date": "2026-01-02", "machine": {"processor": "P", "threads": 1}, "versions": {"torch": "2"}}
+    for seed, ours, recipe in ((1, 60.0, None), (2, 64.0, None), (3, 80.0, "an earlier one")):
+        name = f"parity/rte-{seed}"
+        line = dict.fromkeys(("settings", "commands", "seconds", "processor_seconds", "repeats")) | made
+        line |= {"name": name, "table": "parity", "recipe": recipe or plan.recipes[name], "seed": seed}
+        line |= {"commits": ["0" * 40], "figures": {"ours.valid.accuracy": ours, "transformers.valid.accuracy": 61.0}}
+        load(QUEUE.with_name("lines.py")).append_line(tmp_path, line)
+    rows = tables.section("parity", tmp_path).splitlines()
+    assert "| rte | accuracy | 62.0 ± 2.8 (2) | 61.0 ± 0.0 (2) | +1.0 |" in rows
+    assert "| cola | matthews | missing | missing |  |" in rows
+    assert rows[-1] == "2 lines of 2026-01-02; P, threads 1; torch 2; commits 000000000."
+
+
+def test_every_command_of_the_plan_is_one_that_there_is():
+    """Options are parsed by the commands' own parsers, and files of recipes exist."""
+    tables = load(QUEUE.with_name("tables.py"))
+    commands = {command for entry in tables.plan.ENTRIES for command in entry.commands}
+    for program, *words in commands:
+        if program == "python":
+            assert Path(words[0].replace("{recipes}", str(ROOT / "recipes"))).is_file()
+        else:
+            assert program == "unified" and make_parser(command_of(words)).parse_args(words)
 
 
 TRAINING_PLAN = """

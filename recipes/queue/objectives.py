@@ -1,0 +1,184 @@
+"""Every objective on one body at one budget, by minimal pairs, fine-tuning and perplexity.
+
+One body, the same for all: eight layers of 256 with rotary positions and gated feed-forward. One budget, the same for
+all: :data:`UPDATES` updates of :data:`TOKENS` tokens of the same text, one pass or less. Nothing is chosen for one
+objective: settings are the papers', as `unified objectives` lists them.
+
+Hypotheses, written before the runs:
+
+1. Minimal pairs. The clozes (bert, spanbert, anna, bidirectional), XLNet and random_spans predict one token in six or
+   seven; next_token and prefix_lm predict all or half of them. At this budget models learn from every prediction, so
+   that next_token is ahead of all clozes by 3 points or more.
+2. Among the six systems, bert and anna are the best on minimal pairs by pseudo-likelihood, since short spans leave the
+   words that agreement depends on; spanbert is 1 to 3 points behind; XLNet is within 1 point of bert; UniLM's mixture,
+   which gives a third of its examples to the cloze that is scored, is 1 to 3 points behind bert; random_spans, which
+   decodes in another way than the scoring asks, is the last.
+3. Fine-tuning. Differences on RTE and MRPC are smaller than those between seeds; CoLA is near 0; on SST-2 all are
+   within 3 points of each other, and above the untrained model by 3 or more; on SQuAD spanbert and UniLM's mixture are
+   ahead.
+4. A mixture of next_token and the cloze (GPT-BERT) is at least as good as the better of its two parts on minimal pairs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from entries import Entry, Figures, words
+
+from unified.objectives import DEFAULT_PRETRAINING
+
+TABLE = "objectives"
+SEEDS = (1, 2, 3)
+
+# The budget.
+FILES = ("00", "01")
+VOCABULARY = 4000
+ROW, TOKENS, UPDATES = 64, 1024, 4000
+RATE = 2e-3
+BODY = "--layers 8 --token-types 6 --attention-windows 0 --initializer-range 0.04 --dropout 0 --attention-dropout 0"
+
+CLOZE = "bert(next_sentence=False)"
+NEXT_TOKEN = "bert(next_sentence=False,left_to_right=True)"
+
+
+@dataclass(frozen=True)
+class Objective:
+    """What a model is pre-trained by, and the ways of scoring sentences that this teaches.
+
+    Attributes:
+        name: in tables and in names of entries.
+        mixture: as ``--objectives`` takes it.
+        scorings: as ``unified evaluate minimal-pairs --scoring`` takes them.
+        updates: of the pre-training; all but the untrained model have the same.
+    """
+
+    name: str
+    mixture: str
+    scorings: tuple[str, ...] = ("pseudo_likelihood",)
+    updates: int = UPDATES
+
+
+SYSTEMS = (
+    Objective("random_spans", "random_spans", ("left_to_right",)),
+    Objective("unilm", DEFAULT_PRETRAINING, ("pseudo_likelihood", "left_to_right")),
+    Objective("bert", "bert"),
+    Objective("spanbert", "spanbert"),
+    Objective("xlnet", "xlnet", ("pseudo_likelihood", "left_to_right")),
+    Objective("anna", "anna(span_share=0.0,word_share=0.6666)"),
+)
+OTHERS = (
+    Objective("next_token", NEXT_TOKEN, ("left_to_right",)),
+    Objective("cloze", CLOZE),
+    Objective("next_token-cloze", f"next={NEXT_TOKEN}:1,cloze={CLOZE}:1", ("pseudo_likelihood", "left_to_right")),
+    Objective("prefix_lm", "prefix_lm", ("left_to_right",)),
+    Objective("bidirectional", "bidirectional"),
+    *(Objective(name, name, ("left_to_right",)) for name in ("left_to_right", "seq2seq")),
+    Objective("right_to_left", "right_to_left", ("right_to_left",)),
+    *(
+        Objective(name, name, ("left_to_right",))
+        for name in ("bert_style", "deshuffling", "mass_style", "replace_spans", "drop_tokens")
+    ),
+    Objective("untrained", CLOZE, updates=1),
+)
+
+#: What is compared in a table: each objective with its seeds.
+COMPARED = (*((system, SEEDS) for system in SYSTEMS), *((other, SEEDS[:1]) for other in OTHERS))
+
+#: Tasks of fine-tuning: name as `unified finetune` takes it, data, and the settings that differ from 3 epochs of 32.
+TASKS = {
+    "cola": ("{data}/glue/CoLA", ("--max-length", 64)),
+    "rte": ("{data}/glue/RTE", ("--max-length", 256)),
+    "mrpc": ("{data}/glue/MRPC", ("--max-length", 128)),
+    "sst2": ("{data/sst2}/sst2", ("--max-length", 64)),
+    "squad1.1": ("{data/squad}/squad", ("--max-length", 256, "--epochs", 2)),
+}
+#: The score of each task that the table shows.
+MEASURES = {"cola": "matthews", "rte": "accuracy", "mrpc": "f1", "sst2": "accuracy", "squad1.1": "f1"}
+FINETUNING = ("--epochs", 3, "--batch-size", 32, "--lr", 5e-4)
+
+
+def data() -> list[Entry]:
+    """The text that all models read, and what scores them."""
+    wiki = "{data}/pretrain_wiki"
+    prepare = words(
+        "unified",
+        "prepare",
+        [f"{wiki}/train-{number}.jsonl.xz" for number in FILES],
+        ("--valid", f"{wiki}/valid.jsonl.xz", "--output", "prepared", "--tokenizer", "unigram"),
+        ("--vocabulary-size", VOCABULARY, "--sample-megabytes", 10, "--clean", "sentences"),
+    )
+    text = Entry("data/wikipedia", "data", (prepare,), (Figures("numbers", "prepared/manifest.json"),))
+    subsets = [
+        Entry(f"data/{name}", "data", (words("python", "{recipes}/queue/subsets.py", name, name),), ())
+        for name in ("blimp", "sst2", "squad")
+    ]
+    return [text, *subsets]
+
+
+def pretraining(objective: Objective, seed: int) -> Entry:
+    """One model."""
+    command = words(
+        ("unified", "pretrain", "{data/wikipedia}/prepared", "--model", "modern_mini", "--output", "model"),
+        ("--objectives", objective.mixture, "--tokens-per-sample", ROW, "--max-tokens", TOKENS),
+        ("--max-update", objective.updates, "--warmup-updates", objective.updates // 20, "--lr", RATE, "--seed", seed),
+        ("--fairseq", f"{BODY} --num-workers 0 --max-valid-steps 40"),
+    )
+    return Entry(
+        name=f"objectives/{objective.name}-{seed}",
+        table=TABLE,
+        commands=(command,),
+        figures=(Figures("trained", "model/train.log"),),
+        settings={"objective": objective.name, "what": "pretraining"},
+        seed=seed,
+    )
+
+
+def minimal_pairs(objective: Objective, seed: int) -> Entry:
+    """Accuracy on minimal pairs, by each way of scoring that the objective teaches."""
+    model = f"{{objectives/{objective.name}-{seed}}}/model"
+    commands, figures = [], []
+    for scoring in objective.scorings:
+        commands.append(
+            words(
+                ("unified", "evaluate", "minimal-pairs", "{data/blimp}/blimp", "--model", model),
+                ("--scoring", scoring, "--intervals", "--output", scoring, "--threads", 1, "--overwrite"),
+            )
+        )
+        figures.append(Figures("pairs", f"{scoring}/results.json", scoring))
+    return Entry(
+        name=f"objectives/{objective.name}-{seed}/minimal-pairs",
+        table=TABLE,
+        commands=tuple(commands),
+        figures=tuple(figures),
+        settings={"objective": objective.name, "what": "minimal pairs"},
+        seed=seed,
+    )
+
+
+def finetuning(objective: Objective, seed: int, task: str) -> Entry:
+    """One fine-tuning of the model."""
+    folder, own = TASKS[task]
+    command = words(
+        ("unified", "finetune", task, "--data", folder, "--init", f"{{objectives/{objective.name}-{seed}}}/model"),
+        ("--output", "run", *FINETUNING, *own, "--select", "last", "--seed", seed),
+    )
+    return Entry(
+        name=f"objectives/{objective.name}-{seed}/{task}",
+        table=TABLE,
+        commands=(command,),
+        figures=(Figures("finetuned", "run/results.json"),),
+        settings={"objective": objective.name, "what": task},
+        seed=seed,
+    )
+
+
+def of(objective: Objective, seed: int) -> list[Entry]:
+    """A model and all that is measured of it, the shortest first."""
+    measured = [finetuning(objective, seed, task) for task in TASKS]
+    return [pretraining(objective, seed), minimal_pairs(objective, seed), *measured]
+
+
+def entries() -> list[Entry]:
+    """All objectives with the first seed, then the six systems with the others."""
+    runs = [(objective, seed) for seed in SEEDS for objective, seeds in COMPARED if seed in seeds]
+    return [*data(), *(entry for objective, seed in runs for entry in of(objective, seed))]

@@ -1,0 +1,83 @@
+"""Writes parts of data sets that a small model can be trained on and scored by in minutes.
+
+    UNIFIED_DATA=... python recipes/queue/subsets.py blimp FOLDER    # the first 200 pairs of each of BLiMP's paradigms
+    UNIFIED_DATA=... python recipes/queue/subsets.py sst2 FOLDER     # SST-2 with 10,000 training examples
+    UNIFIED_DATA=... python recipes/queue/subsets.py squad FOLDER    # SQuAD 1.1 with passages of at most 100 words
+
+Nothing is drawn but the 1,000 questions of SQuAD that score, always the same.
+"""
+
+from __future__ import annotations
+
+import argparse
+import lzma
+import os
+import sys
+from collections.abc import Callable
+from itertools import islice
+from pathlib import Path
+
+RECIPES = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(RECIPES / "common"), str(RECIPES / "peers")]
+
+from peer_data import first_sentences  # noqa: E402
+from squad_splits import articles_of, drawn, kept, write_splits  # noqa: E402
+
+from unified.errors import UnifiedError  # noqa: E402
+from unified.files.destination import new_folder  # noqa: E402
+
+PAIRS, MOST_WORDS, QUESTIONS = 200, 100, 1000
+
+
+def blimp(folder: Path, real: Path) -> None:
+    """The first pairs of every paradigm."""
+    for path in sorted((real / "blimp").glob("*.jsonl.xz")):
+        with lzma.open(path, "rt", encoding="utf-8") as lines:
+            (folder / path.stem).write_text("".join(islice(lines, PAIRS)), encoding="utf-8")
+
+
+def sst2(folder: Path, real: Path) -> None:
+    """SST-2 with the first examples of its training set, and its development set."""
+    first_sentences(folder, real)
+
+
+def squad(folder: Path, real: Path) -> None:
+    """SQuAD 1.1's questions about short passages: all of its training set that there is, and some that score."""
+    train, more, dev = (
+        _short(articles_of(real / "squad" / f"{name}-v1.1{rest}.json.xz"))
+        for name, rest in (("train", "-36articles"), ("train", "-extra-paragraphs"), ("dev", ""))
+    )
+    write_splits(folder, "v1.1", [*train, *more], drawn(dev, QUESTIONS))
+
+
+def _short(articles: list[dict]) -> list[dict]:
+    short = [
+        article | {"paragraphs": [one for one in article["paragraphs"] if len(one["context"].split()) <= MOST_WORDS]}
+        for article in articles
+    ]
+    return kept(short, lambda question: True)
+
+
+SUBSETS: dict[str, Callable[[Path, Path], None]] = {"blimp": blimp, "sst2": sst2, "squad": squad}
+
+
+def main(words: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("subset", choices=SUBSETS, help="data set to take a part of")
+    parser.add_argument("folder", type=Path, help="folder to make")
+    arguments = parser.parse_args(words)
+    real = os.environ.get("UNIFIED_DATA")
+    if not real:
+        raise UnifiedError("set UNIFIED_DATA to the folder of real data sets")
+    if arguments.folder.exists():
+        print(f"{arguments.folder}: is there already")
+        return
+    with new_folder(arguments.folder, overwrite=False) as folder:
+        SUBSETS[arguments.subset](folder, Path(real))
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except UnifiedError as error:
+        sys.exit(f"subsets: error: {error}")

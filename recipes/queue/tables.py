@@ -1,0 +1,148 @@
+"""Tables of the lines of results, and the sections of docs/background/results.md that hold them.
+
+    python recipes/queue/tables.py            # write the sections anew
+    python recipes/queue/tables.py --print    # print them alone
+
+A run without a line is printed as missing. Lines of an earlier recipe than the plan's are left out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+sys.path[:0] = [str(HERE), str(ROOT)]
+
+import objectives  # noqa: E402
+import parity  # noqa: E402
+import plan  # noqa: E402
+import questions  # noqa: E402
+from entries import Plan  # noqa: E402
+from lines import Line, latest, read_lines  # noqa: E402
+
+from unified.errors import UnifiedError  # noqa: E402
+from unified.reports.seeds import seed_scores  # noqa: E402
+
+PAGE = ROOT / "docs" / "background" / "results.md"
+MISSING = "missing"
+Lines = Mapping[str, Line]
+
+
+def shown(values: Sequence[float], digits: int = 1) -> str:
+    """Mean, deviation and number of the scores of several seeds."""
+    found = seed_scores(values)
+    if found is None:
+        return MISSING
+    spread = "" if found.deviation is None else f" ± {found.deviation:.{digits}f}"
+    return f"{found.mean:.{digits}f}{spread} ({len(values)})"
+
+
+def parity_table(lines: Lines) -> str:
+    """A row for each task: both means, and their difference beside the larger of the two deviations."""
+    rows = ["| task | measure | ours | transformers | difference |", "|---|---|---|---|---|"]
+    for task in parity.TASKS:
+        measure = parity.MEASURES[task]
+        found = [lines[name] for seed in parity.SEEDS if (name := f"parity/{task}-{seed}") in lines]
+        ours, theirs = (
+            [line["figures"][f"{run}.valid.{measure}"] for line in found] for run in ("ours", "transformers")
+        )
+        difference = f"{sum(ours) / len(ours) - sum(theirs) / len(theirs):+.1f}" if found else ""
+        rows.append(f"| {task} | {measure} | {shown(ours)} | {shown(theirs)} | {difference} |")
+    return "\n".join(rows)
+
+
+def objectives_table(lines: Lines) -> str:
+    """A row for each objective and way of scoring it: minimal pairs, and every fine-tuning."""
+    heads = ["objective", "minimal pairs by", "minimal pairs", *objectives.MEASURES, "minutes"]
+    rows = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
+    for objective, seeds in objectives.COMPARED:
+        names = [f"objectives/{objective.name}-{seed}" for seed in seeds]
+
+        def values(rest: str, figure: str, names: list[str] = names) -> list[float]:
+            return [lines[name + rest]["figures"][figure] for name in names if name + rest in lines]
+
+        minutes = [lines[name]["processor_seconds"] / 60 for name in names if name in lines]
+        for number, scoring in enumerate(objective.scorings):
+            cells = [objective.name, scoring, shown(values("/minimal-pairs", f"{scoring}.accuracy"))]
+            measured = (shown(values(f"/{task}", f"valid.{name}")) for task, name in objectives.MEASURES.items())
+            more = [*measured, shown(minutes)] if number == 0 else [""] * (len(objectives.MEASURES) + 1)
+            rows.append(f"| {' | '.join([*cells, *more])} |")
+    return "\n".join(rows)
+
+
+def questions_table(lines: Lines) -> str:
+    """A row for each way of fine-tuning."""
+    rows = ["| fine-tuned on | exact match | F1 |", "|---|---|---|"]
+    found = [lines[name] for seed in questions.SEEDS if (name := f"questions/medium-{seed}") in lines]
+    for run, name in questions.NAMES.items():
+        scores = ([line["figures"][f"{run}.valid.{one}"] for line in found] for one in ("exact", "f1"))
+        rows.append(f"| {' | '.join([name, *map(shown, scores)])} |")
+    return "\n".join(rows)
+
+
+def made_with(lines: Sequence[Line]) -> str:
+    """A sentence that says when and on what the lines were made, and how many of them were repeated."""
+    if not lines:
+        return "No line so far."
+    dates = sorted({line["date"] for line in lines})
+    machines = sorted({f"{line['machine']['processor']}, threads {line['machine']['threads']}" for line in lines})
+    torch = sorted({line["versions"]["torch"] for line in lines})
+    commits = sorted({commit[:9] + commit[40:] for line in lines for commit in line["commits"]})
+    return (
+        f"{len(lines)} lines of {' to '.join(dict.fromkeys((dates[0], dates[-1])))}; {'; '.join(machines)}; "
+        f"torch {', '.join(torch)}; commits {', '.join(commits)}."
+    )
+
+
+#: Table of lines -> what renders it.
+SECTIONS: dict[str, Callable[[Lines], str]] = {
+    objectives.TABLE: objectives_table,
+    parity.TABLE: parity_table,
+    questions.TABLE: questions_table,
+}
+
+
+def section(table: str, results: Path) -> str:
+    """Markdown of a table and of how it was made."""
+    lines = latest(read_lines(results, table), Plan(plan.ENTRIES).recipes)
+    return f"{SECTIONS[table](lines)}\n\n{made_with(list(lines.values()))}"
+
+
+def with_sections(page: str, results: Path) -> str:
+    """The page with the present table between the two marks of every section.
+
+    Raises:
+        UnifiedError: the page has no place for a table.
+    """
+    for table in SECTIONS:
+        marks = re.compile(rf"(<!-- lines of {table} -->\n)(.*?)(<!-- end of lines -->)", re.DOTALL)
+        if len(marks.findall(page)) != 1:
+            raise UnifiedError(f"the page must have one <!-- lines of {table} --> and its <!-- end of lines -->")
+        text = section(table, results)
+        page = marks.sub(lambda found, text=text: f"{found[1]}\n{text}\n\n{found[3]}", page)
+    return page
+
+
+def main(words: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--print", action="store_true", help="print the tables, and leave the page as it is")
+    parser.add_argument("--results", type=Path, default=HERE / "results", metavar="FOLDER", help="files of lines")
+    parser.add_argument("--page", type=Path, default=PAGE, help="page to write (default: docs/background/results.md)")
+    arguments = parser.parse_args(words)
+    if arguments.print:
+        print("\n\n".join(section(table, arguments.results) for table in SECTIONS))
+        return
+    text = with_sections(arguments.page.read_text(encoding="utf-8"), arguments.results)
+    arguments.page.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except UnifiedError as error:
+        sys.exit(f"tables: error: {error}")
