@@ -43,7 +43,7 @@ NEXT_TOKEN = "bert(next_sentence=False,left_to_right=True)"
 
 @dataclass(frozen=True)
 class Objective:
-    """What a model is pre-trained by, and the ways of scoring sentences that this teaches.
+    """A way of pre-training, and the ways of scoring sentences that it teaches.
 
     Attributes:
         name: in tables and in names of entries.
@@ -81,7 +81,7 @@ OTHERS = (
     Objective("untrained", CLOZE, updates=1),
 )
 
-#: What is compared in a table: each objective with its seeds.
+#: Objectives of the table, each with its seeds.
 COMPARED = (*((system, SEEDS) for system in SYSTEMS), *((other, SEEDS[:1]) for other in OTHERS))
 
 #: Tasks of fine-tuning: name as `unified finetune` takes it, data, and the settings that differ from 3 epochs of 32.

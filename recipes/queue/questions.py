@@ -13,7 +13,7 @@ TABLE = "questions"
 SEEDS = (1, 2, 3)
 #: Runs of recipes/unilm/augment by the folder of their results.
 RUNS = {"made": "augmented/first", "made-few": "augmented/second", "few": "baseline-few", "many": "baseline-many"}
-#: What each is fine-tuned on, for readers.
+#: Names of the same runs in tables: the questions that they are fine-tuned on.
 NAMES = {
     "made": "made questions alone",
     "made-few": "made questions, then 800 real ones",
