@@ -11,10 +11,11 @@ import torch
 # fairseq writes its legacy namespace into every checkpoint: the one global that loading safely must allow.
 torch.serialization.add_safe_globals([argparse.Namespace])
 
-from fairseq_plugins import checkpoints, first_updates, optimizer, precision, trust, updates  # noqa: E402, F401
+from fairseq_plugins import checkpoints, exports, first_updates, optimizer, precision, trust, updates  # noqa: E402, F401
 from fairseq_plugins.criterions import unified_lm, unified_understanding  # noqa: E402, F401
 
 checkpoints.install()
+exports.install()
 first_updates.install()
 precision.install()
 trust.install()

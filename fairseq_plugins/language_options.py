@@ -3,9 +3,10 @@
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Optional
 
-from fairseq.dataclass import ChoiceEnum, FairseqDataclass
+from fairseq.dataclass import ChoiceEnum
 from omegaconf import II, MISSING
 
+from fairseq_plugins.exports import ExportConfig
 from unified.objectives import DEFAULT_FINETUNING, DEFAULT_PRETRAINING
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ else:  # fairseq's names for flags with choices; their values are texts
 
 
 @dataclass
-class UnifiedLMTaskConfig(FairseqDataclass):
+class UnifiedLMTaskConfig(ExportConfig):
     """Options of ``--task unified_lm``."""
 
     data: str = field(default=MISSING, metadata={"help": "folder made by `unified prepare` or fairseq-preprocess"})

@@ -9,7 +9,6 @@ from typing import Any, Self
 import numpy as np
 import torch
 from fairseq.criterions import FairseqCriterion
-from fairseq.dataclass import FairseqDataclass
 from fairseq.models import BaseFairseqModel
 from fairseq.tasks import register_task
 from omegaconf import II, MISSING, open_dict
@@ -17,6 +16,7 @@ from omegaconf import II, MISSING, open_dict
 from fairseq_plugins.config import Settings
 from fairseq_plugins.criterions.unified_understanding import MASKED
 from fairseq_plugins.dataset import Sample
+from fairseq_plugins.exports import ExportConfig
 from fairseq_plugins.items import HeadsFairseqDataset, ItemFairseqDataset, TrainingOrder
 from fairseq_plugins.refusals import refusing
 from fairseq_plugins.task import DictionaryTask
@@ -36,7 +36,7 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass
-class UnifiedUnderstandingTaskConfig(FairseqDataclass):
+class UnifiedUnderstandingTaskConfig(ExportConfig):
     """Options of ``--task unified_understanding``."""
 
     data: str = field(

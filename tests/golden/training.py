@@ -43,7 +43,7 @@ def train(data: Path, save: Path, *arguments: object) -> tuple[dict[str, list[fl
 
     words = [
         "fairseq-train", data, "--save-dir", save, "--cpu", "--num-workers", 0, "--seed", 1, "--disable-validation",
-        "--log-format", "json", "--log-interval", 1, "--no-epoch-checkpoints", *arguments,
+        "--log-format", "json", "--log-interval", 1, "--no-epoch-checkpoints", "--no-export", *arguments,
     ]  # fmt: skip
     threads = torch.get_num_threads()
     torch.set_num_threads(1)

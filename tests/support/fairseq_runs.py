@@ -23,7 +23,7 @@ MODULES["train_exactly"] = "tests.support.exact_training"
 TINY = (
     "--arch", "unified_lm_tiny", "--criterion", "unified_lm", "--width", 64, "--tokens-per-sample", 64,
     "--dropout", 0, "--attention-dropout", 0, "--optimizer", "adam", "--lr", 1e-3, "--log-format", "json",
-    "--no-epoch-checkpoints", "--num-workers", 0, "--cpu", "--seed", 7,
+    "--no-epoch-checkpoints", "--num-workers", 0, "--cpu", "--seed", 7, "--no-export",
 )  # fmt: skip
 
 # Prints as JSON every flag of fairseq's commands with the plug-ins, and the fields of our configs.

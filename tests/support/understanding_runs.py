@@ -21,7 +21,8 @@ TASK = ("--user-dir", fairseq.ROOT / "fairseq_plugins", "--task", "unified_under
 TINY = (
     "--arch", "bert_tiny", "--criterion", "unified_understanding", "--width", 32, "--tokens-per-sample", 32,
     "--dropout", 0, "--attention-dropout", 0, "--optimizer", "adam", "--lr", 3e-3, "--cpu",
-    "--log-format", "json", "--no-epoch-checkpoints", "--num-workers", 0, "--batch-size", 32, "--seed", 3,
+    "--log-format", "json", "--no-epoch-checkpoints", "--no-export", "--num-workers", 0,
+    "--batch-size", 32, "--seed", 3,
 )  # fmt: skip
 
 

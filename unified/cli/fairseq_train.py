@@ -150,26 +150,6 @@ def run_command(words: Sequence[str]) -> None:
             raise TrainingFailed(f"fairseq-train has failed: {reason}; all that it printed is in {log}")
 
 
-def publish_or_say(folder: Path, data: Path, results: Sequence[Path] = ()) -> bool:
-    """Write files for ``transformers`` beside the checkpoints of a run, or say why there are none.
-
-    Args:
-        folder, data, results: of :func:`unified.tasks.publishing.publish`.
-
-    Returns:
-        Whether they are written.
-    """
-    from unified.tasks.publishing import publish
-
-    try:
-        publish(folder, data, results)
-    except UnifiedError as problem:
-        print(f"not written for transformers: {problem}", file=sys.stderr)
-        return False
-    print(f"{folder} can be opened by transformers, too", file=sys.stderr)
-    return True
-
-
 def updates_done(folder: Path) -> int:
     """Updates of the last checkpoint of a run; 0 without one."""
     from unified.checkpoints import load_checkpoint

@@ -28,7 +28,7 @@ from unified.checkpoints.vocabularies import over_symbols
 from unified.conversions.bert_names import from_bert, from_tensorflow, to_bert
 from unified.conversions.export import OWN_SETTINGS, Source, write_folder
 from unified.conversions.task_heads import BERT, fine_tuned, take_head
-from unified.conversions.tokenizers import bert_tokenizer_files
+from unified.conversions.tokenizers import bert_tokenizer_files, no_bert_tokenizer
 from unified.data.vocabulary import PAD, Vocabulary
 from unified.errors import UnifiedError
 from unified.generation.lengths import PairLengths
@@ -167,7 +167,7 @@ def no_bert(source: Source) -> str | None:
             "BERT's layers are self-attention and feed-forward, post-norm, with learned positions and a transform "
             "before the softmax; this model's are not"
         )
-    return source.other_mask
+    return source.other_mask or no_bert_tokenizer(source)
 
 
 def bert_config(settings: dict[str, Any]) -> TransformerConfig:

@@ -19,7 +19,6 @@ from unified.checkpoints.vocabularies import BIASES, BY_SYMBOL, SCORED
 from unified.conversions.task_heads import Family
 from unified.data.markers import markers_of
 from unified.data.targets import PREDICTION_HEADS
-from unified.errors import UnifiedError
 from unified.files.destination import new_folder
 from unified.model import TransformerConfig, UnifiedModel
 from unified.tokenization import Tokenizer, load_tokenizer, tokenizer_files
@@ -103,12 +102,10 @@ class Source:
             "and would give other states"
         )
 
-    def without_tokenizer(self, needed: str) -> UnifiedError:
-        """The refusal of a model whose tokenizer is not one of the ``needed`` ones."""
+    def other_tokenizer(self, needed: str) -> str:
+        """Why a model cannot be exported whose tokenizer is not one of the ``needed`` ones."""
         has = "another tokenizer" if self.tokenizer else "no tokenizer"
-        return UnifiedError(
-            f"{self.name}: the model has {has}; its export needs {needed}; the format unified takes any"
-        )
+        return f"the model has {has}; the class needs {needed}; the format unified takes any"
 
     def markers_beyond(self, symbols: Sequence[str]) -> list[str]:
         """Markers of the dictionary that are not among ``symbols``, see :mod:`unified.data.markers`."""

@@ -37,13 +37,25 @@ class TokenizerFiles:
     save: Callable[[Path], None]
 
 
+def no_bert_tokenizer(source: Source) -> str | None:
+    """Why a model's tokenizer cannot be written beside a BERT; None where it can."""
+    tokenizer = source.tokenizer
+    if isinstance(tokenizer, WordPieceTokenizer | JsonTokenizer) or type(tokenizer) is SentencePieceTokenizer:
+        return None
+    return source.other_tokenizer("WordPiece (vocab.txt), sentencepiece (tokenizer.model) or tokenizer.json")
+
+
+def no_xlnet_tokenizer(source: Source) -> str | None:
+    """Why a model's tokenizer cannot be written beside an XLNet; None where it can."""
+    if isinstance(source.tokenizer, JsonTokenizer | XLNetTokenizer):
+        return None
+    return source.other_tokenizer(f"XLNet's tokenizer ({XLNET_NAME} or {JSON_NAME})")
+
+
 def bert_tokenizer_files(source: Source) -> TokenizerFiles:
-    """The tokenizer of a model that is exported as a BERT.
+    """The tokenizer of a model that is exported as a BERT; :func:`no_bert_tokenizer` must have no objection.
 
     WordPiece is written as ``vocab.txt``, any other as ``tokenizer.json``.
-
-    Raises:
-        UnifiedError: ``transformers`` has no such tokenizer.
     """
     tokenizer = source.tokenizer
     if isinstance(tokenizer, WordPieceTokenizer):
@@ -51,28 +63,22 @@ def bert_tokenizer_files(source: Source) -> TokenizerFiles:
         return TokenizerFiles(whole.native_symbols(), lambda folder: _save_wordpiece(source, whole, folder))
     if isinstance(tokenizer, JsonTokenizer):
         own = tokenizer.native_symbols(), tokenizer.entries, tokenizer.content
-    elif type(tokenizer) is SentencePieceTokenizer:
-        own = _sentencepiece(tokenizer)
     else:
-        raise source.without_tokenizer("WordPiece (vocab.txt), sentencepiece (tokenizer.model) or tokenizer.json")
+        assert isinstance(tokenizer, SentencePieceTokenizer)
+        own = _sentencepiece(tokenizer)
     special = [symbol for symbol in SPECIAL_FIELDS if symbol not in own[0]]
     return _json_files(source, *own, [*special, *_beyond(source, [*own[0], *special])])
 
 
 def xlnet_tokenizer_files(source: Source) -> TokenizerFiles:
-    """The tokenizer of a model that is exported as an XLNet.
-
-    Raises:
-        UnifiedError: it is not XLNet's.
-    """
+    """The tokenizer of a model that is exported as an XLNet; :func:`no_xlnet_tokenizer` must have no objection."""
     tokenizer = source.tokenizer
     if isinstance(tokenizer, JsonTokenizer):
         pieces = tokenizer.native_symbols()
         markers = source.markers_beyond(pieces)
         whole = tokenizer.with_entries(markers)
         return TokenizerFiles([*pieces, *markers], lambda folder: whole.save(folder, padding_side="left"))
-    if not isinstance(tokenizer, XLNetTokenizer):
-        raise source.without_tokenizer(f"XLNet's ({XLNET_NAME} or {JSON_NAME})")
+    assert isinstance(tokenizer, XLNetTokenizer)
     return _xlnet_files(tokenizer, source.markers_beyond(tokenizer.native_symbols()))
 
 

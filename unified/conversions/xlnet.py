@@ -23,7 +23,7 @@ from unified.checkpoints.trained import Trained
 from unified.checkpoints.vocabularies import over_symbols
 from unified.conversions.export import OWN_SETTINGS, Source, write_folder
 from unified.conversions.task_heads import XLNET, fine_tuned, take_head
-from unified.conversions.tokenizers import PIECES_NAME, xlnet_tokenizer_files
+from unified.conversions.tokenizers import PIECES_NAME, no_xlnet_tokenizer, xlnet_tokenizer_files
 from unified.conversions.xlnet_names import from_tensorflow, from_xlnet, to_xlnet
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
@@ -127,7 +127,7 @@ def no_xlnet(source: Source) -> str | None:
             "XLNet has relative positions, attention and feed-forward in each layer, post-norm, and nothing before "
             "the softmax; this model has not"
         )
-    return source.other_mask
+    return source.other_mask or no_xlnet_tokenizer(source)
 
 
 def xlnet_config(settings: dict[str, Any]) -> TransformerConfig:

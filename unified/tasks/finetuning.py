@@ -256,7 +256,9 @@ class Job(ABC):
             # fairseq validates within an epoch where it saves there.
             interval = math.ceil(total / self.training.epochs / self.training.validations)
             options |= {"--save-interval-updates": interval, "--keep-interval-updates": 1}
-        return [str(self.data), *words_of(options), *_optimizer(self.training), *self.flags, *flags(cards)]
+        # The files for transformers are written with their model card, when the model has been scored.
+        last = [*self.flags, *flags(cards), "--no-export"]
+        return [str(self.data), *words_of(options), *_optimizer(self.training), *last]
 
     def updates(self, splits: Splits, batch_size: int, batches: int = 1) -> int:
         """Updates, each of so many batches of so many sequences, that the epochs over the training items take."""

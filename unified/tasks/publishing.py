@@ -14,23 +14,23 @@ from unified.tasks.loading import load
 CARD = "README.md"
 
 
-def publish(folder: Path, data: Path, results: Sequence[Path]) -> None:
+def publish(folder: Path, results: Sequence[Path] = ()) -> None:
     """Write ``config.json``, ``model.safetensors`` and the tokenizer of a checkpoint; with scores ``README.md``, too.
 
     They stand beside it, so that the folder of the run is one that ``transformers`` loads. A model that writes leaves
     with the code that writes as it does.
 
     Args:
-        folder: with the checkpoint.
-        data: with its dictionary and tokenizer.
+        folder: with the checkpoint, which is found as :func:`unified.load` finds it.
         results: the files of results of its tasks; none after pre-training.
 
     Raises:
-        UnifiedError: the model's tokenizer cannot be written; nothing is written.
+        UnifiedError: there is no checkpoint, its data folder is gone, or its tokenizer cannot be written; nothing is
+            written.
     """
     with TemporaryDirectory(dir=folder, prefix=".export.") as temporary:
         made = Path(temporary) / "model"
-        load(folder, data=data).save_pretrained(made)
+        load(folder).save_pretrained(made)
         if results:
             config = json.loads((made / "config.json").read_text(encoding="utf-8"))
             (made / CARD).write_text(model_card(read_results(results), config, folder), encoding="utf-8")

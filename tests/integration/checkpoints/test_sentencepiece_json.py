@@ -130,5 +130,5 @@ def test_a_tokenizer_that_transformers_has_not_is_refused(tmp_path, capsys):
     from tests.support.published_models import published
 
     published("roberta", tmp_path / "roberta")
-    with pytest.raises(UnifiedError, match="the model has no tokenizer; its export needs WordPiece"):
-        unified.load(tmp_path / "roberta" / "ours").save_pretrained(tmp_path / "out")
+    with pytest.raises(UnifiedError, match="the model has no tokenizer; the class needs WordPiece"):
+        unified.load(tmp_path / "roberta" / "ours").save_pretrained(tmp_path / "out", "bert")

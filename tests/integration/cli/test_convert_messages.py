@@ -34,11 +34,14 @@ def test_a_tokenizer_is_missed_only_where_there_is_none(models, tmp_path, capsys
     assert main(["convert", *words]) == 0
     assert ("without a tokenizer" in capsys.readouterr().out) == (not tokenizer_files(tmp_path / "ours"))
     if kind == "roberta":
-        said = refusal(capsys, tmp_path / "ours", tmp_path / "out", command="export")
-        assert said.endswith(
-            "the model has no tokenizer; its export needs WordPiece (vocab.txt), sentencepiece (tokenizer.model) or "
+        said = refusal(capsys, tmp_path / "ours", tmp_path / "out", "--format", "bert", command="export")
+        reason = (
+            "the model has no tokenizer; the class needs WordPiece (vocab.txt), sentencepiece (tokenizer.model) or "
             "tokenizer.json; the format unified takes any"
         )
+        assert said.endswith(reason)
+        assert main(["export", str(tmp_path / "ours"), str(tmp_path / "back")]) == 0
+        assert f"written as the format 'unified': {reason}" in capsys.readouterr().out
         return
     assert main(["export", str(tmp_path / "ours"), str(tmp_path / "back")]) == 0
     assert capsys.readouterr().out.splitlines()[-1] == f"wrote {tmp_path / 'back'}"

@@ -20,7 +20,7 @@ TINY = (
     "--arch", "bert_tiny", "--criterion", "unified_understanding", "--width", 16, "--layers", 1,
     "--initializer-range", 0.05, "--tokens-per-sample", 32,
     "--dropout", 0, "--attention-dropout", 0, "--clip-norm", 1, "--cpu", "--log-format", "json",
-    "--no-epoch-checkpoints", "--num-workers", 0, "--seed", 3,
+    "--no-epoch-checkpoints", "--no-export", "--num-workers", 0, "--seed", 3,
     "--head", "coreference(hidden=64, features=8, dropout=0.0, max_width=2, max_windows=2, spans_per_word=0.8)",
 )  # fmt: skip
 

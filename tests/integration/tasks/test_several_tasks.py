@@ -20,7 +20,7 @@ TRAINING = (
     "--user-dir", fairseq.ROOT / "fairseq_plugins", "--task", "unified_understanding", "--criterion",
     "unified_understanding", "--arch", "bert_tiny", "--width", 32, "--dropout", 0, "--attention-dropout", 0,
     "--tokens-per-sample", 32, "--optimizer", "adam", "--lr", 3e-3, "--clip-norm", 1, "--cpu", "--log-format", "json",
-    "--no-epoch-checkpoints", "--num-workers", 0, "--batch-size", 32, "--seed", 3,
+    "--no-epoch-checkpoints", "--no-export", "--num-workers", 0, "--batch-size", 32, "--seed", 3,
 )  # fmt: skip
 
 

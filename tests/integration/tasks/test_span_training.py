@@ -23,7 +23,8 @@ TINY = (
     "--arch", "bert_tiny", "--criterion", "unified_understanding", "--width", 32, "--heads", 2, "--dropout", 0,
     "--attention-dropout", 0, "--initializer-range", 0.1, "--tokens-per-sample", 24, "--optimizer", "adam",
     "--lr", 4e-3, "--lr-scheduler", "polynomial_decay", "--warmup-updates", 20, "--clip-norm", 1, "--cpu",
-    "--log-format", "json", "--no-epoch-checkpoints", "--num-workers", 0, "--batch-size", 32, "--seed", 3,
+    "--log-format", "json", "--no-epoch-checkpoints", "--no-export", "--num-workers", 0,
+    "--batch-size", 32, "--seed", 3,
 )  # fmt: skip
 
 

@@ -15,7 +15,6 @@ from unified.cli.fairseq_train import (
     add_fairseq_arguments,
     gpu_count,
     print_command,
-    publish_or_say,
     report_options,
     run_command,
     words_of,
@@ -92,7 +91,6 @@ def run(args: argparse.Namespace) -> int:
             return 0
         write_run(folder, args, add_arguments)
         run_command(words)
-        publish_or_say(folder, pretraining.data.path)
     print(f"the model is in {folder}; {_next(pretraining)}", file=sys.stderr)
     return 0
 

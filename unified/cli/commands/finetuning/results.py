@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unified.cli.commands.finetuning.own_data import next_command
-from unified.cli.fairseq_train import publish_or_say
 from unified.errors import UnifiedError
 
 if TYPE_CHECKING:
@@ -100,9 +99,15 @@ def _announce(learnt: Learnt, scores: dict[str, dict[str, Any]]) -> None:
 
 
 def _publish(job: Job, results: list[Path]) -> None:
-    """Writes files for ``transformers`` and a model card beside the checkpoints."""
-    if publish_or_say(job.folder, job.data, results):
-        print(f"README.md in {job.folder} is a model card", file=sys.stderr)
+    """Writes files for ``transformers`` and a model card beside the checkpoints, or says why there are none."""
+    from unified.tasks.publishing import publish
+
+    try:
+        publish(job.folder, results)
+    except UnifiedError as problem:
+        print(f"not written for transformers: {problem}", file=sys.stderr)
+        return
+    print(f"{job.folder} can be opened by transformers, too; README.md in it is a model card", file=sys.stderr)
 
 
 def _scores(learnt: Learnt, threshold: Threshold | None) -> tuple[dict[str, dict[str, Any]], FoundThreshold | None]:
