@@ -46,7 +46,7 @@ def published(tmp_path_factory):
         "train", data, "--task", "masked_lm", "--criterion", "masked_lm", "--arch", "roberta_base", "--max-update", 1,
         "--encoder-layers", 3, "--encoder-embed-dim", 32, "--encoder-ffn-embed-dim", 50, "--encoder-attention-heads", 4,
         "--max-positions", 40, "--tokens-per-sample", 40, "--batch-size", 4, "--optimizer", "adam", "--lr", 1e-4,
-        "--cpu", "--num-workers", 0, "--no-epoch-checkpoints", "--no-export", "--save-dir", folder / "model",
+        "--cpu", "--num-workers", 0, "--no-epoch-checkpoints", "--save-dir", folder / "model",
     )  # fmt: skip
     path, answer = folder / "model" / "checkpoint_last.pt", folder / "answer.npz"
     (folder / "model" / "dict.txt").write_bytes((data / "dict.txt").read_bytes())
