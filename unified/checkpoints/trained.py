@@ -118,6 +118,7 @@ class Trained:
         heads: of a fine-tuned model: the class of each task head and its settings, see :func:`heads_of`.
         longest: tokens of the longest sequences that a fine-tuned model was trained on; None for a language model.
         lengths: of the pairs that it was fine-tuned on; all 0 where it has learned no pairs.
+        objectives: what it was trained on last, in the notation of ``--objectives``; empty where nothing says it.
     """
 
     config: TransformerConfig
@@ -127,6 +128,7 @@ class Trained:
     heads: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     longest: int | None = None
     lengths: PairLengths = field(default_factory=PairLengths)
+    objectives: str = ""
 
 
 def read(path: Path, content: dict[str, Any], folder: Path) -> Trained:
@@ -149,7 +151,7 @@ def read(path: Path, content: dict[str, Any], folder: Path) -> Trained:
     core = {name.removeprefix(_CORE): value for name, value in parameters.items() if name != _FINGERPRINT}
     heads = heads_of(content)
     longest = sequence_length(content) if heads else None
-    return Trained(config, writes, core, vocabulary, heads, longest, pair_lengths(content))
+    return Trained(config, writes, core, vocabulary, heads, longest, pair_lengths(content), trained_objectives(content))
 
 
 def restore(path: Path, content: dict[str, Any], folder: Path) -> tuple[UnifiedModel, Vocabulary, str, list[str]]:
@@ -193,6 +195,11 @@ def pair_lengths(content: dict[str, Any]) -> PairLengths:
     return PairLengths.of_state(_plain(content.get("task_state")))
 
 
+def trained_objectives(content: dict[str, Any]) -> str:
+    """The objectives that a checkpoint was trained on, in the notation of ``--objectives``; empty if it names none."""
+    return str(_plain(_plain(content.get("cfg")).get("task")).get("objectives") or "")
+
+
 def write(trained: Trained, folder: Path, destination: Path) -> None:
     """``dict.txt`` and ``checkpoint_last.pt``, as ``fairseq-train`` would have written it, without an optimizer.
 
@@ -204,6 +211,8 @@ def write(trained: Trained, folder: Path, destination: Path) -> None:
     state = {f"{_CORE}{name}": value for name, value in trained.parameters.items()}
     state[_FINGERPRINT] = torch.tensor(fingerprint(trained.vocabulary.symbols))
     task: dict[str, Any] = {"_name": "unified_lm", "data": str(Path(destination).resolve())}
+    if trained.objectives:
+        task["objectives"] = trained.objectives
     of_tasks = {}
     if trained.heads:
         task |= {"_name": "unified_understanding", "tokens_per_sample": trained.longest}

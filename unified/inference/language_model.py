@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from unified.arguments import by_length, require_list, require_path, require_texts
-from unified.checkpoints.trained import Trained, heads_of, pair_lengths, restore, write
+from unified.checkpoints.trained import Trained, heads_of, pair_lengths, restore, trained_objectives, write
 from unified.data.targets import TOKEN
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
@@ -49,10 +49,12 @@ class UnifiedLM(FillingModel):
         writes: name of its decoding scheme, see :data:`unified.generation.SCHEMES`, or "nothing".
         lengths: of the pairs that it was fine-tuned on, the defaults of generation.
         history: figures of each update where :func:`unified.train` has made it, else none.
+        objectives: what it was trained on last, in the notation of ``--objectives``; empty where nothing says it.
     """
 
     others: tuple[UnifiedLM, ...]
     history: Sequence[Mapping[str, float]] = ()
+    objectives: str = ""
 
     def __init__(
         self,
@@ -98,6 +100,7 @@ class UnifiedLM(FillingModel):
         lengths = pair_lengths(files.content)
         found = cls(model.to(device), vocabulary, files.tokenizer, writes, files.folder, lengths)
         found.untrained = frozenset(untrained)
+        found.objectives = trained_objectives(files.content)
         return found
 
     @classmethod
@@ -141,7 +144,9 @@ class UnifiedLM(FillingModel):
         write(self._as_trained(), path, path)
 
     def _trained(self, parameters: dict[str, torch.Tensor]) -> Trained:
-        return replace(super()._trained(parameters), writes=self.writes, lengths=self.lengths)
+        return replace(
+            super()._trained(parameters), writes=self.writes, lengths=self.lengths, objectives=self.objectives
+        )
 
     def shared_facts(self) -> dict[str, object]:
         return {

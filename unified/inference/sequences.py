@@ -27,6 +27,12 @@ _UNILM_TYPES = {
 }
 
 
+def token_types_under(mask: str, config: TransformerConfig) -> tuple[int, int]:
+    """Token types of the first and the second text of a sequence that a model reads under a mask of ``TEXT_MASKS``."""
+    named = config.token_types > TARGET and not config.relative
+    return _UNILM_TYPES[mask] if named else (FIRST, SECOND)
+
+
 @dataclass(frozen=True)
 class Codec:
     """Converter of texts to a model's sequences.
@@ -60,7 +66,6 @@ class Codec:
                 "mask 'right_to_left' needs positions 'learned': with 'relative' ones CLS stands at the end (XLNet), "
                 "where it would see itself alone"
             )
-        named = config.token_types > TARGET and not config.relative
         return cls(
             tokenizer,
             vocabulary,
@@ -68,7 +73,7 @@ class Codec:
             cls_last=config.relative,
             marks_entities=config.reads_entities,
             mask=config.mask,
-            token_types=_UNILM_TYPES[config.mask] if named else (FIRST, SECOND),
+            token_types=token_types_under(config.mask, config),
         )
 
     def encode(self, texts: list[str]) -> list[np.ndarray]:

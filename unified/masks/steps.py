@@ -159,6 +159,28 @@ def pseudo_masked(steps: Integers, lengths: Integers) -> Steps:
     return Steps(step, step, np.where(pseudo, step + 1, ends.repeat(longer)), ends)
 
 
+def masked_copies(steps: Integers, copied: Integers, lengths: Integers) -> Steps:
+    """Texts that appear in an order and, behind each, [MASK] copies of some of its tokens, in the order of the text.
+
+    A copy sees what is given and the tokens of earlier steps, itself and the copies of its own step; no token of the
+    text sees a copy. So a text in which every token is asked for by a [MASK] that sees what precedes it takes one pass.
+
+    Args:
+        steps: int64 (all tokens of the texts,), GIVEN (0), or the step from 1 on at which each token appears.
+        copied: int64 (copies,), increasing indices into ``steps`` of the tokens that have a copy; none of them given.
+        lengths: int64 (n,), of the texts; a sequence is longer by the number of its copies.
+    """
+    owners = np.arange(len(lengths)).repeat(lengths)
+    step = np.concatenate([np.where(steps > GIVEN, 2 * steps + 1, GIVEN), 2 * steps[copied]])
+    copy = np.arange(len(step)) >= len(steps)
+    owner = np.concatenate([owners, owners[copied]])
+    order = np.argsort(owner, kind="stable")
+    step, copy = step[order], copy[order]
+    longer = lengths + np.bincount(owners[copied], minlength=len(lengths))
+    ends = 2 + 2 * _maxima(steps, lengths)
+    return Steps(step, step, np.where(copy, step + 1, ends.repeat(longer)), ends)
+
+
 def tree(parents: Integers, lengths: Integers) -> Steps:
     """A token sees itself and its ancestors: it appears as a depth-first walk enters it, and disappears as that leaves.
 

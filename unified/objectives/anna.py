@@ -56,6 +56,7 @@ class Anna(BatchedObjective):
     """
 
     name: ClassVar[str] = "anna"
+    scorings: ClassVar[tuple[str, ...]] = ("pseudo_likelihood",)
     paper: ClassVar[str] = "Jun et al. 2022 (ANNA)"
     paired: ClassVar[bool] = False
     segments: ClassVar[int] = 1

@@ -76,6 +76,10 @@ class Bert(MayPredictNext, BatchedObjective):
         return "left_to_right" if self.left_to_right else "bidirectional"
 
     @property
+    def scorings(self) -> tuple[str, ...]:
+        return ("left_to_right",) if self.left_to_right else ("pseudo_likelihood",)
+
+    @property
     def planner(self) -> Instances:
         return Instances(self.next_sentence, self.short_share)
 

@@ -31,6 +31,10 @@ HeadFactory = Callable[[TransformerConfig], PredictionHead]
 DECODING = ("cloze", "next", "left_to_right", "permutation", "nothing")
 
 
+#: Ways of scoring whole texts, the names of :data:`unified.evaluation.scorings.SCORINGS`.
+SCORINGS = ("left_to_right", "right_to_left", "pseudo_likelihood", "shifted", "permutation", "diffusion")
+
+
 class Objective(ABC):
     """Makes training examples of texts; a subclass is a frozen dataclass whose fields are hyper-parameters.
 
@@ -154,6 +158,11 @@ class Objective(ABC):
         """Mask under which a model that has learnt it alone reads texts, one of :data:`unified.masks.TEXT_MASKS`."""
         return "bidirectional"
 
+    @property
+    def scorings(self) -> tuple[str, ...]:
+        """Ways of scoring whole texts that it teaches, of :data:`SCORINGS`; others get a note in `unified evaluate`."""
+        return ()
+
     def lengths(self, tokens: np.ndarray) -> np.ndarray:
         """Lengths (int64) that examples of so many tokens (int64, any shape) have at most.
 
@@ -238,6 +247,8 @@ def require_consistent(objective: Objective, called: str | None = None) -> None:
             raise refusal(name, f"a tuple of some of {', '.join(known)}")
     if ("boundary" in objective.heads) != (objective.boundary_offsets > 0):
         raise refusal("boundary_offsets", "above 0 if and only if 'boundary' is one of its heads")
+    if not isinstance(objective.scorings, tuple) or not set(objective.scorings) <= set(SCORINGS):
+        raise refusal("scorings", f"a tuple of some of {', '.join(SCORINGS)}")
     if not objective.heads:
         raise refusal("heads", "at least one head")
     if not set(own) <= set(objective.heads):

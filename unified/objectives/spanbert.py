@@ -55,6 +55,7 @@ class SpanBert(MayPredictNext, BatchedObjective):
     """
 
     name: ClassVar[str] = "spanbert"
+    scorings: ClassVar[tuple[str, ...]] = ("pseudo_likelihood",)
     paper: ClassVar[str] = "Joshi et al. 2020 (SpanBERT), section 3"
     paired: ClassVar[bool] = False
     token_types: ClassVar[int] = 2

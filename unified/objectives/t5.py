@@ -81,6 +81,7 @@ class PrefixLM(_Rewriting):
     """A prefix is given, the rest is predicted; every cut is equally likely."""
 
     name: ClassVar[str] = "prefix_lm"
+    scorings: ClassVar[tuple[str, ...]] = ("left_to_right",)
 
     def lengths(self, tokens: np.ndarray) -> np.ndarray:
         return tokens + self.special_tokens

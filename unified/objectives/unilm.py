@@ -122,6 +122,7 @@ class Bidirectional(MayPredictNext, _PretrainingCloze):
     """
 
     name: ClassVar[str] = "bidirectional"
+    scorings: ClassVar[tuple[str, ...]] = ("pseudo_likelihood",)
     token_types: ClassVar[int] = 2
 
     next_sentence: bool = True
@@ -146,6 +147,7 @@ class LeftToRight(_PretrainingCloze):
     """A cloze whose tokens see what stands before them."""
 
     name: ClassVar[str] = "left_to_right"
+    scorings: ClassVar[tuple[str, ...]] = ("left_to_right",)
     mask: ClassVar[str] = "left_to_right"
     block_types: ClassVar[tuple[int, ...]] = (LEFT_TO_RIGHT,)
 
@@ -158,6 +160,7 @@ class RightToLeft(_PretrainingCloze):
     """A cloze whose tokens see what follows them."""
 
     name: ClassVar[str] = "right_to_left"
+    scorings: ClassVar[tuple[str, ...]] = ("right_to_left",)
     mask: ClassVar[str] = "right_to_left"
     block_types: ClassVar[tuple[int, ...]] = (RIGHT_TO_LEFT,)
 

@@ -50,6 +50,7 @@ class XLNet(MayPredictNext, BatchedObjective):
     """
 
     name: ClassVar[str] = "xlnet"
+    scorings: ClassVar[tuple[str, ...]] = ("left_to_right", "right_to_left", "pseudo_likelihood", "permutation")
     paper: ClassVar[str] = "Yang et al. 2019 (XLNet), section 2"
     paired: ClassVar[bool] = False
     segments: ClassVar[int] = 2

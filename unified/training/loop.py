@@ -84,6 +84,7 @@ def train(
         learner = new_model(model, vocabulary, mixture, tokens_per_sample, files).to(target)
         scheme = scheme_of(learner.config, mixture)
         lm = UnifiedLM(learner, vocabulary, tokenizer, scheme, folder.path, lengths)
+        lm.objectives = chosen
         with StepProgress("training", updates, "updates") as progress:
             for figures in _steps(learner.train(), rows, settings, target):
                 history.append(figures)

@@ -116,6 +116,30 @@ def test_worked_examples_of_the_new_builders():
     assert masks.causal is masks.left_to_right and masks.prefix_lm is masks.seq2seq
 
 
+@pytest.mark.parametrize("seed", range(12))
+def test_masked_copies_are_their_definition(seed):
+    """Behind each of several texts in an order a copy of some tokens, which sees what the query of a stream would."""
+    rng = np.random.default_rng(seed)
+    lengths = rng.integers(0, 7, 4)
+    orders = rng.integers(0, 4, lengths.sum())
+    copied = np.flatnonzero((orders > 0) & (rng.random(len(orders)) < 0.7))
+    owners = np.arange(4).repeat(lengths)
+    found = steps.masked_copies(orders, copied, lengths)
+    assert (found.ends > 2 * np.array([max(one, default=0) for one in np.split(orders, lengths.cumsum()[:-1])])).all()
+    for text, one in enumerate(found.split(lengths + np.bincount(owners[copied], minlength=4))):
+        order = orders[owners == text].tolist()
+        row = [(rank, False) for rank in order] + [(rank, True) for rank in orders[copied[owners[copied] == text]]]
+
+        def sees(i, j, row=row):
+            (rank, is_copy), (other, other_is_copy) = row[i], row[j]
+            if is_copy:
+                return other == rank if other_is_copy else other < rank
+            return not other_is_copy and other <= rank
+
+        seen = (one.key_start <= one.query_step[:, None]) & (one.query_step[:, None] < one.key_stop)
+        assert seen.tolist() == written_out(len(row), sees).tolist()
+
+
 @pytest.mark.parametrize("seed", range(10))
 def test_many_sequences_at_once_are_those_one_by_one(seed):
     """Every function of ``masks.steps`` on n sequences against the builder on each."""

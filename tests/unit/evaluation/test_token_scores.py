@@ -1,0 +1,229 @@
+"""Scores of texts against published models of transformers with random weights, read by a plain loop over tokens."""
+
+import numpy as np
+import pytest
+import torch
+
+from tests.support.published_models import published
+from tests.support.tiny_models import decoder, model, vocabulary
+from unified import UnifiedLM, masks
+from unified.errors import UnifiedError
+from unified.evaluation.names import SENTENCES
+from unified.evaluation.patterns import Sampling, in_orders, masked_at_random, masked_counts, orders, spaced_counts
+from unified.evaluation.scorings import SCORINGS, scorings_named, unlearnt
+from unified.evaluation.token_scores import token_scores
+from unified.generation import score
+from unified.objectives.contract import SCORINGS as DECLARED
+
+SAMPLING = Sampling(draws=2, seed=5)
+TEXTS = ["the cat sat on a mat .", "the dog sang", "a"]
+#: XLNet's tokens are characters here.
+SHORT = ["a mat", "on", "."]
+
+
+def by_definition(peer, scoring: str, text: list[int], given: int = 0) -> list[float]:
+    """Log-probability of each token behind the first ``given``, one forward pass of the published model for each."""
+    special, stream, length = peer.lm.special, peer.lm.writes == "permutation", len(text)
+    six = peer.lm.model.config.token_types == 6
+
+    def asked(seen_by, index, types=0):
+        """A pass in which token ``i`` of the text is seen if ``seen_by[i]``, as the text's tokens see each other."""
+        hidden = [i for i in range(length) if not seen_by[i]]
+        if stream:
+            tokens, kinds = [*text, special.separator, special.begin], [0] * (length + 1) + [2]
+            mask = torch.ones(length + 2, length + 2, dtype=torch.bool)
+            mask[:, hidden] = False
+            mask[hidden, hidden] = True  # a token that is hidden sees itself
+            mask[index, index] = False
+            return peer.log_probs(tokens, kinds, mask, index)[text[index]]
+        tokens = [special.begin, *(special.mask if i in hidden else text[i] for i in range(length)), special.separator]
+        mask = masks.bidirectional(len(tokens)).dense()
+        at = index if scoring == "shifted" else index + 1
+        return peer.log_probs(tokens, [0] * len(tokens), mask, at)[text[index]]
+
+    def in_order(ranks, index):
+        """The pass of the token at ``index``: the tokens of lower rank are seen, by those of higher rank."""
+        if not stream:
+            return asked([rank < ranks[index] for rank in ranks], index)
+        tokens, kinds = [*text, special.separator, special.begin], [0] * (length + 1) + [2]
+        step = torch.tensor([rank + 1 for rank in ranks] + [0, 0])
+        mask = step[None] <= step[:, None]
+        mask[index, index] = False
+        return peer.log_probs(tokens, kinds, mask, index)[text[index]]
+
+    def one_sided(index):
+        if stream:
+            ranks = [i - given if scoring == "left_to_right" else length - 1 - i for i in range(length)]
+            return in_order([max(rank, -1) for rank in ranks], index)
+        if scoring == "left_to_right":
+            tokens = [special.begin, *text[:index], special.mask]
+            mask, kind = masks.left_to_right(len(tokens)).dense(), 2
+            return peer.log_probs(tokens, [kind if six else 0] * len(tokens), mask, index + 1)[text[index]]
+        # What stands before the token is hidden from all: any symbol may stand there.
+        tokens = [special.unknown] * (index + 1) + [special.mask, *text[index + 1 :], special.separator]
+        mask = masks.right_to_left(len(tokens)).dense()
+        return peer.log_probs(tokens, [3 if six else 0] * len(tokens), mask, index + 1)[text[index]]
+
+    behind = range(given, length)
+    if scoring in ("left_to_right", "right_to_left"):
+        return [float(one_sided(index)) for index in behind]
+    if scoring in ("pseudo_likelihood", "shifted"):
+        return [float(asked([i != index for i in range(length)], index)) for index in behind]
+    found = np.zeros(length)
+    for ranks in orders(length - given, SAMPLING) if scoring == "permutation" else []:
+        padded = [-1] * given + ranks.tolist()
+        found[given:] += [float(in_order(padded, index)) / SAMPLING.draws for index in behind]
+    if scoring == "diffusion" and given < length:
+        counts = masked_counts(length - given, SAMPLING)
+        for ranks, count in zip(orders(length - given, SAMPLING), counts, strict=True):
+            seen = [True] * given + (ranks >= count).tolist()
+            weight = (length - given) / count / SAMPLING.draws
+            for index in (i for i in behind if not seen[i]):
+                found[index] += weight * float(asked(seen, index))
+    return found[given:].tolist()
+
+
+@pytest.fixture(scope="module")
+def peers(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("published")
+    return {
+        (kind, writes): published(kind, folder / f"{kind}-{writes}", writes=writes)
+        for kind, writes in [("bert", "nothing"), ("roberta", "nothing"), ("unilm", "left_to_right"), ("xlnet", "")]
+    }
+
+
+@pytest.mark.parametrize("scoring", SCORINGS)
+@pytest.mark.parametrize("kind", ["bert", "roberta", "unilm", "xlnet"])
+def test_every_scoring_is_what_its_definition_gives_with_a_published_model(peers, kind, scoring):
+    peer = next(peer for (name, _), peer in peers.items() if name == kind)
+    if kind == "xlnet" and scoring == "shifted":
+        with pytest.raises(UnifiedError, match="query stream"):
+            token_scores(peer.lm, [np.array([5])], SCORINGS[scoring])
+        return
+    texts = [peer.lm.encode(text) for text in (SHORT if kind == "xlnet" else TEXTS)]
+    for given in (0, 1):
+        found = token_scores(
+            peer.lm, [np.array(text) for text in texts], SCORINGS[scoring], given=[given] * 3, sampling=SAMPLING
+        )
+        for text, own in zip(texts, found, strict=True):
+            wanted = by_definition(peer, scoring, text, given)
+            assert own.log_probs[:given].tolist() == [0.0] * given
+            assert own.log_probs[given:].tolist() == pytest.approx(wanted, abs=1e-4 if kind == "xlnet" else 1e-9)
+
+
+@pytest.mark.parametrize("scheme", ["left_to_right", "next"])
+def test_left_to_right_gives_what_generation_gives(scheme):
+    asked = decoder(scheme)
+    lm = UnifiedLM(asked.model, vocabulary(), None, scheme, None)
+    texts = [[5, 9, 4, 12, 7], [6, 8]]
+    found = token_scores(lm, [np.array(text) for text in texts], SCORINGS["left_to_right"], given=[2, 1])
+    for text, own, given in zip(texts, found, (2, 1), strict=True):
+        source = torch.tensor([[*text[:given], lm.special.separator]])
+        wanted = score(asked, source, torch.tensor([text[given:]]))[0]
+        assert own.log_probs[given:].tolist() == pytest.approx(wanted.tolist(), abs=1e-5)
+
+
+def test_a_model_of_left_to_right_bert_predicts_the_next_token():
+    """Its objective hides nothing: CLS and each token predict the token behind them."""
+    lm = UnifiedLM(model(mask="left_to_right", token_types=2), vocabulary(), None, "nothing", None)
+    text = np.array([5, 9, 4, 12])
+    tokens = torch.tensor([[lm.special.begin, *text]])
+    states = lm.model.transformer(tokens, torch.arange(5)[None], torch.zeros_like(tokens), masks.left_to_right(5))
+    wanted = lm.model.logits(states[0, :4]).double().log_softmax(-1)[torch.arange(4), torch.tensor(text)]
+    found = token_scores(lm, [text], SCORINGS["left_to_right"])[0]
+    assert found.log_probs.tolist() == pytest.approx(wanted.tolist(), abs=1e-5)
+
+
+def test_equal_texts_have_equal_scores_and_one_longer_than_the_positions_is_refused():
+    lm = UnifiedLM(model(), vocabulary(), None, "left_to_right", None)
+    texts = [np.array([5, 6, 7]), np.array([5, 6]), np.array([5, 6, 7])]
+    first, _, last = token_scores(lm, texts, SCORINGS["pseudo_likelihood"])
+    assert first.total == last.total
+    with pytest.raises(UnifiedError, match=r"texts\[1\] has 47 tokens, the model reads 46 beside"):
+        token_scores(lm, [texts[0], np.full(47, 5)], SCORINGS["left_to_right"])
+
+
+def test_a_long_text_is_read_in_several_batches():
+    """46 copies of 48 tokens in each of 16 orders are more than a batch holds."""
+    lm = UnifiedLM(model(layers=1, width=8, heads=1), vocabulary(), None, "nothing", None)
+    text = np.arange(46) % 12 + 4
+    [found] = token_scores(lm, [text], SCORINGS["permutation"], sampling=Sampling(16))
+    [alone] = token_scores(lm, [text], SCORINGS["permutation"], sampling=Sampling(1))
+    assert found.log_probs.shape == (46,) and (found.log_probs < 0).all()
+    assert found.total == pytest.approx(alone.total, rel=0.2)
+
+
+def test_greedy_is_whether_no_symbol_is_more_probable():
+    lm = UnifiedLM(model(), vocabulary(), None, "left_to_right", None)
+    text = [5]
+    for _ in range(4):
+        rows = [np.array([*text, symbol]) for symbol in range(len(lm.vocabulary))]
+        found = token_scores(lm, rows, SCORINGS["left_to_right"], given=[len(text)] * len(rows))
+        best = int(np.argmax([one.total for one in found]))
+        assert [number for number, one in enumerate(found) if one.greedy[-1]] == [best]
+        assert np.logaddexp.reduce([one.total for one in found]) == pytest.approx(0, abs=1e-5)
+        text.append(best)
+
+
+def test_masked_counts_are_those_of_the_published_code():
+    assert spaced_counts(3, 8, 4).tolist() == [3, 5, 7, 1]
+    assert sorted(spaced_counts(5, 8, 8).tolist()) == list(range(1, 9))
+
+
+@pytest.mark.parametrize(("length", "given"), [(1, 0), (7, 0), (9, 4), (3, 3)])
+def test_a_constant_loss_of_masked_tokens_adds_up_to_that_of_the_text(length, given):
+    """Each draw hides as many tokens as it says, never the context, and weighs length / hidden tokens."""
+    drawn = masked_at_random(length, given, Sampling(5, seed=2))
+    hidden = drawn.hidden.reshape(-1, length)
+    assert not hidden[:, :given].any() and drawn.weights.sum() == pytest.approx(length - given)
+    assert hidden.sum(1).tolist() == masked_counts(length - given, Sampling(5, seed=2)).tolist()
+
+
+def test_every_order_asks_for_every_token_once_behind_all_that_it_sees():
+    drawn = in_orders(4, 1, Sampling(3))
+    hidden, asked = drawn.hidden.reshape(3, 3, 4), drawn.asked.reshape(3, 3, 4)
+    assert (asked.sum(1) == [0, 1, 1, 1]).all() and (asked <= hidden).all()
+    assert hidden.sum(2).tolist() == [[3, 2, 1]] * 3
+    assert len({tuple(order) for order in orders(6, Sampling(16)).tolist()}) > 10
+
+
+@pytest.mark.parametrize(
+    ("writes", "objectives", "learnt"),
+    [
+        ("nothing", "", {"pseudo_likelihood"}),
+        ("next", "", {"left_to_right"}),
+        ("left_to_right", "bidirectional:2,right_to_left", {"pseudo_likelihood", "right_to_left"}),
+        ("nothing", "bert(next_sentence=False, left_to_right=True)", {"left_to_right"}),
+        ("next", "random_spans", set()),
+    ],
+)
+def test_a_scoring_that_nothing_has_taught_is_told(writes, objectives, learnt):
+    lm = UnifiedLM(model(), vocabulary(), None, writes, None)
+    lm.objectives = objectives
+    notes = {name: unlearnt(lm, scoring) for name, scoring in SCORINGS.items()}
+    assert {name for name, note in notes.items() if note is None} == learnt
+    assert all(objectives in note and repr(name) in note for name, note in notes.items() if note)
+
+
+def test_names_of_scorings():
+    assert [one.name for one in scorings_named("both")] == ["left_to_right", "right_to_left"]
+    assert [one.name for one in scorings_named("shifted + diffusion")] == ["shifted", "diffusion"]
+    with pytest.raises(UnifiedError, match=r"no scoring 'shiftd' \(did you mean 'shifted'\?\); there are left_to"):
+        scorings_named("both+shiftd")
+    with pytest.raises(UnifiedError, match="'both\\+left_to_right' has left_to_right twice"):
+        scorings_named("both+left_to_right")
+    assert tuple(SCORINGS) == tuple(SENTENCES) == DECLARED
+
+
+@pytest.mark.parametrize(
+    ("changes", "writes", "scoring", "message"),
+    [
+        ({"token_head": "none"}, "nothing", "left_to_right", "no token head"),
+        ({"sublayers": "entity,feed_forward"}, "nothing", "diffusion", "named entities"),
+        ({"positions": "relative", "attn_type": "uni"}, "permutation", "pseudo_likelihood", "attn_type 'uni'"),
+    ],
+)
+def test_what_a_model_cannot_score_is_refused(changes, writes, scoring, message):
+    lm = UnifiedLM(model(**changes), vocabulary(), None, writes, None)
+    with pytest.raises(UnifiedError, match=message):
+        token_scores(lm, [np.array([5, 6])], SCORINGS[scoring])

@@ -1,0 +1,107 @@
+"""``unified evaluate minimal-pairs``: does a model prefer the grammatical sentence of two?"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from unified.cli.commands.evaluating.options import (
+    add_interval_arguments,
+    add_model_arguments,
+    add_output_arguments,
+    add_scoring_arguments,
+    chosen_names,
+    chosen_scorings,
+    language_model,
+    require_new_results,
+    write_results,
+)
+from unified.cli.output import print_json
+
+NAME = "minimal-pairs"
+HELP = "share of pairs whose grammatical sentence gets the higher score: BLiMP, Zorro"
+DESCRIPTION = (
+    "Score both sentences of minimal pairs as wholes. A pair counts where the grammatical sentence has the higher "
+    "score, by half where both scores are equal. Accuracy is the mean over paradigms, in percent."
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of this type."""
+    parser.add_argument(
+        "data",
+        metavar="FOLDER",
+        help="folder, or one file, with pairs: BLiMP's .jsonl files (fields sentence_good, sentence_bad, and perhaps "
+        "UID, field, linguistics_term), or Zorro's .txt files (a bad sentence in every odd line, the good one behind "
+        "it); compressed (.gz, .xz, .zst) or not",
+    )
+    add_model_arguments(parser)
+    add_scoring_arguments(parser)
+    add_interval_arguments(parser, "pairs")
+    add_output_arguments(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the evaluation with parsed options; returns the exit status."""
+    names = chosen_names(args)
+    require_new_results(args)
+    # Imported here, so that --help does not wait for torch.
+    from unified.evaluation.minimal_pairs import score_pairs
+    from unified.evaluation.pair_files import read_paradigms
+    from unified.evaluation.patterns import Sampling
+    from unified.runtime.progress import StepProgress
+    from unified.tasks.metrics.bootstrap import bootstrap_intervals
+
+    path = Path(args.data)
+    pairs = read_paradigms(path)
+    if pairs.left_out:
+        print(f"note: left out, as its rows hold no pairs: {', '.join(pairs.left_out)}", file=sys.stderr)
+    lm = language_model(args)
+    scorings = chosen_scorings(names, lm)
+    sampling = Sampling(args.draws, args.seed)
+    total = 2 * len(scorings) * sum(len(paradigm.good) for paradigm in pairs.paradigms)
+    with StepProgress("scoring", total, "sentences") as progress:
+        scored = score_pairs(lm, pairs.paradigms, scorings, sampling, lambda count: progress.advance(steps=count))
+    scores = scored.scores()
+    if args.intervals:
+        scores["intervals"] = bootstrap_intervals(scored, args.resamples, args.seed)
+    scoring = "+".join(one.name for one in scorings)
+    fields = {name: value for name, value in scores.get("field", {}).items() if name not in scores}
+    output = write_results(
+        args,
+        lm,
+        NAME,
+        path.name.partition(".")[0],
+        pairs.files,
+        {"accuracy": scores["accuracy"], **fields, "pairs": scores["pairs"], "ties": scores["ties"]},
+        {"scoring": scoring, "draws": args.draws if any(one.draws for one in scorings) else None},
+        args.seed,
+        details=scores,
+    )
+    if args.json:
+        print_json({**scores, "scoring": scoring, "output": output})
+    else:
+        print("\n".join(_table(scores, scoring)))
+    return 0
+
+
+def _table(scores: Mapping[str, Any], scoring: str) -> Iterator[str]:
+    """Lines of a Markdown table: all pairs, then by field, by term and by paradigm."""
+    intervals = scores.get("intervals", {})
+    yield f"minimal pairs, scoring {scoring}: {scores['pairs']:,} pairs, {scores['ties']:,} ties"
+    yield ""
+    yield "| of | | accuracy | ties |" if not intervals else "| of | | accuracy | 95 % interval | ties |"
+    yield "|---" * (5 if intervals else 4) + "|"
+
+    def line(kind: str, name: str, value: float, interval: list[float] | None, ties: str = "") -> str:
+        shown = [f"{interval[0]:.1f} to {interval[1]:.1f}"] if interval is not None else []
+        return f"| {' | '.join([kind, name, f'{value:.2f}', *shown, ties])} |"
+
+    yield line("all", "mean over paradigms", scores["accuracy"], intervals.get("accuracy"), str(scores["ties"] or ""))
+    for kind in ("field", "linguistics_term", "paradigm"):
+        for name, value in scores.get(kind, {}).items():
+            ties = str(scores["tied"].get(name, "")) if kind == "paradigm" else ""
+            yield line(kind.replace("_", " "), name, value, intervals.get(kind, {}).get(name), ties)

@@ -1,0 +1,201 @@
+"""Options that types of evaluation share: the model, how it scores texts, intervals, and the file of results."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from unified.cli.values import non_negative, positive
+from unified.errors import UnifiedError
+from unified.evaluation.names import SENTENCES, SUMS, scoring_names
+
+if TYPE_CHECKING:
+    from unified.evaluation.scorings import Scoring
+    from unified.inference.language_model import UnifiedLM
+
+
+def add_model_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the model, and where it computes."""
+    parser.add_argument(
+        "--model",
+        required=True,
+        metavar="CHECKPOINT",
+        help="checkpoint file, a folder with one or of transformers, or a name of the Hugging Face hub",
+    )
+    parser.add_argument(
+        "--threads",
+        type=non_negative,
+        default=0,
+        metavar="N",
+        help="CPU threads; 0 leaves the choice to PyTorch (default: 0)",
+    )
+    parser.add_argument("--device", default="cpu", help="device to compute on: cpu or cuda (default: cpu)")
+
+
+def add_scoring_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare how texts are scored."""
+    listed = "; ".join(f"{name}: {sentence}" for name, sentence in SENTENCES.items())
+    sums = "; ".join(f"{name}: {meaning}" for name, meaning in SUMS.items())
+    group = parser.add_argument_group(
+        "scoring",
+        f"The score of a text is the sum of the log-probabilities of its tokens, its first one included. {listed}. "
+        f"Scores joined by '+' are added; {sums}.",
+    )
+    group.add_argument(
+        "--scoring",
+        metavar="NAME",
+        help=f"how to score: {', '.join((*SENTENCES, *SUMS))}, or several of them joined by '+' (default: what the "
+        "model has learnt first)",
+    )
+    group.add_argument(
+        "--draws",
+        type=positive,
+        default=16,
+        metavar="N",
+        help="orders of permutation, and draws of diffusion, for each text (default: 16)",
+    )
+    group.add_argument(
+        "--seed", type=non_negative, default=1, metavar="N", help="seed of what is drawn at random (default: 1)"
+    )
+
+
+def add_interval_arguments(parser: argparse.ArgumentParser, what: str) -> None:
+    """Declare the intervals of scores.
+
+    Args:
+        what: is drawn, in the plural.
+    """
+    group = parser.add_argument_group("intervals", f"How far the scores would move if other {what} had been drawn.")
+    group.add_argument(
+        "--intervals", action="store_true", help=f"add the 95 %% bootstrap interval of every score over the {what}"
+    )
+    group.add_argument(
+        "--resamples", type=positive, default=1000, metavar="N", help="resamples of the bootstrap (default: 1000)"
+    )
+
+
+def add_output_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the file of results."""
+    parser.add_argument(
+        "--output", metavar="FOLDER", help="folder for results.json, of which `unified results` makes tables"
+    )
+    parser.add_argument("--overwrite", action="store_true", help="replace a results.json that is in FOLDER")
+    parser.add_argument(
+        "--run",
+        dest="run_name",
+        default="ours",
+        metavar="NAME",
+        help="name of the run in tables of results (default: ours)",
+    )
+
+
+def require_new_results(args: argparse.Namespace) -> None:
+    """Refuse a folder that holds results, before any work.
+
+    Raises:
+        UnifiedError: it does, and ``--overwrite`` is not given.
+    """
+    from unified.reports.results import FILE_NAME
+
+    if args.output and not args.overwrite and (Path(args.output) / FILE_NAME).exists():
+        raise UnifiedError(f"{Path(args.output) / FILE_NAME}: there already; --overwrite replaces it")
+
+
+def chosen_names(args: argparse.Namespace) -> list[str]:
+    """Names of ``--scoring``, refused before a model is loaded; none where the model decides."""
+    return scoring_names(args.scoring) if args.scoring else []
+
+
+def language_model(args: argparse.Namespace) -> UnifiedLM:
+    """The model of ``--model``.
+
+    Raises:
+        UnifiedError: it cannot be loaded, or was fine-tuned for tasks and predicts no tokens.
+    """
+    import torch
+
+    from unified.inference.language_model import UnifiedLM
+    from unified.runtime.devices import usable_device
+
+    if args.threads:
+        torch.set_num_threads(args.threads)
+    return UnifiedLM.from_pretrained(args.model, device=usable_device(args.device, "--device"))
+
+
+def chosen_scorings(names: Sequence[str], lm: UnifiedLM) -> list[Scoring]:
+    """The scorings of these names, or the first that the model has learnt; says where it has not learnt one.
+
+    Raises:
+        UnifiedError: the model cannot score so.
+    """
+    from unified.evaluation.scorings import SCORINGS, learnt_scorings, require_scorable, unlearnt
+
+    own = names or (*learnt_scorings(lm), "left_to_right")[:1]
+    scorings = [SCORINGS[name] for name in own]
+    for scoring in scorings:
+        require_scorable(lm, scoring)
+        note = unlearnt(lm, scoring)
+        if note:
+            print(f"note: {note}", file=sys.stderr, flush=True)
+    return scorings
+
+
+def write_results(
+    args: argparse.Namespace,
+    lm: UnifiedLM,
+    task: str,
+    split: str,
+    files: Sequence[Path],
+    scores: Mapping[str, Any],
+    settings: Mapping[str, Any],
+    seed: int,
+    **details: Any,
+) -> Path | None:
+    """Write ``results.json`` into the folder of ``--output``; None without that option.
+
+    Args:
+        split: what the data are called in tables.
+        files: that were read.
+        scores: measure -> score; the numbers with a fraction are columns of tables.
+        settings: what decides the scores beside model, data and seed, named as on the command line.
+        details: whatever else is worth keeping.
+    """
+    if not args.output:
+        return None
+    from unified.checkpoints.trained import contents
+    from unified.conversions.named_models import checkpoint_named
+    from unified.files.claims import hashes
+    from unified.reports.results import write_result
+
+    folder = Path(args.output)
+    folder.mkdir(parents=True, exist_ok=True)
+    of_model = contents([checkpoint_named(args.model)], lm.vocabulary, lm.tokenizer)
+    parameters = sum(parameter.numel() for parameter in lm.model.parameters())
+    return write_result(
+        folder,
+        task=task,
+        run=args.run_name,
+        scores={split: scores},
+        seed=seed,
+        command=[*("unified", "evaluate", task, args.data, "--model", args.model), *_words(settings, seed)],
+        model={"name": args.model, "sha256": _joined(of_model), "parameters": parameters},
+        settings=settings,
+        data={f"{split}.jsonl": _joined(hashes(files))},
+        published={},
+        **details,
+    )
+
+
+def _words(settings: Mapping[str, Any], seed: int) -> list[str]:
+    """Options of a command line that repeats an evaluation."""
+    given = {**{name: value for name, value in settings.items() if value is not None}, "seed": seed}
+    return [word for name, value in given.items() for word in (f"--{name}", str(value))]
+
+
+def _joined(digests: Mapping[str, str]) -> str:
+    """One SHA-256 of those of several files."""
+    return hashlib.sha256("".join(digests[name] for name in sorted(digests)).encode()).hexdigest()

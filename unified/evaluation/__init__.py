@@ -1,0 +1,1 @@
+"""Evaluates language models without fine-tuning: minimal pairs, perplexity, similarity of texts, other harnesses."""

@@ -1,0 +1,164 @@
+"""Runs a model over the predictions of texts: the log-probability of every token, in float64.
+
+Texts of like length share a batch, each example in a row of its own. Equal texts are read once, so that their scores
+are exactly equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from unified.data.collate import collate_flat
+from unified.data.example import Examples
+from unified.data.targets import TOKEN
+from unified.errors import UnifiedError
+from unified.evaluation.patterns import Sampling
+from unified.evaluation.predictions import OBJECTIVE, SequenceForm, TokenizedTexts
+from unified.evaluation.scorings import Scoring, require_scorable
+from unified.inference.language_model import UnifiedLM
+from unified.masks.steps import Integers
+
+#: Tokens that a model reads at once; predictions whose logits are held at once, and summed in float64 at once.
+TOKENS_AT_ONCE = 8192
+_LOGITS_AT_ONCE = 512
+_SUMMED_AT_ONCE = 32
+
+
+@dataclass(frozen=True)
+class TokenScores:
+    """Scores of the tokens of a text.
+
+    Attributes:
+        log_probs: float64 (tokens,), in nats: of random scorings the weighted mean of the draws. 0 for the context.
+        greedy: bool (tokens,), whether no other symbol is more probable; of several predictions of a token, in all.
+    """
+
+    log_probs: np.ndarray
+    greedy: np.ndarray
+
+    @property
+    def total(self) -> float:
+        """The score of the text."""
+        return float(self.log_probs.sum())
+
+
+@torch.no_grad()
+def token_scores(
+    lm: UnifiedLM,
+    texts: Sequence[Integers],
+    scoring: Scoring,
+    *,
+    given: Sequence[int] | None = None,
+    sampling: Sampling = Sampling(),  # noqa: B008 (it is frozen)
+    done: Callable[[int], Any] = lambda count: None,
+) -> list[TokenScores]:
+    """Score the tokens of texts.
+
+    Args:
+        texts: ids without special symbols, int64 (tokens,) each; see :meth:`UnifiedLM.encode`.
+        given: how many first tokens of each text are its context, which is not scored; None for none.
+        sampling: what "permutation" and "diffusion" draw.
+        done: is told now and then how many texts more have been scored.
+
+    Raises:
+        UnifiedError: the model cannot score so, or a text is too long for its table of positions.
+    """
+    require_scorable(lm, scoring)
+    firsts = [0] * len(texts) if given is None else list(given)
+    limit = lm.model.config.position_limit - 2
+    for number, text in enumerate(texts):
+        if len(text) > limit:
+            raise UnifiedError(
+                f"texts[{number}] has {len(text):,} tokens, the model reads {limit:,} beside its special symbols"
+            )
+    alike: dict[tuple[bytes, int], list[int]] = {}
+    for number, (text, first) in enumerate(zip(texts, firsts, strict=True)):
+        alike.setdefault((np.asarray(text, dtype=np.int64).tobytes(), first), []).append(number)
+    distinct = sorted(alike.values(), key=lambda numbers: len(texts[numbers[0]]))
+    found: list[TokenScores] = [TokenScores(np.zeros(0), np.zeros(0, dtype=bool))] * len(texts)
+    form = SequenceForm.of(lm)
+    for portion in _portions(distinct, texts, firsts, scoring, sampling):
+        of_portion = TokenizedTexts.of(
+            [texts[numbers[0]] for numbers in portion], [firsts[numbers[0]] for numbers in portion]
+        )
+        predictions = scoring.predictions(of_portion, form, sampling)
+        log_probs, greedy = _predicted(lm, predictions.examples)
+        weights = predictions.examples.targets[TOKEN].weights
+        weighted = log_probs if weights is None else log_probs * weights
+        total = of_portion.extents.total
+        sums = np.bincount(predictions.tokens, weighted, total)
+        never = np.bincount(predictions.tokens, ~greedy, total) == 0
+        for numbers, start, stop in zip(
+            portion, of_portion.extents.starts.tolist(), of_portion.extents.stops.tolist(), strict=True
+        ):
+            for number in numbers:
+                found[number] = TokenScores(sums[start:stop], never[start:stop])
+        done(sum(map(len, portion)))
+    return found
+
+
+def _portions(
+    distinct: Sequence[list[int]],
+    texts: Sequence[Integers],
+    firsts: Sequence[int],
+    scoring: Scoring,
+    sampling: Sampling,
+) -> Iterator[list[list[int]]]:
+    """Texts that are made into examples together: about :data:`TOKENS_AT_ONCE`, or a single text that takes more."""
+    portion: list[list[int]] = []
+    cost = 0
+    for numbers in distinct:
+        length, first = len(texts[numbers[0]]), firsts[numbers[0]]
+        own = scoring.cost(length, max(length - first, 0), sampling.draws)
+        if portion and cost + own > TOKENS_AT_ONCE:
+            yield portion
+            portion, cost = [], 0
+        portion.append(numbers)
+        cost += own
+    if portion:
+        yield portion
+
+
+def _predicted(lm: UnifiedLM, examples: Examples) -> tuple[np.ndarray, np.ndarray]:
+    """Log-probability, float64 (N,), of the label of each prediction, and bool (N,) whether none is more probable."""
+    log_probs, greedy = [], []
+    for part in _parts(examples):
+        each = np.ones(len(part), dtype=np.int64)
+        batch = collate_flat(part, each, None, (OBJECTIVE,), lm.special.pad).to(lm.device)
+        targets = batch.targets[TOKEN]
+        states = lm.model.hidden(batch, output_indices=targets.output_indices[:, 0])
+        labels = targets.labels
+        assert labels is not None
+        for some, wanted in zip(states.split(_LOGITS_AT_ONCE), labels.split(_LOGITS_AT_ONCE), strict=True):
+            own, best = label_log_probs(lm.model.logits(some), wanted)
+            log_probs.append(own.cpu().numpy())
+            greedy.append(best.cpu().numpy())
+    return np.concatenate([np.zeros(0), *log_probs]), np.concatenate([np.zeros(0, dtype=bool), *greedy])
+
+
+def label_log_probs(logits: torch.Tensor, labels: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Log-softmax of (N, V) logits at int64 (N,) labels, float64 (N,), and bool (N,) whether no logit is greater."""
+    highest = logits.amax(-1, keepdim=True)
+    wanted = logits.gather(-1, labels.unsqueeze(-1))
+    parts = zip(logits.split(_SUMMED_AT_ONCE), highest.split(_SUMMED_AT_ONCE), strict=True)
+    norms = torch.cat([some.double().sub_(top).exp_().sum(-1) for some, top in parts]).log_()  # few rows stay in caches
+    return (wanted.double() - highest).squeeze(-1) - norms, (wanted >= highest).squeeze(-1)
+
+
+def _parts(examples: Examples) -> Iterator[Examples]:
+    """Consecutive examples of about :data:`TOKENS_AT_ONCE` tokens with their padding."""
+    if len(examples) * int(examples.lengths.max(initial=0)) <= TOKENS_AT_ONCE:
+        yield examples
+        return
+    start = 0
+    while start < len(examples):
+        widths = np.maximum.accumulate(examples.lengths[start:])
+        fits = widths * np.arange(1, len(widths) + 1) <= TOKENS_AT_ONCE
+        count = max(1, int(np.argmin(fits)) if not fits.all() else len(fits))
+        yield Examples.joined([examples], np.arange(start, start + count))
+        start += count
