@@ -82,13 +82,18 @@ class SequenceForm:
     token_types: dict[str, int]
 
     @classmethod
-    def of(cls, lm: UnifiedLM) -> SequenceForm:
-        """The form in which a model has learnt to predict, as its decoding scheme tells."""
-        scheme, config = SCHEMES.get(lm.writes), lm.model.config
-        types = {mask: token_types_under(mask, config)[0] for mask in TEXT_MASKS}
+    def of(cls, lm: UnifiedLM, writes: str, mask: str) -> SequenceForm:
+        """The form in which a model has learnt to predict.
+
+        Args:
+            writes: the decoding scheme of what it has learnt, or "nothing".
+            mask: the mask under which it has learnt to read.
+        """
+        scheme = SCHEMES.get(writes)
+        types = {name: token_types_under(name, lm.model.config)[0] for name in TEXT_MASKS}
         if scheme is None:
-            # Reads from left to right, but no [MASK] asks for what it writes.
-            return cls(lm.special, False, False, config.mask == "left_to_right", types)
+            # It reads from left to right, but no [MASK] asks for the next token.
+            return cls(lm.special, False, False, mask == "left_to_right", types)
         by_token = not scheme.query_stream and not scheme.mask_query
         return cls(lm.special, scheme.query_stream, by_token and not scheme.prompt, by_token and scheme.prompt, types)
 

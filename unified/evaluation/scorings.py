@@ -6,7 +6,7 @@ scorings are added: ``left_to_right+right_to_left``.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -29,7 +29,7 @@ from unified.generation.schemes import NO_ENTITIES_IN_WRITING
 from unified.inference.language_model import UnifiedLM
 from unified.masks import GIVEN
 from unified.masks.steps import Integers
-from unified.objectives import parse_objectives
+from unified.objectives import Objective, parse_objectives
 
 
 @dataclass(frozen=True)
@@ -162,8 +162,7 @@ def require_scorable(lm: UnifiedLM, scoring: Scoring) -> None:
         raise UnifiedError(f"texts are scored by a single model; this is an ensemble of {1 + len(lm.others)}")
     if lm.model.config.reads_entities:
         raise UnifiedError(NO_ENTITIES_IN_WRITING)
-    form = SequenceForm.of(lm)
-    if form.query_stream and not scoring.by_queries:
+    if form_of(lm, scoring).query_stream and not scoring.by_queries:
         raise UnifiedError(
             f"scoring {scoring.name!r} reads a token at the [MASK] before it, and the model predicts by a query stream "
             "(XLNet); take 'pseudo_likelihood'"
@@ -175,17 +174,36 @@ def require_scorable(lm: UnifiedLM, scoring: Scoring) -> None:
         )
 
 
+def form_of(lm: UnifiedLM, scoring: Scoring) -> SequenceForm:
+    """The form in which a model is asked: that of the first of its objectives that teaches the scoring.
+
+    Where no objective is known to teach it, the decoding scheme and the mask of the model decide.
+    """
+    for objective in _objectives(lm):
+        if scoring.name in objective.scorings:
+            return SequenceForm.of(lm, objective.writes, objective.mask)
+    return SequenceForm.of(lm, lm.writes, lm.model.config.mask)
+
+
 def learnt_scorings(lm: UnifiedLM) -> tuple[str, ...]:
     """Names of the scorings that a model has learnt: by its objectives, or where nothing names them as it writes."""
-    if not lm.objectives:
+    objectives = _objectives(lm)
+    if not objectives:
         return _BY_DECODING[lm.writes]
-    objectives = parse_objectives(lm.objectives, own_classes=False).objectives
     return tuple(dict.fromkeys(name for objective in objectives for name in objective.scorings))
+
+
+def _objectives(lm: UnifiedLM) -> Sequence[Objective]:
+    """Objectives of a model as far as they are known; none where a checkpoint names classes to import."""
+    try:
+        return parse_objectives(lm.objectives, own_classes=False).objectives if lm.objectives else ()
+    except UnifiedError:
+        return ()
 
 
 def unlearnt(lm: UnifiedLM, scoring: Scoring) -> str | None:
     """A note where nothing has taught the model to predict tokens as a scoring does; None where something has."""
     if scoring.name in learnt_scorings(lm):
         return None
-    known = f"its objectives, {lm.objectives}, do" if lm.objectives else f"a model that writes {lm.writes!r} does"
+    known = f"its objectives, {lm.objectives}, do" if _objectives(lm) else f"a model that writes {lm.writes!r} does"
     return f"scoring {scoring.name!r}: the model has not learnt it ({known} not teach it), so the scores may say little"

@@ -18,8 +18,8 @@ from unified.data.example import Examples
 from unified.data.targets import TOKEN
 from unified.errors import UnifiedError
 from unified.evaluation.patterns import Sampling
-from unified.evaluation.predictions import OBJECTIVE, SequenceForm, TokenizedTexts
-from unified.evaluation.scorings import Scoring, require_scorable
+from unified.evaluation.predictions import OBJECTIVE, TokenizedTexts
+from unified.evaluation.scorings import Scoring, form_of, require_scorable
 from unified.inference.language_model import UnifiedLM
 from unified.masks.steps import Integers
 
@@ -81,7 +81,7 @@ def token_scores(
         alike.setdefault((np.asarray(text, dtype=np.int64).tobytes(), first), []).append(number)
     distinct = sorted(alike.values(), key=lambda numbers: len(texts[numbers[0]]))
     found: list[TokenScores] = [TokenScores(np.zeros(0), np.zeros(0, dtype=bool))] * len(texts)
-    form = SequenceForm.of(lm)
+    form = form_of(lm, scoring)
     for portion in _portions(distinct, texts, firsts, scoring, sampling):
         of_portion = TokenizedTexts.of(
             [texts[numbers[0]] for numbers in portion], [firsts[numbers[0]] for numbers in portion]

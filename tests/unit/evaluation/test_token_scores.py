@@ -123,9 +123,11 @@ def test_left_to_right_gives_what_generation_gives(scheme):
         assert own.log_probs[given:].tolist() == pytest.approx(wanted.tolist(), abs=1e-5)
 
 
-def test_a_model_of_left_to_right_bert_predicts_the_next_token():
-    """Its objective hides nothing: CLS and each token predict the token behind them."""
-    lm = UnifiedLM(model(mask="left_to_right", token_types=2), vocabulary(), None, "nothing", None)
+@pytest.mark.parametrize("objectives", ["", "bert:15,next=bert(next_sentence=False, left_to_right=True):1"])
+def test_a_model_of_left_to_right_bert_predicts_the_next_token(objectives):
+    """Its objective hides nothing: CLS and each token predict the token behind them, also in a mixture with others."""
+    lm = UnifiedLM(model(**({} if objectives else {"mask": "left_to_right"})), vocabulary(), None, "nothing", None)
+    lm.objectives = objectives
     text = np.array([5, 9, 4, 12])
     tokens = torch.tensor([[lm.special.begin, *text]])
     states = lm.model.transformer(tokens, torch.arange(5)[None], torch.zeros_like(tokens), masks.left_to_right(5))
@@ -195,6 +197,7 @@ def test_every_order_asks_for_every_token_once_behind_all_that_it_sees():
         ("left_to_right", "bidirectional:2,right_to_left", {"pseudo_likelihood", "right_to_left"}),
         ("nothing", "bert(next_sentence=False, left_to_right=True)", {"left_to_right"}),
         ("next", "random_spans", set()),
+        ("next", "my.module:Mine", {"left_to_right"}),
     ],
 )
 def test_a_scoring_that_nothing_has_taught_is_told(writes, objectives, learnt):
@@ -202,7 +205,8 @@ def test_a_scoring_that_nothing_has_taught_is_told(writes, objectives, learnt):
     lm.objectives = objectives
     notes = {name: unlearnt(lm, scoring) for name, scoring in SCORINGS.items()}
     assert {name for name, note in notes.items() if note is None} == learnt
-    assert all(objectives in note and repr(name) in note for name, note in notes.items() if note)
+    known = writes if ":Mine" in objectives else objectives
+    assert all(known in note and repr(name) in note for name, note in notes.items() if note)
 
 
 def test_names_of_scorings():
