@@ -10,6 +10,7 @@ from unified.tasks.metrics.generation import score_generation
 from unified.tasks.metrics.question_generation import from_bert_words, penn_treebank, score_question_generation
 from unified.tasks.metrics.summaries import POST_PROCESSING
 from unified.tasks.writing import WritingItem
+from unified.tokenization import parts_of
 
 
 def score_texts(
@@ -19,7 +20,7 @@ def score_texts(
     separator: str | None = None,
     post_processing: str | None = None,
 ) -> dict[str, Any]:
-    """BLEU, ROUGE and exact texts, see :class:`unified.tasks.metrics.generation.GenerationScores`.
+    """BLEU, ROUGE, repetition and copied words, see :class:`unified.tasks.metrics.generation.GenerationScores`.
 
     Args:
         bert_words: has no influence here.
@@ -27,12 +28,13 @@ def score_texts(
         post_processing: name of the published clean-up, which both sides get the form of.
     """
     references = [item.right for item in items]
+    sources = [" ".join(parts_of(item.source)) for item in items]
     if post_processing is None:
-        return score_generation(texts, references, sentence_separator=separator).to_dict()
+        return score_generation(texts, references, sentence_separator=separator, sources=sources).to_dict()
     rules = POST_PROCESSING[post_processing]
     cleaned = [rules(text, separator) for text in texts]
     in_form = [[rules.in_form(text, separator) for text in group] for group in references]
-    scores = score_generation(cleaned, in_form, sentence_separator=separator)
+    scores = score_generation(cleaned, in_form, sentence_separator=separator, sources=sources)
     return {**scores.to_dict(), "post_process": str(rules)}
 
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from unified.errors import UnifiedError, nearest
 from unified.tasks.metrics.bootstrap import summed
+from unified.tasks.metrics.copying import CopyingCounts
 from unified.tasks.metrics.similarity import character_similarity
 
 #: Measures that are means over texts, in the order in which they are computed.
@@ -36,6 +37,8 @@ class GenerationScores:
         rouge_signature: how rouge-score computed them.
         without_words: references in which rouge-score's tokenizer finds no word. It lower-cases, keeps only
             ASCII letters and digits, and so gives 0 to other scripts and cannot tell capitals or punctuation apart.
+        repeated_bigrams, source_words: see :meth:`unified.tasks.metrics.copying.CopyingCounts.measures`;
+            ``source_words`` is None where no sources were given.
     """
 
     sentences: int
@@ -45,13 +48,15 @@ class GenerationScores:
     rouge1: float
     rouge2: float
     rougeL: float
+    repeated_bigrams: float
     bleu_signature: str
     rouge_signature: str
     without_words: int
+    source_words: float | None = None
 
     def to_dict(self) -> dict[str, int | float | str]:
-        """The scores by name."""
-        return asdict(self)
+        """The scores that were computed, by name."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
 
 
 def score_generation(
@@ -61,6 +66,7 @@ def score_generation(
     use_stemmer: bool = True,
     bleu_tokenizer: str = "13a",
     sentence_separator: str | None = None,
+    sources: Sequence[str] | None = None,
 ) -> GenerationScores:
     """Score ``hypotheses[i]`` against ``references[i]``, one string or several.
 
@@ -69,11 +75,13 @@ def score_generation(
         bleu_tokenizer: sacrebleu's ``tokenize``: "13a", "intl", "char", "zh", "none", ...
         sentence_separator: string between the sentences of a summary; ROUGE-L is then the summary-level one
             (rouge-score's rougeLsum). Every other score sees a space in its place.
+        sources: what each text was generated from, for ``source_words``.
 
     Raises:
-        UnifiedError: nothing to score, unequal numbers of hypotheses and references, or a hypothesis without any.
+        UnifiedError: nothing to score, unequal numbers of hypotheses, references and sources, or a hypothesis without
+            a reference.
     """
-    texts = GeneratedTexts(hypotheses, references, use_stemmer, bleu_tokenizer, sentence_separator)
+    texts = GeneratedTexts(hypotheses, references, use_stemmer, bleu_tokenizer, sentence_separator, sources)
     return GenerationScores(**texts.scores())
 
 
@@ -87,6 +95,7 @@ class GeneratedTexts:
         use_stemmer: bool = True,
         bleu_tokenizer: str = "13a",
         sentence_separator: str | None = None,
+        sources: Sequence[str] | None = None,
     ):
         reference_groups = [[group] if isinstance(group, str) else list(group) for group in references]
         _check(hypotheses, reference_groups)
@@ -94,6 +103,7 @@ class GeneratedTexts:
         if sentence_separator is not None:
             plain = [_join(h, sentence_separator, " ") for h in hypotheses]
             plain_references = [[_join(r, sentence_separator, " ") for r in group] for group in reference_groups]
+        self._copying = CopyingCounts(plain, sources)
         self._bleu = _BleuCounts(plain, plain_references, bleu_tokenizer)
         rouge, self._rouge_signature, self._without_words = rouge_f1(
             hypotheses, reference_groups, use_stemmer, sentence_separator
@@ -118,7 +128,8 @@ class GeneratedTexts:
     def measures(self, counts: np.ndarray | None = None) -> dict[str, float]:
         """All measures of a sample (:class:`unified.tasks.metrics.bootstrap.Examples`)."""
         means = (100 * summed(self._values, counts) / self.size).tolist()
-        return {"bleu": self._bleu.score(counts), **dict(zip(_MEANS, means, strict=True))}
+        found = {"bleu": self._bleu.score(counts), **dict(zip(_MEANS, means, strict=True))}
+        return found | self._copying.measures(counts)
 
 
 class _BleuCounts:

@@ -18,6 +18,7 @@ import numpy as np
 from unified import __version__
 from unified.errors import UnifiedError
 from unified.tasks.metrics.bootstrap import summed
+from unified.tasks.metrics.copying import CopyingCounts
 from unified.tasks.metrics.meteor import score_meteor
 from unified.tasks.metrics.summaries import QUESTIONS
 
@@ -30,7 +31,9 @@ _ORDERS = range(1, 5)
 class QuestionScores:
     """Percentages, 0 to 100. ``questions`` counts lines, ``sources`` the source sentences, each scored once.
 
-    ``meteor`` is None where it was not asked for. ``signature`` says how the others were computed.
+    ``repeated_bigrams`` and ``source_words`` are described at
+    :meth:`unified.tasks.metrics.copying.CopyingCounts.measures`. ``meteor`` is None where it was not asked for.
+    ``signature`` says how the others were computed.
     """
 
     questions: int
@@ -40,6 +43,8 @@ class QuestionScores:
     bleu3: float
     bleu4: float
     rougeL: float
+    repeated_bigrams: float
+    source_words: float
     meteor: float | None = None
     signature: str = ""
 
@@ -92,6 +97,7 @@ class GeneratedQuestions:
             ],
             dtype=np.float64,
         )
+        self._copying = CopyingCounts([question for question, _ in grouped.values()], list(grouped))
         self._meteor = score_meteor(*zip(*grouped.values(), strict=True)) if meteor else None
 
     def scores(self) -> dict[str, Any]:
@@ -101,13 +107,13 @@ class GeneratedQuestions:
         ).to_dict()
 
     def measures(self, counts: np.ndarray | None = None) -> dict[str, float]:
-        """BLEU and ROUGE-L of a sample of sources (:class:`unified.tasks.metrics.bootstrap.Examples`).
+        """The measures of a sample of sources (:class:`unified.tasks.metrics.bootstrap.Examples`).
 
         METEOR is not among them: its program scores all texts at once.
         """
         *bleu, rouge = summed(self._values, counts).tolist()
         found = {f"bleu{n}": 100 * value for n, value in zip(_ORDERS, _bleu(bleu), strict=True)}
-        return found | {"rougeL": 100 * rouge / self.size}
+        return found | {"rougeL": 100 * rouge / self.size} | self._copying.measures(counts)
 
 
 def _signature(references: list[list[list[str]]], form: str, meteor: bool) -> str:

@@ -116,7 +116,10 @@ def cases(rng):
         ),
         "coqa": ((answers, predictions, stories), metrics.score_coqa_domains, CoqaDomains),
         "coreference": (documents, metrics.score_coreference, CoreferenceDocuments),
-        "generation": ((written, references), lambda *c: metrics.score_generation(*c).to_dict(), GeneratedTexts),
+        "generation": (
+            (written, references, first), lambda h, r, s: metrics.score_generation(h, r, sources=s).to_dict(),
+            lambda h, r, s: GeneratedTexts(h, r, sources=s),
+        ),
         "question generation": (
             (written, first), questions, lambda *c: GeneratedQuestions(*c, [f"source {i}" for i in range(COUNT)]),
         ),

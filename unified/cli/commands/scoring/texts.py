@@ -23,7 +23,7 @@ two plain files, hypotheses and references, one sentence a line; or rows with th
 
 def add_parsers(scores: ScoreParsers) -> None:
     """Declare the types of scores that this module computes."""
-    generation = add_parser(scores, "generation", "BLEU, ROUGE-1/2/L, exact sentences, character similarity")
+    generation = add_parser(scores, "generation", "BLEU, ROUGE-1/2/L, exact sentences, similarity, repetition")
     _add_options(generation)
     generation.set_defaults(score=_generation)
     generation.add_argument(
@@ -34,6 +34,11 @@ def add_parsers(scores: ScoreParsers) -> None:
         default="13a",
         metavar="NAME",
         help="tokenizer of sacrebleu: 13a, intl, char, zh, ... (default: 13a)",
+    )
+    generation.add_argument(
+        "--sources",
+        metavar="FILE",
+        help="file with the sources of the texts, one a line: says how many of the content words come from them",
     )
     add_clean_up(generation)
     questions = add_parser(
@@ -205,22 +210,18 @@ def _generation(args: argparse.Namespace) -> Examples:
         use_stemmer=not args.no_stemmer,
         bleu_tokenizer=args.bleu_tokenizer,
         sentence_separator=args.sentence_separator,
+        sources=None if args.sources is None else _sources(args, hypotheses),
     )
     return _CleanedUp(texts, clean_up) if clean_up else texts
 
 
 def _questions(args: argparse.Namespace) -> Examples:
-    from unified.tasks.metrics import outputs
     from unified.tasks.metrics.question_generation import GeneratedQuestions, from_bert_words, penn_treebank
 
     hypotheses, references = read_inputs(args)
     if len(references[0]) != 1:
         raise UnifiedError("question-generation takes one file of references; those of equal sources are pooled")
-    sources = outputs.read_lines(args.sources)
-    if len(sources) != len(hypotheses):
-        raise UnifiedError(
-            f"{args.sources}: {len(sources)} sources for {len(hypotheses)} hypotheses in {args.files[0]}"
-        )
+    sources = _sources(args, hypotheses)
     if args.penn_treebank:
         hypotheses = [penn_treebank(hypothesis) for hypothesis in hypotheses]
     if args.bert_words:
@@ -228,6 +229,22 @@ def _questions(args: argparse.Namespace) -> Examples:
     form = "penn-treebank" if args.penn_treebank else "bert-words" if args.bert_words else "none"
     single = [group[0] for group in references]
     return GeneratedQuestions(hypotheses, single, sources, args.meteor, form)
+
+
+def _sources(args: argparse.Namespace, hypotheses: list[str]) -> list[str]:
+    """The lines of ``--sources``, one for each hypothesis.
+
+    Raises:
+        UnifiedError: the file cannot be read, or has more or fewer lines.
+    """
+    from unified.tasks.metrics import outputs
+
+    sources = outputs.read_lines(args.sources)
+    if len(sources) != len(hypotheses):
+        raise UnifiedError(
+            f"{args.sources}: {len(sources)} sources for {len(hypotheses)} hypotheses in {args.files[0]}"
+        )
+    return sources
 
 
 _LABELS = {
@@ -242,6 +259,8 @@ _LABELS = {
     "rouge2": "ROUGE-2",
     "rougeL": "ROUGE-L",
     "meteor": "METEOR",
+    "repeated_bigrams": "repeated bigrams, %",
+    "source_words": "content words from the source, %",
     "bleu_signature": "BLEU signature",
     "rouge_signature": "ROUGE signature",
     "signature": "signature",
