@@ -16,6 +16,7 @@ DATA_SETS = {
     "xsum": "JSON lines (*.jsonl) or folders of *.summary files",
     "reuters": "JSON lines (*.jsonl)",
     "scitldr": "JSON lines (*.jsonl)",
+    "aeslc": "JSON lines (*.jsonl)",
 }
 ORACLES = ("combinations", "greedy")
 

@@ -1,4 +1,7 @@
-"""Data sets of summaries: CNN/DailyMail, Gigaword, XSum, Reuters headlines and SciTLDR, with UniLM's settings."""
+"""Data sets of summaries, with UniLM's settings.
+
+CNN/DailyMail, Gigaword, XSum, Reuters headlines, SciTLDR and the subjects of e-mails (AESLC).
+"""
 
 from __future__ import annotations
 
@@ -154,4 +157,5 @@ TASKS = (
     ),
     _task("reuters", _SHORT, 32, 0.6),
     _task("scitldr", _SHORT, 64, 0.6),
+    _task("aeslc", _SHORT, 32, 0.6),
 )

@@ -117,6 +117,10 @@ def test_json_lines_of_every_data_set(tmp_path):
             {"source": ["A b. c", " ", "D"], "target": ["One.", "Another | one."]},
             {"source": "A b. c D", "target": "One.", "references": ["One.", "Another / one."]},
         ),
+        "aeslc": (
+            {"id": "1", "body": "A b.\nC d.", "subject": "A | b", "annotations": ["Ab", " "]},
+            {"source": "A b. C d.", "target": "A / b", "references": ["A / b", "Ab"]},
+        ),
     }
     for name, (row, expected) in rows.items():
         assert pairs(tmp_path, name, jsonl(tmp_path / "in.jsonl", [row])) == [expected], name

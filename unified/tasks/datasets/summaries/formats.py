@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from unified.corpus.cleaning.sentences import split_sentences
@@ -116,6 +116,12 @@ def _scitldr_row(row: dict[str, Any]) -> SummaryPair:
     return SummaryPair(_cleaned(_texts(row, "source")), summaries[:1], summaries[1:])
 
 
+def _aeslc_row(row: dict[str, Any]) -> SummaryPair:
+    """AESLC (Zhang and Tetreault 2019): ``body`` and ``subject``; ``annotations`` lists subjects that others gave it."""
+    pair = _headline(_text(row, "body"), _text(row, "subject"))
+    return replace(pair, others=_cleaned(_texts(row, "annotations")) if "annotations" in row else ())
+
+
 def _headline(text: str, headline: str) -> SummaryPair:
     """A summary of one sentence, whatever marks it holds."""
     return SummaryPair(_sentences(text.split("\n")), _cleaned([headline]))
@@ -128,6 +134,7 @@ FORMATS: dict[str, Format] = {
     "xsum": Format(row=_document_row, file=xsum_file, suffix=".summary"),
     "reuters": Format(row=_reuters_row),
     "scitldr": Format(row=_scitldr_row),
+    "aeslc": Format(row=_aeslc_row),
 }
 
 
