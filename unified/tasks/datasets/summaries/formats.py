@@ -117,7 +117,7 @@ def _scitldr_row(row: dict[str, Any]) -> SummaryPair:
 
 
 def _aeslc_row(row: dict[str, Any]) -> SummaryPair:
-    """AESLC (Zhang and Tetreault 2019): ``body`` and ``subject``; ``annotations`` lists subjects that others gave it."""
+    """AESLC (Zhang and Tetreault 2019): ``body`` and ``subject``; ``annotations`` lists others' subjects."""
     pair = _headline(_text(row, "body"), _text(row, "subject"))
     return replace(pair, others=_cleaned(_texts(row, "annotations")) if "annotations" in row else ())
 
