@@ -98,7 +98,7 @@ def checkpoint(library: str, size: Size, data: Path, save: Path) -> Path:
 
 @dataclass
 class Generation:
-    """One command that writes the whole file, and what it logs of itself.
+    """One command that writes the whole file, with its log.
 
     Attributes:
         seconds: that decoding took, run by run.
@@ -167,7 +167,7 @@ def main() -> None:
 
 
 def require_equal_work(calls: dict[str, Generation]) -> None:
-    """All runs wrote as many tokens."""
+    """Refuses runs that did not write equally many tokens."""
     if len({count for call in calls.values() for count in call.tokens}) > 1:
         raise SystemExit(
             f"generating: unequal work, tokens { ({library: call.tokens for library, call in calls.items()}) }"

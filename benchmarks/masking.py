@@ -112,7 +112,7 @@ def write_pairs(folder: Path, tokens: int, vocabulary: Vocabulary, length: int) 
 
 
 def ours(mixture: Mixture, texts: TextSource, rows: int, length: int) -> Callable[[], None]:
-    """A call that makes batches of so many rows, others at each call."""
+    """A call that makes batches of a number of rows, others at each call."""
     data = RowDataset(texts, mixture, length, seed=1, packed=False)
     order = itertools.cycle(np.random.default_rng(0).permutation(len(data)).tolist())
 

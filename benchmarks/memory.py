@@ -28,7 +28,7 @@ THEIRS = ("transformers", "transformers, attention dropout 0")
 
 
 def rows_of(rows: int, length: int) -> Batch:
-    """Rows that see all of themselves."""
+    """Rows under a bidirectional mask."""
     rng = np.random.default_rng(0)
     return batch_of([[example(masks.bidirectional(length), rng)] for _ in range(rows)])
 

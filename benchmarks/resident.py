@@ -1,4 +1,4 @@
-"""Memory of a process, under Linux: what it has now, the most it had, and calls that get a process of their own.
+"""Memory of a process under Linux, now and at its peak, and calls in a separate process.
 
 Counted are resident pages (VmRSS, VmHWM of ``/proc/self/status``): the interpreter, the libraries, files that are
 mapped and were read, and all tensors. The peak of a child begins with the child itself; ``ru_maxrss`` would begin with
@@ -80,7 +80,7 @@ def _tree(process: int) -> list[int]:
 
 
 def _share(process: int) -> int:
-    """Bytes of a process, its part of what it shares; 0 when it has ended."""
+    """Bytes of a process, shared pages in part; 0 when it has ended."""
     try:
         lines = Path(f"/proc/{process}/smaps_rollup").read_text().splitlines()
     except OSError:

@@ -109,7 +109,7 @@ MACHINES = {
 
 
 def reduction(gradients: float, cards: int, machine: Machine) -> float:
-    """Seconds of an all-reduce of so many bytes: a ring within each node, and one of the nodes."""
+    """Seconds of an all-reduce of a number of bytes: a ring within each node, and one of the nodes."""
     inside, nodes = min(cards, machine.node), math.ceil(cards / machine.node)
     within = 2 * (inside - 1) / inside * gradients / (machine.inside * 1e9)
     return within + 2 * (nodes - 1) / nodes * gradients / (machine.between * 1e9)

@@ -34,7 +34,7 @@ PARAGRAPH, PARAGRAPHS = (20, 140), (10, 70)
 
 
 def write_corpus(folder: Path, tokens: int) -> None:
-    """A folder like those of `unified prepare`, with at least so many tokens."""
+    """A folder like those of `unified prepare`, with at least this many tokens."""
     vocabulary = Vocabulary([f"w{i}" for i in range(SYMBOLS)])
     vocabulary.save(folder / "dict.txt")
     for part, size in (("train", tokens), ("valid", 10_000)):

@@ -51,7 +51,7 @@ class Planned(FairseqDataset):
         max_sentences: int | None = None,
         required_batch_size_multiple: int = 1,
     ) -> list[np.ndarray]:
-        """Batches of everything: asked for multiples of 8, its default, fairseq drops the last batch in silence."""
+        """Divides all items into batches; fairseq's default, multiples of 8, would drop the last batch in silence."""
         return super().batch_by_size(indices, max_tokens, max_sentences, required_batch_size_multiple=1)
 
 
@@ -113,7 +113,7 @@ class StreamFairseqDataset(RowFairseqDataset):
     rows: StreamDataset
 
     def split(self, streams: int) -> None:
-        """Cut the text into as many streams as all processes have rows in a batch."""
+        """Cuts the text into as many streams as all processes together have rows in a batch."""
         with refusing():
             self.rows.split(streams)
 
@@ -154,7 +154,7 @@ class Side:
 
 
 class PairFairseqDataset(Planned):
-    """Items are source/target pairs: what fairseq-generate needs, with the batch that the loss needs beside it.
+    """Dataset of source/target pairs for fairseq-generate, with the batches from which the loss is computed.
 
     ``sources`` and ``targets`` are sequences of int64 arrays, each ending with the separator.
     """

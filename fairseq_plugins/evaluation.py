@@ -86,7 +86,7 @@ class Bleu(SummedMetric):
         return {**sums, "_bleu_sys_len": score.sys_len, "_bleu_ref_len": score.ref_len}
 
     def compute(self, totals: Mapping[str, float]) -> None:
-        """Log the sums, and BLEU as what follows from them."""
+        """Logs the sums, and BLEU, which follows from them."""
         if "_bleu_sys_len" not in totals:
             return
         for key, value in totals.items():
@@ -99,7 +99,7 @@ METRICS: dict[str, SummedMetric] = {"rouge": Rouge(), "bleu": Bleu()}
 
 
 class GeneratedTexts:
-    """A metric of what fairseq's generator writes from the validation sources.
+    """A metric of the texts that fairseq's generator writes from the validation sources.
 
     Args:
         metric: a name of :data:`METRICS`.

@@ -21,7 +21,7 @@ _Hypothesis = dict[str, Any]
 
 
 class UnifiedSequenceGenerator(SequenceGenerator):
-    """Decoding is fairseq's; what it leaves to extensions is done here.
+    """fairseq's generator, with the features that fairseq leaves to compiled extensions.
 
     Args:
         ngram_ignore: ids that n-gram blocking never touches (UniLM ignores the full stop).

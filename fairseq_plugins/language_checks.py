@@ -55,7 +55,7 @@ def check_options(cfg: UnifiedLMTaskConfig, mixture: Mixture, paired: bool) -> N
 
 
 def settle_model(cfg: Settings, mixture: Mixture, memory: int, vocabulary_size: int) -> None:
-    """Fills in what a new model takes from the objectives; its checkpoint carries it.
+    """Fills in the settings that a new model takes from the objectives; its checkpoint carries them.
 
     Args:
         cfg: options of the model, changed in place.

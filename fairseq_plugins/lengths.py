@@ -44,7 +44,7 @@ class TaskLengths:
         self._chosen = fit_pairs(sources, targets, max_length, self.max_source, self.max_target)
 
     def load(self, state: Mapping[str, Any]) -> None:
-        """Note what a checkpoint was trained with; called for each one of an ensemble."""
+        """Notes the lengths that a checkpoint was trained with; called for each one of an ensemble."""
         self._loaded.append(PairLengths.of_state(state))
 
     def load_positions(self, positions: int) -> None:

@@ -15,7 +15,7 @@ logger = logging.getLogger(__name__)
 
 
 class StreamMemory:
-    """Memory of this process's streams; what a checkpoint holds is that of all processes, in their order."""
+    """Memory of this process's streams; a checkpoint holds that of all processes, in their order."""
 
     def __init__(self, length: int, taken: int):
         self.memory = Memory(length, taken)

@@ -1,4 +1,4 @@
-"""``--optimizer unified_adam`` and ``unified_adamax``: what does not decay, and learning rates of heads and layers.
+"""``--optimizer unified_adam`` and ``unified_adamax``: exemptions from decay, and learning rates of heads and layers.
 
 unified_adam is torch's fused AdamW, one pass over memory. fairseq's own Adam reads and writes every parameter about ten
 times, a quarter of the time of an update of few tokens (benchmarks/optimizer.py). Both let weights decay apart from the
@@ -23,7 +23,7 @@ from fairseq_plugins.refusals import refusing
 
 
 class OnePassAdamW(torch.optim.AdamW):
-    """torch's fused AdamW, with what fairseq asks its optimizers."""
+    """torch's fused AdamW with the interface of fairseq's optimizers."""
 
     #: fairseq may hand over all parameters as one; every element is updated by itself.
     supports_flat_params = True

@@ -1,4 +1,4 @@
-"""Groups of parameters that an optimizer treats differently: heads, layers, and what does not decay.
+"""Groups of parameters that an optimizer treats differently: heads, layers, and parameters that do not decay.
 
 fairseq hands its optimizers a list of parameters without names. Models of this plug-in therefore mark each parameter
 with its :class:`Role`. fairseq's composite optimizer has groups too, but fairseq-train cannot configure it.
@@ -62,7 +62,7 @@ class GroupsConfig(FairseqDataclass):
         default=False, metadata={"help": "let biases and LayerNorms decay too, as SpanBERT's pre-training does"}
     )
     head_weight_decay: Optional[float] = field(
-        default=None, metadata={"help": "weight decay of heads; default: --weight-decay, as of all parameters"}
+        default=None, metadata={"help": "weight decay of heads (default: that of all parameters, --weight-decay)"}
     )
     head_lr: Optional[float] = field(
         default=None,

@@ -27,7 +27,7 @@ _given: ContextVar[Mapping[str, object] | None] = ContextVar("given", default=No
 
 
 def is_given(option: str) -> bool:
-    """Whether the command line says what an option is, in place of the checkpoint.
+    """True where the command line sets an option, instead of the checkpoint.
 
     Args:
         option: its name as fairseq stores it, such as ``objectives``.
@@ -52,7 +52,7 @@ def check_criterion(cfg: Settings) -> None:
 
 
 def install() -> None:
-    """Wrap the functions of fairseq that build what a checkpoint names; fairseq looks them up at every call."""
+    """Wraps the functions of fairseq that build objects named by a checkpoint; fairseq looks them up at every call."""
     checkpoint_utils.load_model_ensemble_and_task = _noting_options(checkpoint_utils.load_model_ensemble_and_task)
     tasks.setup_task = _checking_task(tasks.setup_task)
     distributed_utils.call_main = guarded_children()(distributed_utils.call_main)
@@ -96,7 +96,7 @@ def _check(registry: str, known: Mapping[str, type[Any]], cfg: Settings) -> None
 
 
 def _names(registry: str, cfg: Settings) -> list[str]:
-    """All names that fairseq may take for what it builds."""
+    """All names of objects that fairseq may build."""
     if isinstance(cfg, str):
         return [cfg]
     settings = _settings(cfg)

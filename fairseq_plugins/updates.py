@@ -34,7 +34,7 @@ class Update:
 
 
 class UpdateCriterion(ABC):
-    """A criterion that is told what an update holds before the first of its micro-batches is computed.
+    """A criterion that knows the totals of an update before the first of its micro-batches is computed.
 
     Attributes:
         update: set while an update is computed, None otherwise, such as in validation.
@@ -48,7 +48,7 @@ class UpdateCriterion(ABC):
 
     @abstractmethod
     def totals_of(self, model: BaseFairseqModel, sample: Sample) -> Mapping[str, torch.Tensor]:
-        """float64 scalars by name: what a micro-batch adds to the totals of its update."""
+        """The contribution of a micro-batch to the totals of its update, float64 scalars by name."""
 
     @abstractmethod
     def size_of(self, totals: Mapping[str, torch.Tensor]) -> torch.Tensor | int:
@@ -62,7 +62,7 @@ class UpdateCriterion(ABC):
 
 
 def update_of(criterion: UpdateCriterion, trainer: Trainer, samples: Sequence[Sample | None]) -> Update:
-    """Sums what the micro-batches of this process hold, and adds those of all others; every process must call it.
+    """Sums the contents of this process's micro-batches and adds those of all others; every process must call it.
 
     Args:
         criterion: knows what is summed.

@@ -49,7 +49,7 @@ class _Judge:
 
 
 class OfficialScores:
-    """Scores of a generation task by its own rules, of what it writes for all validation items.
+    """Scores of a generation task by its official rules, of the texts written for all validation items.
 
     Texts are searched for as ``unified finetune`` does after training, so that both find the same scores.
 
@@ -98,7 +98,7 @@ class OfficialScores:
         self.predictions.clear()
 
     def add(self, sample: Sample) -> dict[str, float]:
-        """Write texts for the items of a batch, and what to log of it."""
+        """Writes texts for the items of a batch; returns values for the log."""
         numbers = sample["id"].tolist()
         texts = self.writer.predict([self.items[number] for number in numbers])
         self.predictions.add("valid", "", dict(zip(numbers, texts, strict=True)))

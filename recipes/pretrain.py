@@ -99,7 +99,7 @@ def pretrain(system: str, size: str, data: str, save: str, more: Sequence[str]) 
 
 
 def refuse_options_of_phases(system: str, size: str, more: Sequence[str]) -> None:
-    """Ends the program if an option behind the command would replace what differs between the phases of a recipe."""
+    """Ends the program if a trailing option would replace one in which the phases of a recipe differ."""
     phases, own = SYSTEMS[system]["phases"], SYSTEMS[system].get(size, {})
     values: dict[str, list[str]] = {}  # of the options that phases set, the settings that hold their values
     for phase in phases:
@@ -131,7 +131,7 @@ def visible_cards() -> int:
 
 
 def batch_options(sequences: int, cards: int) -> list[str]:
-    """``--batch-size`` and ``--update-freq`` so that one update sees about so many sequences; says what it came to."""
+    """``--batch-size`` and ``--update-freq`` for about the wanted sequences an update; prints the actual number."""
     count = max(cards, 1) * max(number("NODES", 1), 1)
     rows = max(min(number("ROWS", 8), sequences // count), 1)
     frequency = max((sequences + count * rows // 2) // (count * rows), 1)

@@ -58,7 +58,7 @@ class UnifiedUnderstandingCriterion(FairseqCriterion, UpdateCriterion):
     def forward(
         self, model: BaseFairseqModel, sample: Sample, reduce: bool = True
     ) -> tuple[torch.Tensor, int, dict[str, Any]]:
-        """(loss, sample size, log) of a sample of :mod:`fairseq_plugins.items`; the size is how much was asked."""
+        """(loss, sample size, log) of a sample of :mod:`fairseq_plugins.items`; the size counts predictions."""
         return self.judged(model, sample)[:3]
 
     def judged(self, model: BaseFairseqModel, sample: Sample) -> tuple[torch.Tensor, int, dict[str, Any], Any]:

@@ -178,7 +178,7 @@ class SourceEncoder(FairseqEncoder):
         return {"cache": self.cached[0].encode(net_input["src_tokens"]), "beam": None}
 
     def reorder_encoder_out(self, encoder_out: _EncoderOut, new_order: torch.Tensor) -> _EncoderOut:
-        """Rows stand sentence by sentence, ``beam`` of each, so the cache changes only when sentences leave."""
+        """Keeps the cache of the remaining sentences; the ``beam`` rows of a sentence share one."""
         cache, beam = encoder_out["cache"], encoder_out["beam"]
         sentences = cache.visible.size(0)
         if beam is None:

@@ -228,7 +228,7 @@ class UnifiedLMTask(DictionaryTask):
         return target_symbols(symbols, files, self.mixture, self.special, self.cfg.tokens_per_sample)
 
     def settle(self, cfg: Settings) -> None:
-        """Fill in what a new model takes from the task; the checkpoint will carry it."""
+        """Fills in the settings that a new model takes from the task; the checkpoint will carry them."""
         if self.folder.paired:
             files = [tuple(map(TokenFile, folder.prefixes("train"))) for folder in self.folders]
             self.lengths.choose(files, self._max_pair_length())
@@ -269,7 +269,7 @@ class UnifiedLMTask(DictionaryTask):
         return {type(self).__name__: {"memory": self.stream_memory.state()}}
 
     def set_checkpoint_dict(self, state: dict[str, Any]) -> None:
-        """Take from a checkpoint what this task keeps there: the memory of streams."""
+        """Restores this task's state from a checkpoint: the memory of streams."""
         if self.stream_memory is not None and "memory" in state:
             self.stream_memory.load(state["memory"])
 
@@ -281,7 +281,7 @@ class UnifiedLMTask(DictionaryTask):
     def valid_step(
         self, sample: Sample, model: BaseFairseqModel, criterion: FairseqCriterion
     ) -> tuple[torch.Tensor, Any, dict[str, Any]]:
-        """The losses of a validation batch, and what is logged of the texts written for it."""
+        """The losses of a validation batch, and the logged scores of texts written for it."""
         loss, sample_size, log = super().valid_step(sample, model, criterion)
         if sample.get("target") is not None:
             for scores in self.generated:

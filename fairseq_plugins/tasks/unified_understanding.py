@@ -103,7 +103,7 @@ class UnifiedUnderstandingTask(DictionaryTask):
         return task
 
     def _check_metric(self, metric: str, maximize: bool) -> None:
-        """Refuse to choose checkpoints by what no validation logs, or by the worst of it."""
+        """Refuses to choose checkpoints by a metric that validation does not log, or by the worst value of one."""
         scores, losses = self.predictions.names(), ["loss"]
         losses += [f"{head}_loss" for head in self.entries] if len(self.entries) > 1 else []
         losses += [f"{MASKED}_loss"] if self.masked else []

@@ -26,7 +26,7 @@ _PART_OF = {word: part for part, words in _PARTS.items() for word in words}
 
 @Language.component("debug_grammar")
 def debug_grammar(document):
-    """Parts of speech by a list; what stands before a noun depends on it, nouns depend on the first verb."""
+    """Parts of speech by a list; the word before a noun depends on the noun, nouns depend on the first verb."""
     for word in document:
         word.pos_ = _PART_OF.get(word.lower_, "PUNCT" if not word.text[0].isalnum() else "ADP")
         if word.text == "-":

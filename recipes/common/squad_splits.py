@@ -32,7 +32,7 @@ def drawn(articles: Iterable[dict], count: int) -> list[dict]:
 
 
 def kept(articles: Iterable[dict], wanted: Callable[[dict], object]) -> list[dict]:
-    """The articles with the questions that are wanted; what has none is left out."""
+    """Articles with the wanted questions; articles without any are left out."""
     found = []
     for article in articles:
         paragraphs = [

@@ -96,7 +96,7 @@ def tacred(rng: random.Random, count: int) -> str:
 
 
 def conll2012(rng: random.Random, count: int) -> str:
-    """Equal nouns of a document are one thing, and itself is what its sentence began with."""
+    """Documents in which equal nouns are one thing, and "itself" is the noun that begins its sentence."""
     documents = {}
     for i, subject in enumerate(_subjects(rng, count)):
         adjectives, nouns, verbs = (words(subject, word_class) for word_class in range(3))
@@ -191,7 +191,7 @@ def mrqa(rng: random.Random, count: int) -> str:
 
 
 def squad2(rng: random.Random, count: int) -> str:
-    """One of the same questions; half of the passages tell of one subject alone, often not of that asked for."""
+    """Items of which half of the passages tell of one subject alone, often not the one in the question."""
     paragraphs = []
     for i in range(count):
         context, verb, found = _two_things(rng)

@@ -1,4 +1,4 @@
-"""A tiny model of transformers with random weights, and a task for it: what the debug size needs no download for."""
+"""A tiny model of transformers with random weights, and a task for it, for the debug size without downloads."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ def settings(arguments: argparse.Namespace, task: Task | WritingTask) -> Trainin
 def fine_tuned(
     peer: PeerTask, features: Features, training: Training, updates: int, seed: int, snapshot: Path
 ) -> tuple[PreTrainedModel, Spent]:
-    """The model after so many updates; its head depends on the seed."""
+    """A model fine-tuned for a number of updates; its head depends on the seed."""
     torch.manual_seed(seed)
     model = peer.model().to("cuda" if torch.cuda.is_available() else "cpu")
     return model, train(model, features.inputs, peer.collate, training, updates, seed, snapshot)

@@ -1,4 +1,4 @@
-"""The first sentence of each source as its text: what a summary has to be better than.
+"""The first sentence of each source as its summary, which a model has to beat.
 
     python recipes/peers/lead.py TASK --data ITEMS --output FOLDER
 

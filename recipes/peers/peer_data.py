@@ -46,7 +46,7 @@ def squad2(folder: Path, real: Path) -> None:
 
 
 def some_of_squad2(folder: Path, real: Path) -> None:
-    """Some questions of :func:`squad2`, drawn at random, as many as one core can do in an hour."""
+    """Some questions of :func:`squad2`, drawn at random, few enough for an hour of one core."""
     with tempfile.TemporaryDirectory() as temporary:
         whole = Path(temporary) / "squad"
         squad2(whole, real)

@@ -184,7 +184,7 @@ def _first_block(text: str) -> tuple[str, str]:
 
 
 def read_packages(packages: Iterable[Package], processes: int) -> Iterator[tuple[str, list[Passage]]]:
-    """(split, passages) of every module, in the order of :func:`modules`; prints what each package gave."""
+    """(split, passages) of every module, in the order of :func:`modules`; prints the passages of each package."""
     with ProcessPoolExecutor(processes) as pool:
         for package in packages:
             jobs = modules(package)

@@ -21,7 +21,7 @@ _TEMPLATE = Path(__file__).parent / "report.html.j2"
 
 @dataclass(frozen=True)
 class Sample:
-    """One test sentence and what each system made of it (name -> text)."""
+    """One test sentence and each system's answer (name -> text)."""
 
     source: str
     reference: str

@@ -173,7 +173,7 @@ def settings_shown(size: Size) -> dict[str, object]:
 
 
 class Trial:
-    """One experiment in its folder: the steps, and what they left behind."""
+    """One experiment in its folder: the steps, and the files that they left."""
 
     def __init__(self, run: Run, experiment: Experiment):
         self.run, self.experiment, self.size = run, experiment, experiment.size

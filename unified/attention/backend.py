@@ -43,7 +43,7 @@ class Attention(Protocol):
 
 
 class Backend(ABC):
-    """An :class:`Attention` that is made of a mask. It says itself what it can do, and why not.
+    """An :class:`Attention` that is made for a mask; its class declares what it serves, or why it cannot.
 
     Attributes:
         name: by which it is chosen.

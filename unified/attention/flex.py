@@ -1,4 +1,4 @@
-"""torch's FlexAttention: skips the tiles a mask hides, needs a GPU and a compiler, knows no dropout."""
+"""torch's FlexAttention: skips the tiles a mask hides, needs a GPU and a compiler, supports no dropout."""
 
 from __future__ import annotations
 

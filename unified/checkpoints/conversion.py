@@ -166,7 +166,7 @@ def require_model_type(settings: Mapping[str, object], model_type: str) -> None:
 
 
 def decoding(config: TransformerConfig, writes: str | None, usual: str) -> tuple[str, list[str]]:
-    """The name of the decoding scheme of an imported model, and what to tell its user about it.
+    """The name of the decoding scheme of an imported model, and a remark on it for the user.
 
     Args:
         config: of the model.
@@ -197,7 +197,7 @@ def decoding(config: TransformerConfig, writes: str | None, usual: str) -> tuple
 
 
 def fitting(source: Path, found: Mapping[str, torch.Tensor], config: TransformerConfig) -> dict[str, torch.Tensor]:
-    """``found`` in float32, once all shapes are what the configuration says.
+    """Returns ``found`` in float32 after checking that all shapes are those of the configuration.
 
     Raises:
         UnifiedError: some are not; all of them are listed.

@@ -1,4 +1,4 @@
-"""Parameters of heads in a file: which stand together, and what one model takes of another's."""
+"""Parameters of heads in a file: groups that belong together, and the groups that a model takes from another one."""
 
 from __future__ import annotations
 

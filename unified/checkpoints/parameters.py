@@ -1,4 +1,4 @@
-"""Loads a file's parameters into a module; what does not fit is named."""
+"""Loads a file's parameters into a module, and names those that do not fit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options that say what the fields of a user's rows are called; they have the same names in all commands."""
+"""Options that name the fields of a user's rows, alike in all commands."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from unified.errors import UnifiedError
 
 @contextmanager
 def loudness(quiet: bool, verbose: bool) -> Iterator[None]:
-    """Within a ``with`` block, drops what this process says on standard error, or shows the library's log there.
+    """A ``with`` block in which messages on standard error are dropped, or the library's log is shown there.
 
     Errors are raised, so that they are printed behind the block. Processes that the block starts keep standard error,
     where they say why they fail.

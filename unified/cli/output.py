@@ -25,7 +25,7 @@ def print_json(content: Mapping[str, Any]) -> None:
 
 @contextmanager
 def standard_output_for_json() -> Iterator[None]:
-    """Within a ``with`` block, what this process and those that it starts print goes to standard error."""
+    """A ``with`` block in which the output of this process and its children goes to standard error."""
     sys.stdout.flush()
     kept = os.dup(1)
     os.dup2(2, 1)

@@ -1,4 +1,4 @@
-"""The parser of the command ``unified``, made of what its subcommands declare."""
+"""The parser of the command ``unified``, made of its subcommands' declarations."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Parser(argparse.ArgumentParser):
         return parsed, unknown
 
     def error(self, message: str) -> NoReturn:
-        """Print the refusal and the command that lists what there is, and exit with status 2."""
+        """Prints the refusal and the command that lists the choices, and exits with status 2."""
         self.exit(2, f"{self.prog}: error: {message}; see {self.prog} --help\n")
 
     def _with_hint(self, argument: str) -> str:

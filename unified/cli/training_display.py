@@ -21,7 +21,7 @@ _OTHERS = frozenset(("epoch", "ppl", "wps", "wpb", "bsz", "ups", "num_updates", 
 
 
 class TrainingDisplay:
-    """Reads the log of a training line by line and shows what is of interest; a context manager.
+    """Reads the log of a training line by line and shows its main figures; a context manager.
 
     Args:
         options: fairseq's, by their names. Without ``--max-update`` there is no bar, and without
@@ -52,7 +52,7 @@ class TrainingDisplay:
             self._progress.say(text)
 
     def read(self, line: str) -> None:
-        """Show what a line of the log says."""
+        """Shows the main figures of a line of the log."""
         found = _LINE.match(line)
         if found is None:
             return

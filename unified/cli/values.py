@@ -1,4 +1,4 @@
-"""Numbers that options take, as types of argparse: what is out of range is refused with the name of the option."""
+"""Types of argparse for numbers: a value out of range is refused with the name of the option."""
 
 from __future__ import annotations
 

@@ -221,7 +221,7 @@ def read_tokenizer(folder: Path) -> Tokenizer:
 
 
 def _read(folder: Path) -> tuple[dict[str, Any], dict[str, torch.Tensor], list[str]]:
-    """Configuration, parameters under the names of ``transformers``, and what of the file is left out."""
+    """Configuration, parameters under the names of ``transformers``, and names of parameters that are left out."""
     files = [folder / "model.safetensors", *sorted(folder.glob("*.bin"))]
     prefix = find_tensorflow(folder)
     if prefix is not None and not any(file.is_file() for file in files):

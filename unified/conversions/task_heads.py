@@ -198,7 +198,7 @@ def fine_tuned(
 
 
 def head_fields(family: Family, head: Mapping[str, Any]) -> dict[str, Any]:
-    """Fields of ``config.json`` that name the class of a head of ours and say what its scores are.
+    """Fields of ``config.json`` that name the class of our head and describe its scores.
 
     Args:
         family: of the class.

@@ -166,7 +166,7 @@ def xlnet_config(settings: dict[str, Any]) -> TransformerConfig:
 
 
 def _read(folder: Path) -> tuple[dict[str, Any], dict[str, torch.Tensor], list[str]]:
-    """Settings, parameters under the names of ``transformers``, and what of the file is left out."""
+    """Settings, parameters under the names of ``transformers``, and names of parameters that are left out."""
     prefix = find_tensorflow(folder)
     if prefix is None or (folder / "model.safetensors").is_file() or any(folder.glob("*.bin")):
         return read_settings(folder / "config.json"), read_parameters(folder), []

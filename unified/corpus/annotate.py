@@ -106,7 +106,7 @@ class KeptAnnotator:
 
 @contextmanager
 def annotating(source: AnnotationSource | None, destination: Path) -> Iterator[Annotator | None]:
-    """The annotator of ``source``; what it finishes is kept beside ``destination`` until the block ends well."""
+    """The annotator of ``source``; its finished chunks are kept beside ``destination`` until the block ends well."""
     if source is None:
         yield None
         return

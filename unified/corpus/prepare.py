@@ -117,7 +117,7 @@ class Settings:
         return not isinstance(self.train, DocumentCorpus)
 
     def chunks(self, corpus: Corpus) -> Iterator[DocumentChunk | PairChunk | RowPairs]:
-        """The chunks of one of the texts, to be cleaned where that was asked for."""
+        """The chunks of one of the texts, cleaned where the settings say so."""
         if self.cleaning is not None and isinstance(corpus, DocumentCorpus):
             yield from (CleanedChunk(chunk, self.cleaning) for chunk in corpus.chunks(whole_documents=True))
         else:
@@ -127,7 +127,7 @@ class Settings:
 def prepare(
     settings: Settings, destination: str | Path, workers: int = 1, overwrite: bool = False, advice: str = ADVICE
 ) -> dict[str, Any]:
-    """Make the folder ``destination``; returns what its manifest says (without ``outputs``).
+    """Makes the folder ``destination``; returns its manifest (without ``outputs``).
 
     Progress goes to stderr. Nothing appears at ``destination`` before everything is done.
 
@@ -250,7 +250,7 @@ def _bytes_of(corpus: Corpus) -> int | None:
 def _chunk_encoder(
     settings: Settings, name: str, encoder: TokenEncoder, annotator: Annotator | None
 ) -> Callable[[Any], tuple[Any, ...]]:
-    """The function that turns a chunk of documents or pairs into its size, what is written, and a cleaning report."""
+    """The function that turns a chunk of documents or pairs into its size, encoded items, and a cleaning report."""
     share = settings.valid_share if name == "train" else 0.0
     if settings.is_pairs:
         return PairEncoder(encoder, settings.seed, share, settings.skip_empty, settings.oracle)

@@ -70,7 +70,7 @@ class SpacyAnnotator:
 
     @cached_property
     def language(self) -> Language:
-        """The loaded pipeline; it is loaded when first asked for, in every process anew."""
+        """The loaded pipeline; each process loads it at its first use."""
         try:
             import spacy
         except ImportError:

@@ -1,1 +1,1 @@
-"""Data that objectives read and make: texts, examples, batches, targets; vocabularies, token files, keyed draws."""
+"""Data that objectives read and make: texts, examples, batches, targets; vocabularies, token files, random numbers."""

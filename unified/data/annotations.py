@@ -57,7 +57,7 @@ def source_spans(source: str | list[str], starts: Any, taken: Any) -> dict[str, 
         ValueError: these are no such lists, or do not fit the source, or the source has several parts.
     """
     if not isinstance(source, str):
-        raise ValueError("a source of several parts has no sentences that an oracle takes")
+        raise ValueError("an extractive oracle needs a source of one part; this one has several")
     for name, values in ((SENTENCES, starts), (ORACLE, taken)):
         if not isinstance(values, list) or not all(type(value) is int for value in values):
             raise ValueError(f"field {name!r} must be a list of whole numbers, got {values!r:.60}")
@@ -91,7 +91,7 @@ class Spans(NamedTuple):
 
     @property
     def owners(self) -> np.ndarray:
-        """int64 (k,), whose each span is."""
+        """Index of the thing that each span belongs to, int64 (k,)."""
         return np.arange(len(self.counts)).repeat(self.counts)
 
     def kept(self, wanted: np.ndarray) -> Spans:

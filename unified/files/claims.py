@@ -1,4 +1,4 @@
-"""Claims: a command that can resume writes down whose its unfinished folder or file is.
+"""Claims: notes by which a command that can resume recognizes its own unfinished folder or file.
 
 A claim is a small JSON file: the settings that decide the output, and SHA-256 of what is read. It is locked while a
 command is at work, so that a second one is refused. Only the same settings and inputs go on with what is there; others

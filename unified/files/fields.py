@@ -67,7 +67,7 @@ class FieldNames:
 
     @contextmanager
     def explaining(self, fields: Fields) -> Iterator[None]:
-        """Add to what is said of a missing field which option names it.
+        """Adds the option that names a missing field to the error.
 
         Args:
             fields: of the row, as the user has them.

@@ -53,7 +53,7 @@ class SourceCache:
 
 @dataclass
 class DecodingState:
-    """Sources and what R = N x beam rows have written so far.
+    """Sources, and the tokens that R = N x beam rows have written so far.
 
     Attributes:
         source: cache of the N sentences; replace it by :meth:`SourceCache.select` when some leave.

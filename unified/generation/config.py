@@ -1,4 +1,4 @@
-"""Everything that decides what is written, in one frozen dataclass."""
+"""All settings of generation, in one frozen dataclass."""
 
 from __future__ import annotations
 

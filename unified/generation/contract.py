@@ -52,4 +52,4 @@ class Decoder(Protocol):
         """Scores (R, V) of the next token; ``last_tokens`` int64 (R,), None at the first step."""
 
     def check_positions(self, needed: int) -> None:
-        """Raise UnifiedError unless there are so many positions."""
+        """Raises UnifiedError unless the model has this many positions."""

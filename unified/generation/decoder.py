@@ -122,11 +122,11 @@ class CachedDecoder:
 
     @property
     def _asks_beside(self) -> bool:
-        """Whether something at the next index asks for its token, and not the token before it."""
+        """True if the token of the next index is predicted by a query there, not by the token before it."""
         return self.scheme.mask_query or self.scheme.query_stream
 
     def _asking(self, last_tokens: torch.Tensor | None, state: DecodingState) -> torch.Tensor:
-        """int64 (R, 0 to 2), tokens of a step: the last one, if any, and what asks for the next, if that is a token."""
+        """Tokens of a step, int64 (R, 0 to 2): the last one, if any, and the query for the next, if it is a token."""
         rows = len(state.source.next_position) * state.beam
         parts = [] if last_tokens is None else [last_tokens.unsqueeze(1)]
         if self.scheme.mask_query:

@@ -1,4 +1,4 @@
-"""Lengths of source/target pairs: what training cuts them to, and what generation takes over from training."""
+"""Lengths of source/target pairs: training cuts them, and generation inherits the lengths from training."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class PairLengths:
         return replace(self, **{name: value for name, value in given.items() if value is not None})
 
     def default_length(self, positions: int, max_source: int | None = None, longest: int | None = None) -> int:
-        """Most tokens to write where the user does not say: as many as targets of training had at most.
+        """Most tokens to write by default: the length of the longest targets in training.
 
         For a model that has learned no pairs it is 128, or what the longest source leaves, but at least a quarter of
         the positions. An explicit ``max_source`` that leaves fewer positions lowers it.

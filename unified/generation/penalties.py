@@ -1,4 +1,4 @@
-"""Length penalties: what a hypothesis' summed log-probability is divided by before hypotheses are compared.
+"""Length penalties: divisors of a hypothesis' summed log-probability, by which hypotheses are compared.
 
 ``length`` counts the end symbol, in both.
 """

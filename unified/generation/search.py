@@ -67,7 +67,7 @@ def generate(
 
 
 class _Search:
-    """State of one call: rows that are being written, and what is finished."""
+    """State of one call: the rows that are being written, and the finished hypotheses."""
 
     def __init__(
         self,

@@ -67,7 +67,7 @@ def note_begin(model: PreTrainedModel, args: tuple[Any, ...]) -> None:
 
 
 def require_use(model: PreTrainedModel, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
-    """Refuse, behind a forward, a model that has not handed ``unified_mask`` to its attention.
+    """Refuses, after a forward pass, a model that has not handed ``unified_mask`` to its attention.
 
     Raises:
         UnifiedError: no layer has attended under the mask.

@@ -35,5 +35,5 @@ def lines(
 
 
 def _line(text: str) -> str:
-    """A generated text may hold line ends (byte pieces); a line of the output may not."""
+    """Joins the lines of a generated text (byte pieces may be line ends) to one line of the output."""
     return " ".join(text.splitlines())

@@ -161,7 +161,7 @@ def _positions_and_mask(sizes: tuple[int, ...], codec: Codec) -> tuple[np.ndarra
 
 @lru_cache(4096)
 def _shared(mask: str, *lengths: int) -> tuple[np.ndarray, AttentionMask]:
-    """Positions and mask of every sequence of texts of these lengths; they are half of what a data set takes."""
+    """Positions and mask of all sequences with these lengths, shared because they take half of a data set's memory."""
     positions = np.arange(sum(lengths))
     positions.flags.writeable = False
     return positions, TEXT_MASKS[mask](*lengths)

@@ -117,7 +117,7 @@ class ChunkWriter:
 
     @property
     def claim(self) -> Claim:
-        """All that decides what a chunk holds."""
+        """The settings that decide a chunk's contents."""
         config = {**asdict(self.config), "no_repeat_ngram_ignore": sorted(self.config.no_repeat_ngram_ignore)}
         config |= {"prompt": self.prompt, "max_source": self.max_source, "windows": self.windows, "chunk": self.chunk}
         vocabulary = sorted(file for name in ("dict*.txt", *FILES) for file in self.data.glob(name))
@@ -141,7 +141,7 @@ def _loaded(job: ChunkWriter) -> UnifiedLM:
 
 
 def spread(job: ChunkWriter, output: Path, processes: int) -> None:
-    """Generate what is missing of ``output`` and put it together; standard error says how far it is.
+    """Generates the missing chunks of ``output`` and joins all chunks; shows progress on standard error.
 
     Raises:
         UnifiedError: ``output`` exists, its chunks come from other settings, or sentences cannot be written from.
@@ -178,7 +178,7 @@ def _write_chunks(job: ChunkWriter, processes: int) -> None:
 
 
 def _remove_chunks(job: ChunkWriter) -> None:
-    """All but the claim, what killed processes have left included."""
+    """Removes all chunks, and files that killed processes have left, but not the claim."""
     for pattern in ("[0-9]*.txt", ".*.partial"):
         for path in job.folder.glob(pattern):
             path.unlink()

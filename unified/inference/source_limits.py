@@ -12,7 +12,7 @@ from unified.model import TransformerConfig
 
 
 def warn_of_cuts(sources: Sequence[Sequence[int]], limits: Sequence[int | None]) -> None:
-    """Say how many sources are cut, and at what length; called by a method that :meth:`.UnifiedLM.generate` calls.
+    """Warns of cut sources, with their number and length, for a method that calls :meth:`.UnifiedLM.generate`.
 
     Args:
         sources: ids of each.

@@ -37,7 +37,7 @@ def shortened(
     encode: Callable[[Source], list[int]],
     write: Callable[[Sequence[list[int]], Sequence[int]], Sequence[str]],
 ) -> ShortSources:
-    """Replaces the text of each source that is too long by what is written from its windows.
+    """Replaces the text of each source that is too long by the text written from its windows.
 
     The texts that are written from the windows of a source stand in its place, in their order, with a space between
     them. If they are too long together, they are divided in their turn. Of a source of several parts, such as a

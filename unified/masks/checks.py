@@ -91,7 +91,7 @@ def _check_shapes(mask: MaskVectors) -> None:
 
 
 def _check_documents(mask: MaskVectors, ends: torch.Tensor) -> None:
-    """Documents follow each other, and no query looks beyond the last one."""
+    """Checks that documents follow each other, and that no query looks beyond the last one."""
     if ends.shape[-1] == 0:
         raise ValueError("document_ends must name at least one document, got none")
     before = torch.cat([torch.zeros_like(ends[..., :1]), ends], dim=-1)
@@ -112,7 +112,7 @@ def _check_documents(mask: MaskVectors, ends: torch.Tensor) -> None:
 
 
 def _check_own_keys(mask: MaskVectors, own: torch.Tensor) -> None:
-    """Own keys exist and are distinct."""
+    """Checks that own keys exist and are distinct."""
     if own.numel() == 0:
         return
     if int(own.min()) < NO_KEY or int(own.max()) >= mask.key_length:
@@ -125,7 +125,7 @@ def _check_own_keys(mask: MaskVectors, own: torch.Tensor) -> None:
 
 
 def _check_structure(mask: MaskVectors) -> None:
-    """A claim of structure is true; a backend would trust it."""
+    """Checks that a claimed structure is true, since backends trust it."""
     dense = mask.dense()
     claimed = torch.ones_like(dense) if mask.structure == "full" else torch.ones_like(dense).tril()
     if (mask.structure == "causal" and mask.query_length != mask.key_length) or not torch.equal(dense, claimed):

@@ -1,4 +1,4 @@
-"""Values of steps that mean something of their own."""
+"""Values of steps with a special meaning."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ _LACKING = {
 
 
 class UnifiedModel(nn.Module):
-    """Hidden states -> losses of the predictions of a batch, or what the head of a task makes of the states it reads.
+    """The model: from a batch to the losses of its predictions, or to the scores of a task's head.
 
     Prediction heads find what they predict in ``batch.targets`` under their names. Whatever a batch holds, all of them
     run (on no predictions, if need be), so that all parameters receive a gradient and distributed training needs no
@@ -210,7 +210,7 @@ class UnifiedModel(nn.Module):
         return losses
 
     def divisors(self, batch: Batch) -> dict[str, torch.Tensor]:
-        """float64 scalars: by what each loss of :meth:`forward` is divided for its mean, 0 where there is none."""
+        """Divisors of each loss of :meth:`forward` for its mean, float64 scalars, 0 where there is none."""
         return {
             loss_name(name, objective): divisor
             for name, targets in _targets(batch, self.prediction_heads).items()
@@ -264,7 +264,7 @@ class UnifiedModel(nn.Module):
 
 
 def _targets(batch: Batch, heads: Mapping[str, PredictionHead]) -> dict[str, Targets]:
-    """Targets of each head; heads that the batch does not ask have none."""
+    """Targets of each head; a head without predictions in the batch has none."""
     for name, targets in batch.targets.items():
         if name not in heads and len(targets):
             raise UnifiedError(_LACKING.get(name, f"the model has no head {name!r}, which the batch asks"))

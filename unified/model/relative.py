@@ -47,7 +47,7 @@ class Memory:
 
     @property
     def filled(self) -> int:
-        """m, how many tokens are remembered."""
+        """Number m of remembered tokens."""
         return self.states[0].size(1) if self.states else 0
 
     def clear(self) -> None:
@@ -63,7 +63,7 @@ class Memory:
 
 
 class TransformerXLAttention(AttentionSublayer):
-    """Multi-head attention whose scores add what a query makes of a key's distance and of its segment.
+    """Multi-head attention whose scores add terms for a key's distance and its segment.
 
     ``(q + r_w) k + (q + r_r) (W_r R) + (q + r_s) s``, over the square root of K, where R is the sinusoid of the
     distance and s one of two vectors, for keys of the same segment and of another. No projection has a bias.

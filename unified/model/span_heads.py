@@ -38,7 +38,7 @@ class Beams:
 
 @dataclass(frozen=True)
 class SpanScores:
-    """Logits of what an example's answer is.
+    """Logits of an example's answer.
 
     Attributes:
         start: (N,).

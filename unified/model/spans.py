@@ -1,4 +1,4 @@
-"""Spans of words: which there are, a vector for each, and which to keep (Lee et al. 2017 and 2018)."""
+"""Spans of words: the candidates, a vector for each, and the choice of some (Lee et al. 2017 and 2018)."""
 
 from __future__ import annotations
 

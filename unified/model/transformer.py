@@ -23,7 +23,7 @@ _WITHOUT_SELF = ("neighbor",)
 
 
 class Transformer(nn.Module):
-    """Embeddings and a stack of layers; who sees whom is the mask's business alone."""
+    """Embeddings and a stack of layers; the mask alone decides which tokens attend to which."""
 
     def __init__(self, config: TransformerConfig):
         super().__init__()

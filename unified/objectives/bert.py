@@ -68,7 +68,7 @@ class Bert(MayPredictNext, BatchedObjective):
 
     @property
     def writes(self) -> str:
-        """``nothing`` with ``left_to_right=True``: such a model never read the [MASK] that asks for the next token."""
+        """``nothing`` with ``left_to_right=True``: such a model never read the [MASK] that predicts the next token."""
         return "nothing" if self.left_to_right else "left_to_right"
 
     @property

@@ -1,4 +1,4 @@
-"""Compares examples that an objective has made with what the objective declares."""
+"""Compares the examples of an objective with its declarations."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PER_TOKEN = ("positions", "token_types")
 def check_first_examples(
     objective: Objective, texts: Texts, draws: Draws, positions: int, name: str | None = None
 ) -> None:
-    """Make examples and refuse them where they are not what their objective declares, or leak what is predicted.
+    """Makes examples and refuses them where they contradict the objective's declarations, or leak labels.
 
     Args:
         draws: random numbers of the examples.
@@ -41,7 +41,7 @@ def check_first_examples(
 def check_examples(
     objective: Objective, texts: Texts, examples: Examples, positions: int, name: str | None = None
 ) -> None:
-    """Refuse examples that are not what their objective declares.
+    """Refuses examples that contradict the objective's declarations.
 
     Args:
         texts: what the examples were made of.
@@ -204,7 +204,7 @@ def _check_predictions(called: str, objective: Objective, example: Example, spec
 
 
 def _predicted(example: Example) -> ExampleTargets:
-    """The targets of the head ``token``; none where it is not asked."""
+    """The targets of the head ``token``; none where no token is predicted."""
     nothing = np.empty(0, dtype=np.int64)
     return example.targets.get(TOKEN, ExampleTargets.at(nothing, nothing))
 

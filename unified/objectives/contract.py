@@ -97,7 +97,7 @@ class Objective(ABC):
 
     @property
     def own_heads(self) -> Mapping[str, HeadFactory]:
-        """Heads that the library does not have, by name: what makes one from the configuration of a model.
+        """Heads that the library lacks, by name: functions that make them from the configuration of a model.
 
         Training keeps them in its checkpoints. What generates from the model, or fine-tunes it, leaves them out.
         """
@@ -145,7 +145,7 @@ class Objective(ABC):
 
     @property
     def shows_labels(self) -> bool:
-        """True if what is given holds tokens that are predicted, on purpose, as in T5's deshuffling; else it leaks."""
+        """True if given tokens include labels on purpose, as in T5's deshuffling; otherwise that is a leak."""
         return False
 
     @property
@@ -164,18 +164,18 @@ class Objective(ABC):
         return ()
 
     def lengths(self, tokens: np.ndarray) -> np.ndarray:
-        """Lengths (int64) that examples of so many tokens (int64, any shape) have at most.
+        """Greatest lengths (int64) of examples, from their numbers of tokens (int64, any shape).
 
         Must not fall as texts grow.
         """
         return tokens + self.special_tokens
 
     def target_sentinels(self, tokens: int) -> int:
-        """Highest number of sentinels in the labels of a text of so many tokens, counted from <sentinel_0>."""
+        """Greatest number of sentinels in the labels of a text of ``tokens`` tokens, counted from <sentinel_0>."""
         return 0
 
     def unmet(self, supply: Supply) -> str | None:
-        """Why it cannot work with what a folder of data offers; None if it can."""
+        """The reason why it cannot use what a folder of data offers; None if it can."""
         return supply.lacks_annotations(self.annotations)
 
     def examples(self, texts: Texts, draws: Draws) -> Examples:

@@ -126,7 +126,7 @@ def _counts_of(words: np.ndarray, word_of: np.ndarray, extents: Extents, total: 
 def cover_words(
     candidates: np.ndarray, word_starts: np.ndarray, extents: Extents, counts: np.ndarray, draws: Draws
 ) -> np.ndarray:
-    """Hide words in random order until enough tokens are hidden; a word too long for what is left is passed over.
+    """Hides words in random order until enough tokens are hidden; skips a word that is longer than the rest to hide.
 
     BERT's rule (google-research/bert, create_pretraining_data.py): every word has the same chance, however many tokens
     it has, and nothing is hidden where no word fits.

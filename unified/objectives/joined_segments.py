@@ -1,4 +1,4 @@
-"""CLS a SEP, or CLS a SEP b SEP: what most objectives read, and the token types of its segments."""
+"""Sequences CLS a SEP and CLS a SEP b SEP, which most objectives read, and the token types of their segments."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class MayPredictNext(Objective):
         return ("token", "next_sentence") if self.next_sentence else ("token",)
 
     def pair_labels(self, texts: Texts) -> np.ndarray | None:
-        """Labels of the head ``next_sentence`` for examples of ``texts``, int64 (n,); None where it is not asked.
+        """Labels of the head ``next_sentence`` for examples of ``texts``, int64 (n,); None where it learns nothing.
 
         Raises:
             UnifiedError: a text does not say whether its second segment follows.

@@ -55,7 +55,7 @@ def leak_of_copies(objective: Objective, texts: Texts, draws: Draws) -> str | No
 
 
 def texts_of_other_tokens(texts: Texts, seed: int) -> Texts:
-    """Replaces every token by an ordinary one that is drawn by itself; so does what draws tokens from the corpus."""
+    """Replaces every token by an independently drawn ordinary one; tokens drawn from the corpus are replaced too."""
     start, stop = texts.special.ordinary_start, texts.special.ordinary_stop
     tokens = np.random.default_rng(seed).integers(start, stop, len(texts.tokens))
 

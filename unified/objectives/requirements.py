@@ -17,7 +17,7 @@ class Named(Protocol):
 
 
 class Replacing(Named, Protocol):
-    """An objective that replaces what it hides: by [MASK], by random tokens, or not at all."""
+    """An objective that replaces hidden tokens: by [MASK], by random tokens, or not at all."""
 
     @property
     def mask_replace_share(self) -> float:

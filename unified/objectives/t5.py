@@ -60,7 +60,7 @@ class _Rewriting(BatchedObjective):
     special_tokens: ClassVar[int] = 3
 
     def lengths(self, tokens: np.ndarray) -> np.ndarray:
-        """Tokens of examples of so many tokens of text, at most: the whole text on both sides."""
+        """Greatest numbers of tokens of examples, from those of their texts: the whole text on both sides."""
         return 2 * tokens + self.special_tokens
 
     def examples(self, texts: Texts, draws: Draws) -> Examples:
@@ -202,7 +202,7 @@ class ReplaceSpans(_Noised):
         require_flag(self, "closing_sentinel")
 
     def most_runs(self, tokens: np.ndarray) -> np.ndarray:
-        """Runs of noise in texts of so many tokens, at most, int64.
+        """Greatest number of runs of noise in texts of given lengths, int64.
 
         Two standard deviations above their mean, so that rows are full; one text in 40 exceeds them, and its last runs,
         one of 1,000 altogether, stay as they are.
@@ -254,5 +254,5 @@ class RandomSpans(ReplaceSpans):
         return span_noise(length, self.noise_density, self.mean_span, rng)
 
     def most_runs(self, tokens: np.ndarray) -> np.ndarray:
-        """Exactly as many as there will be."""
+        """The exact number of runs."""
         return span_counts(tokens, self.noise_density, self.mean_span)[1]

@@ -85,7 +85,7 @@ class _PretrainingCloze(Cloze, BatchedObjective):
     @property
     @abstractmethod
     def block_types(self) -> tuple[int, ...]:
-        """The token types of a sequence's blocks, of which there are as many as segments."""
+        """The token types of a sequence's blocks, one for each segment."""
 
     def examples(self, texts: Texts, draws: Draws) -> Examples:
         sequences = Sequences.of(texts, self.segments, self.name)
@@ -144,7 +144,7 @@ class Bidirectional(MayPredictNext, _PretrainingCloze):
 
 @dataclass(frozen=True)
 class LeftToRight(_PretrainingCloze):
-    """A cloze whose tokens see what stands before them."""
+    """A cloze whose tokens see the tokens before them."""
 
     name: ClassVar[str] = "left_to_right"
     scorings: ClassVar[tuple[str, ...]] = ("left_to_right",)
@@ -183,7 +183,7 @@ class Seq2Seq(_PretrainingCloze):
 
 @dataclass(frozen=True)
 class TargetCloze(MayExtract, Cloze, BatchedObjective):
-    """UniLM's fine-tuning: hides most of the target, its final SEP like any other token, and predicts what is hidden.
+    """UniLM's fine-tuning: hides most of the target, its final SEP like any token, and predicts the hidden tokens.
 
     Attributes:
         mask_probability: share of the target tokens (the final SEP not counted) that are predicted, at least one.

@@ -1,4 +1,4 @@
-"""XLNet (Yang et al. 2019): tokens are predicted in a random order by queries that do not see what they predict."""
+"""XLNet (Yang et al. 2019): queries that do not see their targets predict tokens in a random order."""
 
 from __future__ import annotations
 

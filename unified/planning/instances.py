@@ -127,7 +127,7 @@ def truncated(first: np.ndarray, second: np.ndarray, longest: int) -> np.ndarray
         first, second: int64 (N,), lengths before.
         longest: tokens that remain of both, at most.
     """
-    # The shorter segment loses nothing until the longer one is as short as it is.
+    # Tokens are cut from the longer segment alone until both are equally long.
     return np.stack(
         [
             np.minimum(first, np.maximum(longest - second, (longest + 1) // 2)),

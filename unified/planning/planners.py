@@ -47,11 +47,11 @@ Source = TypeVar("Source", contravariant=True)
 
 
 class Planner(Protocol[Source]):
-    """Decides how texts are cut from one type of source: a frozen dataclass, so that equal ones can be told."""
+    """Decides how texts are cut from one type of source: a frozen dataclass, so that planners can be compared."""
 
     @property
     def each_epoch(self) -> bool:
-        """True where every epoch has texts of its own; False where only what objectives do to them changes."""
+        """True where every epoch has other texts; False where only the objectives' changes to them differ."""
         ...
 
     @property

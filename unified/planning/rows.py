@@ -114,7 +114,7 @@ def plan_single_blocks(
     special_tokens: int,
     wanted: np.ndarray | None = None,
 ) -> RowPlan:
-    """One block per row, each as many sentences of its document as fit; arguments as for :func:`plan_documents`."""
+    """Plans one block per row, each with all sentences that fit; arguments as for :func:`plan_documents`."""
     wanted = _all_or(wanted, document_starts)
     budget = row_length - special_tokens
     units, documents = _cut_units(bounds, document_starts, budget)

@@ -193,7 +193,7 @@ def _fitting(
     fits = texts.items[last] - texts.items[first] == last - first  # else an empty line lies between them
     fits &= (bounds[first] == starts) * borders[first] == left
     fits &= (bounds[last + 1] == stops) * borders[last + 1] == right
-    # A true one that joins within a sentence lies within it altogether; so shall the random one if any can.
+    # A true second segment that begins within a sentence lies within it wholly; so should the random one, if one can.
     alone = fits & (first == last)
     have_alone = np.bincount(owners[alone], minlength=len(lengths)) > 0
     fits &= alone | ~(have_alone & (shapes.joins == INSIDE))[owners]

@@ -32,7 +32,7 @@ _BAR_COLOURS = {True: "#2a9d5c", False: "#c0392b", None: "#9aa5b5"}
 _WIDTH, _HEIGHT = 4.6, 3.2  # inches
 _LABEL_CHARACTERS = 64  # of 8 points, in a picture of this width
 _STYLE: Any = {
-    "svg.fonttype": "none",  # text stays text
+    "svg.fonttype": "none",  # keeps text as text, not as paths
     "svg.hashsalt": "unified",  # equal charts are equal files
     "font.family": "sans-serif",
     "font.size": 9,
@@ -213,6 +213,8 @@ def svg_text(draw: Callable[[], Figure], title: str) -> str:
     drawn = text.getvalue()
     drawn = drawn[drawn.index("<svg") :]
     drawn = re.sub(r'<g id="[\w.]+_\d+">', "<g>", drawn)  # figure_1, axes_1: the same in all pictures
-    drawn = re.sub(r"<defs>\s*<style.*?</style>\s*</defs>", "", drawn, count=1, flags=re.DOTALL)  # would style the page
+    drawn = re.sub(
+        r"<defs>\s*<style.*?</style>\s*</defs>", "", drawn, count=1, flags=re.DOTALL
+    )  # its style sheet would change the page around it
     drawn = re.sub(r"font-family: [^;\"]*;", "font-family: system-ui, sans-serif;", drawn)
     return drawn.replace("<svg ", f'<svg role="img" aria-label="{escape(title)}" ', 1).strip()

@@ -48,7 +48,7 @@ def described(run: Mapping[str, Any], names: Iterable[str]) -> str:
 
 
 def short_paths(paths: Iterable[str]) -> dict[str, str]:
-    """The last names of each path, as many as tell it from the others."""
+    """The last names of each path, as few as distinguish it from the others."""
     parts = {path: PurePath(path).parts or (path,) for path in paths}
     found = {}
     for path, own in parts.items():

@@ -58,7 +58,7 @@ def read_measurements(paths: Iterable[str | Path]) -> list[Line]:
 
 
 def by_machine(lines: Sequence[Line]) -> dict[str, list[Line]]:
-    """The lines of each machine, by what it is called: "AMD EPYC, 2 cores"."""
+    """The lines of each machine, by its name: "AMD EPYC, 2 cores"."""
     found: dict[str, list[Line]] = defaultdict(list)
     for line in lines:
         found[_machine(line)].append(line)

@@ -57,7 +57,7 @@ def model_card(results: Sequence[Mapping[str, Any]], config: Mapping[str, Any], 
 
 
 def _search(settings: Mapping[str, Any]) -> str:
-    """Arguments of ``generate`` that search as the texts were searched for that have been scored."""
+    """Arguments of ``generate`` that repeat the search behind the scored texts."""
     options = {name: value for name, value in settings.get("decoding", {}).items() if name not in _KEPT}
     return ", ".join(f"{name}={value!r}" for name, value in ({"beam": 5} | options).items())
 

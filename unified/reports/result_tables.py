@@ -77,7 +77,7 @@ class Table:
         return [first_few([short[folder] for folder in run.folders], _FOLDERS) for run in self.runs]
 
     def described(self) -> dict[str, Any]:
-        """The table for programs; what one seed has no value for is None."""
+        """The table for programs; figures that one seed does not have are None."""
         return {
             "task": self.task,
             "split": self.split,

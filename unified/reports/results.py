@@ -1,4 +1,4 @@
-"""One file of results for each run, which says what made the run what it is.
+"""One file of results for each run, with the settings that identify the run.
 
 :mod:`unified.reports.result_tables` makes tables of many.
 """
@@ -36,7 +36,7 @@ def versions() -> dict[str, str]:
 
 
 def measures_of(scores: Mapping[str, Any]) -> dict[str, float]:
-    """The scores of a split without what is noted beside them: counts of items, thresholds and signatures."""
+    """The scores of a split without notes on them: counts of items, thresholds and signatures."""
     return {name: value for name, value in scores.items() if isinstance(value, float) and not name.endswith("_thresh")}
 
 

@@ -11,7 +11,7 @@ from unified.reports.pages import TEMPLATES, render
 
 @dataclass(frozen=True)
 class Sample:
-    """An item and what the model made of it.
+    """An item and the model's answer.
 
     Attributes:
         fields: name -> text, in the order in which they are shown; the last is the model's answer.

@@ -1,4 +1,4 @@
-"""Notes of the log that are of interest once."""
+"""Log messages that are shown only once."""
 
 from __future__ import annotations
 

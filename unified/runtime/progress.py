@@ -35,7 +35,7 @@ class Progress:
             self._bar = tqdm(desc=what, total=total, file=self._stream, unit="B", unit_scale=True, dynamic_ncols=True)
 
     def add(self, size: int, items: str) -> None:
-        """``size`` more bytes are done; ``items`` says what that makes in all."""
+        """Adds ``size`` processed bytes; ``items`` describes the items so far."""
         if self._bar is not None:
             self._bar.set_postfix_str(items, refresh=False)
             self._bar.update(size)
@@ -114,12 +114,12 @@ class StepProgress:
         self.close()
 
     def close(self) -> None:
-        """The job has ended, or is given up; in a terminal the last line stays."""
+        """Ends the display of a finished or abandoned job; in a terminal the last line stays."""
         if self._bar is not None:
             self._bar.close()
 
     def advance(self, note: str | None = None, steps: int = 1) -> None:
-        """So many more steps are done; ``note`` says what came out of them, such as a loss; None keeps the last."""
+        """Adds finished steps; ``note`` is their outcome, such as a loss; None keeps the last note."""
         self._done += steps
         self._note = self._note if note is None else note
         if self._bar is not None:

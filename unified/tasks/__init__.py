@@ -1,4 +1,4 @@
-"""Fine-tuning: heads, data sets and metrics, and what trains and predicts with them.
+"""Fine-tuning: heads, data sets and metrics, training and prediction.
 
 No other package but :mod:`unified.cli` imports this one.
 """

@@ -16,12 +16,12 @@ _MAX_QUESTION = 48
 
 
 def usual_question(lengths: PairLengths) -> int:
-    """Most tokens of a question, by what the model was fine-tuned on."""
+    """Most tokens of a question: the length with which the model was fine-tuned."""
     return lengths.max_target or lengths.longest_target or _MAX_QUESTION
 
 
 def usual_window(lengths: PairLengths, tokens_left: int) -> int:
-    """Most tokens to ask a question from, by what the model was fine-tuned on and what its positions leave."""
+    """Most tokens of the passage and answer for a question: as in fine-tuning, and within the model's positions."""
     return min(lengths.max_source or MAX_SOURCE, max(tokens_left, 0))
 
 
@@ -34,7 +34,7 @@ def ask(
     max_source: int | None = None,
     **options: Any,
 ) -> str | list[str]:
-    """A question that ``answer``, a part of ``passage``, answers.
+    """Writes a question to which ``answer``, a part of ``passage``, is the answer.
 
     The source is made as those of the training data, see :mod:`unified.tasks.datasets.question_generation`.
 

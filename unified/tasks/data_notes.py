@@ -14,7 +14,7 @@ _SHOWN = 20
 
 
 def data_notes(splits: Splits) -> list[str]:
-    """Sentences on the items of a task: how many there are, their classes, and what is probably a mistake.
+    """Sentences on the items of a task: their number, their classes, and probable mistakes.
 
     Classes that differ in capitals or blanks alone are learnt as different ones; items that train and validate make a
     score too high.
@@ -45,14 +45,14 @@ def data_notes(splits: Splits) -> list[str]:
 
 
 def require_known_labels(splits: Splits) -> None:
-    """Refuse items whose class no training item has: nobody can learn it.
+    """Refuses items whose class no training item has, because it cannot be learnt.
 
     Raises:
         UnifiedError: names split, items and labels.
     """
     problems = Problems()
     for split, items in splits.items():
-        task = split.rpartition("/")[0]  # of several tasks, each has splits of its own
+        task = split.rpartition("/")[0]  # splits of several tasks are called TASK/SPLIT
         known = {item.label for item in _texts(splits.get(f"{task}/train" if task else "train", ()))}
         for item in _texts(items):
             if isinstance(item.label, str) and item.label not in known:

@@ -117,7 +117,7 @@ def with_both(splits: Splits, source: Path, name: str, without_valid: str = "") 
 
 @dataclass(frozen=True)
 class Learnt:
-    """A task that a model was fine-tuned for, and what is judged of it.
+    """A task that a model was fine-tuned for, with the data and settings that judge the model.
 
     Attributes:
         task: its entry.
@@ -261,7 +261,7 @@ class Job(ABC):
         return [str(self.data), *words_of(options), *_optimizer(self.training), *last]
 
     def updates(self, splits: Splits, batch_size: int, batches: int = 1) -> int:
-        """Updates, each of so many batches of so many sequences, that the epochs over the training items take."""
+        """Number of updates that the epochs over the training items take."""
         return self.training.epochs * math.ceil(self._batches(splits, batch_size) / batches)
 
     @abstractmethod
@@ -296,7 +296,7 @@ def _optimizer(training: Training) -> list[str]:
 
 
 def _shape(config: TransformerConfig) -> dict[str, object]:
-    """Options for what differs from the defaults of the architecture ``unified_lm``."""
+    """Options in which a model differs from the defaults of the architecture ``unified_lm``."""
     plain = TransformerConfig()
     names = [field.name for field in fields(TransformerConfig) if field.name != "vocabulary_size"]
     changed = {name: getattr(config, name) for name in names if getattr(config, name) != getattr(plain, name)}

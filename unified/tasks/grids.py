@@ -161,7 +161,7 @@ def run_folder(setting: Setting, seed: int) -> str:
 
 
 def table(grid: Sequence[Tried], seeds: Iterable[int], measure: str, chosen: Tried) -> str:
-    """Markdown: a line for each setting with the score of each seed, mean, deviation, and what is to be said of it."""
+    """Table in Markdown: a line for each setting with the score of each seed, mean, deviation, and remarks."""
     seeds = list(seeds)
     names = [option(name) for name in grid[0].setting]
     lines = [

@@ -256,7 +256,7 @@ class WritingJob(Job):
         }
 
     def _choosing(self) -> dict[str, object]:
-        """Options that choose a checkpoint by what it writes for the development set."""
+        """Options that choose a checkpoint by the texts that it writes for the development set."""
         return {
             "--eval-task": self.task.name,
             "--eval-items": self.items / "valid.jsonl",

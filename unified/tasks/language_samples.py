@@ -16,7 +16,7 @@ _SHORTEST, _LONGEST, _WRITTEN, _SHOWN = 5, 60, 30, 3
 
 
 def language_samples(lm: UnifiedLM, folder: Path, count: int, rng: random.Random) -> list[Sample]:
-    """Random validation texts of a prepared folder with what the model makes of them; none where there are none."""
+    """Random validation texts of a prepared folder with the model's predictions; none without such a split."""
     data = DataFolder.open(str(folder), None, None)
     if not all(map(exists, data.prefixes("valid"))) or lm.model.config.token_head == "none":
         return []

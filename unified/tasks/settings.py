@@ -68,7 +68,7 @@ class Training:
 
 @dataclass(frozen=True, kw_only=True)
 class Task:
-    """A data set that ``unified finetune`` knows by name: how its files are read, its head, and what was published.
+    """A data set that ``unified finetune`` knows by name: how its files are read, its head, and published figures.
 
     Attributes:
         name: on the command line.

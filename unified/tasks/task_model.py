@@ -228,7 +228,7 @@ class TaskModel(TrainedModel):
         if threshold is not None:
             if isinstance(threshold, bool) or not isinstance(threshold, Real):
                 raise UnifiedError(f"threshold must be a probability, got {threshold!r}")
-            assert isinstance(predictor.task, SpanAnswers)  # as the name of its head says
+            assert isinstance(predictor.task, SpanAnswers)  # the name of its head says which task it is
             predictor = replace(predictor, task=predictor.task.with_threshold(float(threshold)))
         (found,) = self._predictions(predictor, [{"question": question, "context": passage, "history": history}])
         return {name: value for name, value in found.items() if name != "id"}

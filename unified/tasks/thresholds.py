@@ -1,4 +1,4 @@
-"""The option ``--threshold`` of tasks that may leave a question unanswered, and what was chosen for it."""
+"""The option ``--threshold`` of tasks that may leave a question unanswered, and the chosen threshold."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ class TokenCounter:
 
 @dataclass(frozen=True)
 class Words:
-    """The words of a text, what stands between white space, with their sizes.
+    """The words of a text, divided at white space, with their sizes.
 
     Attributes:
         text: the text.

@@ -1,4 +1,4 @@
-"""Tasks that are answered by writing a text: items, settings, and what a trained model writes."""
+"""Generation tasks, whose answers are written: items, settings, and the texts of a trained model."""
 
 from __future__ import annotations
 
@@ -237,7 +237,7 @@ class Writer:
 
     @cached_property
     def max_source_tokens(self) -> int:
-        """Tokens of a source: as many as the model was fine-tuned on, or what its positions have room for.
+        """Most tokens of a source: as in fine-tuning, or as the model's positions allow.
 
         For a model that has learned no pairs, at most the published number.
         """
@@ -284,7 +284,7 @@ class Writer:
         return found
 
     def _fitting(self, sources: Sequence[Source]) -> ShortSources:
-        """Sources of as many tokens as are read."""
+        """Cuts sources to the tokens that are read."""
         handle, limit = self.handle, self.max_source_tokens
         if self.windows:
             return handle.shortened(

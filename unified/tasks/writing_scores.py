@@ -48,6 +48,6 @@ def score_questions(items: Sequence[WritingItem], texts: Sequence[str], bert_wor
 
 
 def score_answers(items: Sequence[WritingItem], texts: Sequence[str], bert_words: bool) -> dict[str, Any]:
-    """Signed ``em`` and ``f1`` of CoQA; capitals, articles and punctuation do not count, whoever wrote the words."""
+    """Signed ``em`` and ``f1`` of CoQA; capitals, articles and punctuation do not count on either side."""
     scores = score_coqa([item.right for item in items], list(texts))
     return {**scores, "signature": COQA_SIGNATURE}

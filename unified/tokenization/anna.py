@@ -145,7 +145,7 @@ class AnnaTokenizer:
 
     @property
     def statistics(self) -> dict[str, int | str]:
-        """Numbers of entries of either kind, and what the words were chosen from."""
+        """Numbers of words and of WordPieces in the vocabulary, and the source of the words."""
         return {"pieces": len(self.pieces), "words": len(self.words), "word_candidates": self.candidates}
 
     def known_word(self, chunk: str) -> tuple[int, int] | None:

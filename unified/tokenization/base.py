@@ -51,7 +51,7 @@ class Tokenizer(Protocol):
 
 
 def ordinary_symbols(tokenizer: Tokenizer) -> list[str]:
-    """Symbols in the order of their ids without special ones: what ``Vocabulary(...)`` takes.
+    """Symbols without special ones, in the order of their ids, as ``Vocabulary(...)`` takes them.
 
     Raises:
         UnifiedError: a symbol is empty or holds whitespace, which ``dict.txt`` cannot say.

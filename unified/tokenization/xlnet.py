@@ -1,4 +1,4 @@
-"""XLNet's tokenizer: a sentencepiece model, and what its published code does to text and pieces around it."""
+"""XLNet's tokenizer: a sentencepiece model, and the changes that its published code makes to text and pieces."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def require_positions(config: TransformerConfig, tokens_per_sample: int) -> None
 
 
 def require_served(config: TransformerConfig, mixture: Mixture) -> None:
-    """Refuse objectives that need what a model lacks.
+    """Refuses objectives that need a part which the model lacks.
 
     Raises:
         UnifiedError: names the objective, what it needs, and the option that gives it.
@@ -69,7 +69,7 @@ def require_served(config: TransformerConfig, mixture: Mixture) -> None:
 
 
 def adapted(config: TransformerConfig, mixture: Mixture) -> TransformerConfig:
-    """A model with what objectives decide: its mask outside training, and the heads that they need.
+    """A model with the mask and the heads that the objectives decide.
 
     Heads that ``config`` asks for stay, and one may reach further than the objectives do.
 

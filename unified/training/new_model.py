@@ -29,7 +29,7 @@ def new_model(
     row_length: int,
     files: Sequence[TokenFile],
 ) -> UnifiedModel:
-    """A model of its own with the heads that objectives need; what is new in it is drawn from torch's random numbers.
+    """A separate model with the heads that objectives need; new parameters are drawn from torch's random numbers.
 
     Args:
         model: a preset, a configuration, or a trained model, whose parameters are copied.

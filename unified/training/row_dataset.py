@@ -1,4 +1,4 @@
-"""Rows of examples by number: what data loaders ask for, without torch."""
+"""Rows of examples by number, as data loaders read them, without torch."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class _PlannedTogether:
         return cls(planner, np.array(numbers), own, weight, RowLimits(row_length, longest, overhead, packed, slope))
 
     def check(self, texts: TextSource) -> None:
-        """Refuse rows too short for the objectives, and what those miss in the data."""
+        """Refuses rows that are too short for the objectives, and data that lack what the objectives read."""
         if self.limits.longest < self.planner.shortest:
             names = ", ".join(self.mixture.names)
             raise UnifiedError(
@@ -154,7 +154,7 @@ class RowDataset:
 
     @property
     def objective_names(self) -> tuple[str, ...]:
-        """Names of what its examples may be, the objectives."""
+        """Names of the objectives, to which each example belongs."""
         return self.mixture.names
 
     def __len__(self) -> int:
@@ -189,7 +189,7 @@ class RowDataset:
         return replace(self._made(indices), objectives=[name] * len(indices))
 
     def _check_first_examples(self) -> None:
-        """Compare the first examples of every objective with what it declares, before anything is trained on them."""
+        """Compares the first examples of every objective with its declarations, before training."""
         for number, (name, objective) in enumerate(self.mixture):
             first = np.flatnonzero(self._objectives == number)[:FIRST_EXAMPLES]
             if first.size:

@@ -211,7 +211,7 @@ class StreamDataset:
 
     @property
     def batch_lengths(self) -> np.ndarray:
-        """:attr:`lengths`."""
+        """Lengths of the rows, :attr:`lengths`."""
         return self.lengths
 
     def row_tokens(self, row: int) -> int:

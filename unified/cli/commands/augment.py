@@ -180,7 +180,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _run(args: argparse.Namespace) -> dict[str, Any]:
-    """Make the questions and fine-tune, as far as the options say; returns what was made."""
+    """Makes the questions and fine-tunes, as far as the options say; returns the counts."""
     # Imported here, so that --help does not wait for torch.
     import torch
 

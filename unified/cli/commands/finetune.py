@@ -1,4 +1,4 @@
-"""``unified finetune``: fine-tune a model for a task, score it, and write down what was done."""
+"""``unified finetune``: fine-tune a model for a task, score it, and write the results."""
 
 from __future__ import annotations
 

@@ -106,7 +106,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _changed(mask: AttentionMask, args: argparse.Namespace) -> AttentionMask:
-    """The mask with what the options add to it."""
+    """The mask with the additions that the options name."""
     if args.query_stream is not None:
         mask = mask.query_stream(_integers("--query-stream", args.query_stream))
     if args.sinks:

@@ -1,4 +1,4 @@
-"""``unified predict``: what a fine-tuned model answers, rows in and JSON lines out."""
+"""``unified predict``: predictions of a fine-tuned model, rows in and JSON lines out."""
 
 from __future__ import annotations
 
@@ -229,7 +229,7 @@ def predictor_of(args: argparse.Namespace, task: Task | WritingTask, handle: Tra
 
 
 def _by_threshold(task: SpanAnswers, threshold: Threshold | None, args: argparse.Namespace) -> SpanAnswers:
-    """The task with the threshold that is asked for; says which one was found in fine-tuning, where that counts.
+    """The task with the requested threshold; names the one found in fine-tuning, where that counts.
 
     Raises:
         UnifiedError: none was found.

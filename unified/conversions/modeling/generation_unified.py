@@ -132,7 +132,7 @@ class Writing:
         return int(max(1, min(usual, self._positions_left(max_source or 0))))
 
     def _cut(self, texts: list[list[int]], length: int, max_source: int | None) -> list[list[int]]:
-        """The first tokens of each source, as many as are read; a warning says what is cut, unless the user did."""
+        """Cuts each source to the tokens that are read; warns of cut sources unless the user set the length."""
         if max_source is not None:
             return [text[:max_source] for text in texts] if max_source else texts
         left = self._positions_left(length)

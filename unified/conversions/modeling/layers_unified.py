@@ -181,7 +181,7 @@ class EntityAttention(Attention):
 
 
 class TransformerXLAttention(Attention):
-    """Scores add what a query makes of a key's distance and of its segment (XLNet, section 2.4).
+    """Attention whose scores add terms for a key's distance and its segment (XLNet, section 2.4).
 
     ``(q + r_w) k + (q + r_r) (W_r R) + (q + r_s) s``, over the square root of K.
     """

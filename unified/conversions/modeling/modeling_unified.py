@@ -261,7 +261,7 @@ class UnifiedForTokenClassification(_WithTaskHead):
         token_type_ids: torch.Tensor | None = None,
         labels: torch.Tensor | None = None,
     ) -> TokenClassifierOutput:
-        """``logits`` (B, T, tags); ``labels`` int64 (B, T), -100 where none is asked for."""
+        """Logits (B, T, tags) and, with ``labels`` (int64 (B, T), -100 without a label), the loss."""
         logits = self.read(input_ids, attention_mask, token_type_ids)
         loss = None if labels is None else functional.cross_entropy(logits.flatten(0, 1), labels.flatten())
         return TokenClassifierOutput(loss=loss, logits=logits)

@@ -1,4 +1,4 @@
-"""Scores of the tokens that follow what has been written for a batch of texts; what was read before is kept.
+"""Scores of the next tokens for a batch of texts, with a cache of the tokens that have been read.
 
 Letters: R rows, each a hypothesis of a text, Q queries, S keys, V symbols.
 """
@@ -39,7 +39,7 @@ SCHEMES = {
 
 
 class Reader:
-    """Sources, what their hypotheses have written behind them, and the scores of the next tokens.
+    """Sources, the hypotheses written from them, and the scores of the next tokens.
 
     Args:
         model: the language model.
@@ -68,7 +68,7 @@ class Reader:
         self.cache.select(rows)
 
     def step(self, last: torch.Tensor | None) -> torch.Tensor:
-        """Scores (R, V) of the next token; ``last`` int64 (R,) is what was written last, None at the first step."""
+        """Scores (R, V) of the next token; ``last`` int64 (R,) are the tokens written last, None at the first step."""
         config, kept, rows = self.model.config, [] if last is None else [last], len(self.lengths)
         asks = []
         if self.scheme.mask_query:

@@ -148,7 +148,7 @@ class Text:
         return rows[going], symbols[going]
 
     def best(self) -> list[Hypothesis]:
-        """The finished texts that were asked for, best first."""
+        """The requested number of finished texts, best first."""
         if not self.finished:
             raise ValueError("the model's scores are not numbers; its parameters seem to be damaged")
         return sorted(self.finished, key=lambda one: -one.score)[: self.settings.nbest]
@@ -175,7 +175,7 @@ class Text:
         self.finished.append(Hypothesis(torch.tensor(tokens).long(), own, score))
 
     def _restricted(self, log_probs: torch.Tensor, step: int) -> torch.Tensor:
-        """Log-probabilities (B, V), -inf for what must not follow the hypotheses; at ``max_length`` they end."""
+        """Log-probabilities (B, V), -inf for tokens that must not follow; at ``max_length`` all hypotheses end."""
         if step == self.settings.max_length:
             others = torch.arange(log_probs.size(1), device=log_probs.device) != self.end
             return log_probs.masked_fill(others, -torch.inf)

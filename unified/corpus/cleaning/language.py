@@ -6,7 +6,7 @@ from types import ModuleType
 
 from unified.errors import UnifiedError
 
-#: A text is judged by so many of its first characters.
+#: Number of first characters by which the language of a text is judged.
 JUDGED_CHARACTERS = 2000
 
 

@@ -1,4 +1,4 @@
-"""Patterns of what is removed from inside a sentence: addresses, paths and noise."""
+"""Patterns of parts that are removed from inside a sentence: addresses, paths and noise."""
 
 from __future__ import annotations
 

@@ -138,7 +138,7 @@ class Cleaning:
 
 @dataclass(frozen=True)
 class CleanedChunk:
-    """A chunk of whole documents; the process that asks for its documents cleans them."""
+    """A chunk of whole documents, which the receiving process cleans."""
 
     chunk: TextChunk | RowDocuments
     cleaning: Cleaning

@@ -19,7 +19,7 @@ from unified.kernels.plain import LinearMap
 
 def linear(states: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
     """:func:`torch.nn.functional.linear`: (..., K) states, (N, K) weight and (N,) bias -> (..., N)."""
-    if not _goes_by_onednn(states, weight, bias):
+    if not _uses_onednn(states, weight, bias):
         return functional.linear(states, weight, bias)
     states = states.contiguous()
     if torch.is_grad_enabled():
@@ -74,7 +74,7 @@ def _has_product() -> bool:
         return False
 
 
-def _goes_by_onednn(states: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> bool:
+def _uses_onednn(states: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> bool:
     """True for plain float32 on a CPU, unless `torch.backends.mkldnn.flags(enabled=False)` turns oneDNN off.
 
     Not where there are no rows: sums over none of them, a weight's gradient, oneDNN leaves unset. Of a bias with gaps

@@ -23,7 +23,7 @@ register(BlockedAttention)
 
 
 class BlockedChoice(BackendChoice):
-    """`auto` asks whether attention in tiles pays before it asks the others."""
+    """Choice of a backend in which `auto` considers attention in tiles before the others."""
 
     automatic = (BlockedAttention.name, *AUTOMATIC)
 

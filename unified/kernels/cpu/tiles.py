@@ -114,7 +114,7 @@ Kernel = Callable[..., torch.Tensor]
 def attend_in_tiles(
     kernel: Kernel, tiles: Sequence[DocumentTile], inputs: Sequence[torch.Tensor], cuts: Sequence[Cut]
 ) -> torch.Tensor:
-    """(B, H, T, K), what the kernel makes of each tile's rows of the inputs, zero where a tile has no key.
+    """Applies the kernel to each tile's rows of the inputs: (B, H, T, K), zero where a tile has no key.
 
     Args:
         inputs: query, key and value first.

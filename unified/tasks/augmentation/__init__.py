@@ -1,1 +1,1 @@
-"""Questions that a model asks about unlabelled passages, from which another learns to answer [UniLM, app. A]."""
+"""Questions that a model writes about unlabelled passages, and another learns to answer [UniLM, app. A]."""

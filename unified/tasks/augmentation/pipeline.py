@@ -57,7 +57,7 @@ class Pipeline:
     seed: int
 
     def run(self, stages: Stages, passages: Callable[[], list[Passage]], models: Models | None) -> dict[str, int]:
-        """Do what is left to do; counts of :func:`unified.tasks.augmentation.outcome.counted`.
+        """Runs the stages that are left; returns counts of :func:`unified.tasks.augmentation.outcome.counted`.
 
         Args:
             passages: sample of the corpus.

@@ -19,7 +19,7 @@ from unified.tasks.windows import TokenCounter, Words
 
 
 def candidate_answers(predictor: Predictor, passages: Sequence[str], top: int) -> list[list[dict[str, Any]]]:
-    """The ``top`` best spans of each passage when nothing is asked, best first: ``text``, ``start``, ``probability``.
+    """The ``top`` best spans of each passage without a question, best first: ``text``, ``start``, ``probability``.
 
     Spans of which the official rules leave no word, such as "the", are left out.
 
@@ -41,7 +41,7 @@ def candidate_answers(predictor: Predictor, passages: Sequence[str], top: int) -
 
 @dataclass(frozen=True)
 class Asking:
-    """A model that asks.
+    """A model that writes questions.
 
     Attributes:
         model: trained on pairs of question generation.

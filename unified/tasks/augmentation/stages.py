@@ -1,4 +1,4 @@
-"""Stages of a pipeline over passages: each reads what others wrote, goes on where it stopped, and is never half there.
+"""Stages of a pipeline over passages: each one reads the files of others, resumes where it stopped, and appears whole.
 
 A stage writes one JSON object for each passage, a line each, in chunks of as many lines. An interrupted stage goes on
 behind the last whole chunk, so that models see the same batches as in a run without a break.

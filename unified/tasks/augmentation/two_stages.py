@@ -39,7 +39,7 @@ class TwoStages:
     seed: int
 
     def check(self) -> None:
-        """Refuse what is not there, before hours of work.
+        """Refuses missing data and checkpoints, before hours of work.
 
         Raises:
             UnifiedError: there is no such SQuAD 2.0, or no such checkpoint.
@@ -78,7 +78,7 @@ class TwoStages:
             shutil.copyfile(path, self.generated / path.name)
 
     def run(self) -> None:
-        """Run both commands, each of which goes on with what it has begun and changes nothing of what it has done.
+        """Runs both commands, each of which resumes its own work and changes no finished part of it.
 
         Raises:
             UnifiedError: a stage has failed, or was begun with another command or other data.

@@ -20,7 +20,7 @@ def add_choice(
     empty: bool = False,
     subset: str | None = None,
 ) -> None:
-    """Add an item, or note what is wrong with it; ``empty``: choices may be."""
+    """Adds an item, or notes the problem with it; ``empty`` allows empty choices."""
     if not context.strip():
         entries.wrong(location, "the context is empty")
     elif len(choices) < 2 or not (empty or all(choice.strip() for choice in choices)):

@@ -1,4 +1,4 @@
-"""Sentences in columns, a word a line: the word, what is annotated of it, and last its tag."""
+"""Sentences in columns, a word a line: the word, its annotations, and last its tag."""
 
 from __future__ import annotations
 

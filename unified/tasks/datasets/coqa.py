@@ -251,7 +251,7 @@ def answer_source(
     max_source: int,
     counter: TokenCounter,
 ) -> AnswerSource:
-    """The source for a question about the passage ``words``; pairs and what users ask are made by this function.
+    """The source for a question about the passage ``words``, in training and for users alike.
 
     Args:
         max_history: tokens of history and question.

@@ -260,7 +260,7 @@ def _misshapen(task: GlueTask, columns: tuple[str, ...], cells: list[str]) -> st
 
 
 def _item(task: GlueTask, fields: dict[str, str], position: int, labelled: bool) -> TextItem | str:
-    """The item of a row, or what is wrong with its label."""
+    """The item of a row, or the problem with its label."""
     identity = next((fields[name] for name in _NUMBERS if name in fields), str(position))
     second = None if task.second is None else fields[task.second]
     if not labelled:

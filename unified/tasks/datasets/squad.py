@@ -41,7 +41,7 @@ def read_squad(folder: Path, version: str) -> dict[str, list[QuestionItem]]:
 
 
 def read_squad_answers(folder: Path) -> dict[str, list[QuestionItem]]:
-    """SQuAD 1.1 with :data:`UNASKED` in the place of every question: what of a passage might be asked for.
+    """SQuAD 1.1 with :data:`UNASKED` in the place of every question: passages with the answers that one may ask for.
 
     The answers to all questions about a passage are learnt, an item each.
     """

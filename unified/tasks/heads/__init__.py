@@ -1,4 +1,4 @@
-"""Fine-tuning for understanding: what an item of a task is, what a head learns from it, and what it answers."""
+"""Heads of understanding tasks: their items, how they learn from them, and how they answer."""
 
 from unified.tasks.heads.base import Encoded, EnsembleUnderstanding, Understanding
 from unified.tasks.heads.choice import Choice

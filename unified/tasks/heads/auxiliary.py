@@ -32,7 +32,7 @@ def masked(example: Example, special: SpecialTokens, rng: np.random.Generator) -
 def masked_all(
     examples: Sequence[Example], members: np.ndarray, special: SpecialTokens, seed: int, epoch: int
 ) -> list[Example]:
-    """The chosen examples masked; what is hidden depends on seed, epoch and an example's number alone."""
+    """The chosen examples with some tokens masked, which depend on seed, epoch and an example's number alone."""
     return [
         masked(examples[member], special, randomness.generator(seed, epoch, randomness.AUXILIARY, int(member)))
         for member in members

@@ -45,7 +45,7 @@ def runs_of(units: list[np.ndarray], longest: int, rng: np.random.Generator) -> 
 
 
 def batches_of(order: np.ndarray, lengths: np.ndarray, units: int | None, max_tokens: int | None) -> list[np.ndarray]:
-    """Runs of ``order`` of at most so many units and so many tokens; a unit above the limit is alone.
+    """Runs of ``order`` of limited units and tokens; a unit above the limit is alone.
 
     Args:
         order: int64 (U,), numbers of units.

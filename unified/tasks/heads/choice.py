@@ -30,7 +30,7 @@ _SPECIAL = 3
 
 @dataclass(frozen=True)
 class ChoiceItem:
-    """A context and what may follow it, or answer a question about it.
+    """A context and its possible continuations, or possible answers to a question about it.
 
     Attributes:
         id: what predictions are named by.

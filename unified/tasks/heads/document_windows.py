@@ -91,7 +91,7 @@ def window_starts(sizes: np.ndarray, lengths: np.ndarray, max_tokens: int) -> tu
 
 
 def _speakers(item: DocumentItem) -> np.ndarray:
-    """The speaker of each word by number, int64 (W,); nobody is a speaker too."""
+    """Number of the speaker of each word, int64 (W,); an unnamed speaker has a number too."""
     if item.speakers is None:
         return np.zeros(len(item.words), dtype=np.int64)
     number: dict[str | None, int] = {}

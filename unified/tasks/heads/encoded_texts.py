@@ -97,7 +97,7 @@ def beyond(words: Sequence[np.ndarray], max_tokens: int) -> int:
 
 
 def fitting(segments: tuple[np.ndarray, ...], max_tokens: int) -> tuple[np.ndarray, ...]:
-    """The segments, the longer of two cut first, at their ends, to ``max_tokens`` tokens together."""
+    """Cuts segments at their ends to ``max_tokens`` tokens together, the longer of two first."""
     if len(segments) == 1:
         return (segments[0][:max_tokens],)
     first, second = map(len, segments)
@@ -106,7 +106,7 @@ def fitting(segments: tuple[np.ndarray, ...], max_tokens: int) -> tuple[np.ndarr
 
 
 def _runs(count: int, documents: Sequence[object] | None) -> list[range]:
-    """Numbers of neighbouring sentences of one document; each by itself where nobody asks for documents."""
+    """Numbers of neighbouring sentences of one document; each one alone where documents are not read."""
     if documents is None:
         return [range(i, i + 1) for i in range(count)]
     begins = [i for i in range(count) if not i or documents[i] != documents[i - 1]]

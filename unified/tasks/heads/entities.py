@@ -19,7 +19,7 @@ _ROLES = ("SUBJ", "OBJ")
 
 @dataclass(frozen=True)
 class Entity:
-    """Words ``start`` to ``stop`` (exclusive), and the type of what they name; None where nobody says."""
+    """Words ``start`` to ``stop`` (exclusive), and the type of the entity; None where it is unknown."""
 
     start: int
     stop: int
@@ -116,7 +116,7 @@ def _pieces(sentences: Sequence[Sequence[str]], codec: Codec) -> Iterator[list[n
 
 
 def _nearest(pieces: list[np.ndarray], symbols: np.ndarray, max_tokens: int) -> tuple[np.ndarray, np.ndarray]:
-    """Cuts to ``max_tokens`` tokens, ``symbols`` and what is nearest to one; and which they are, bool (tokens,)."""
+    """Keeps ``max_tokens`` tokens, ``symbols`` and those nearest to one; returns them, and bool (tokens,) of which."""
     tokens = np.concatenate(pieces)
     if len(tokens) <= max_tokens:
         return tokens, np.ones(len(tokens), dtype=bool)

@@ -1,4 +1,4 @@
-"""Named entities in the texts of items, for models with entity-aware attention; other models never ask for them.
+"""Named entities in the texts of items, for models with entity-aware attention; other models do not read them.
 
 An item says where they are in ``named_entities``: for each of its texts the characters [start, stop) of every entity.
 Data files hold them, or an annotator finds them.

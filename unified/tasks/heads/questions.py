@@ -20,7 +20,7 @@ UNASKED = "[UNK]"
 
 @dataclass(frozen=True)
 class Answer:
-    """A text, and the character of the passage where it begins; ``start`` is None where nobody says."""
+    """A text, and the character of the passage where it begins; ``start`` is None where it is unknown."""
 
     text: str
     start: int | None = None

@@ -115,7 +115,7 @@ class Relation(EnsembleUnderstanding[RelationItem]):
         return cls(tuple(sorted({stated(item.label, item, "label") for item in items})), types, **settings)
 
     def encode(self, items: Sequence[RelationItem], codec: Codec) -> Encoded:
-        """Sentences too long for a row keep what stands nearest to the entities.
+        """Encodes sentences; one that is too long for a row keeps the tokens nearest to the entities.
 
         Raises:
             UnifiedError: the dictionary has too few symbols for entities, or an entity has a new type.

@@ -106,7 +106,7 @@ class SpanAnswers(EnsembleUnderstanding[QuestionItem]):
 
     @property
     def chooses_threshold(self) -> bool:
-        """Whether published work chooses the threshold on the development set, and nobody set another."""
+        """True where published work chooses the threshold on the development set, and no option sets another."""
         return self._searched and (self.null_threshold is None or self.threshold_found_on is not None)
 
     def with_threshold(self, threshold: float, found_on: str | None = None) -> SpanAnswers:
@@ -188,7 +188,7 @@ class SpanAnswers(EnsembleUnderstanding[QuestionItem]):
         return self.model_design.head(config)
 
     def loss(self, scores: SpanScores, reading: Reading) -> LossSum:
-        """Half the cross-entropies of start and end, and half that of the type of answer where the design asks for it.
+        """Half the cross-entropies of start and end, and half that of the type of answer where the design has types.
 
         Of windows whose question has an answer that cannot be learnt, nothing counts.
         """
@@ -269,7 +269,7 @@ class SpanAnswers(EnsembleUnderstanding[QuestionItem]):
         return SpanScores(start, None, answer_types, beams_of(start, ends_of, reading["sizes"]), ends_of)
 
     def score(self, items: Sequence[QuestionItem], predictions: Sequence[Mapping[str, Any]]) -> dict[str, float]:
-        """Scores by the official rules: ``f1`` and ``exact``, beside them what the official program calls its own.
+        """Scores by the official rules: ``f1`` and ``exact``, beside them those of the official program by its names.
 
         By those of 2.0 also the highest that any threshold of the probability of no answer gives, and that threshold.
         """

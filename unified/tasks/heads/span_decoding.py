@@ -1,4 +1,4 @@
-"""Turns scores of tokens into answers: the best spans over all windows of a passage, and what outweighs them."""
+"""Turns scores of tokens into answers: the best spans over all windows of a passage, compared with "no answer"."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The three published ways to find an answer and to say that there is none: what is read, learnt and decided."""
+"""The three published designs of answer extraction, with or without an answer: their inputs, losses and decisions."""
 
 from __future__ import annotations
 
@@ -219,7 +219,7 @@ class XlnetDesign(Design):
         self, scores: BatchScores, examples: np.ndarray, windows: Sequence[Window], longest: int, count: int
     ) -> Spans:
         """The spans of the head's beams that lie in the passage, best first; perhaps fewer than ``count``."""
-        assert scores.beams is not None  # its head has them wherever it predicts
+        assert scores.beams is not None  # its head always returns them in prediction
         starts, ends, of_pairs = scores.beams
         return spans_of_beams(starts[examples], ends[examples], of_pairs[examples], windows, longest)
 

@@ -112,7 +112,7 @@ class Tagging(EnsembleUnderstanding[WordsItem]):
         scores: torch.Tensor,
         reading: Reading,
     ) -> list[dict[str, Any]]:
-        """``words`` and as many ``tags``."""
+        """Predicts ``words`` and as many ``tags`` for each item."""
         best = np.split(scores.argmax(-1).cpu().numpy(), np.cumsum(reading["sizes"].cpu().numpy())[:-1])
         tags = iter([self.labels[tag] for i in np.argsort(members) for tag in best[i]])
         return [{"id": item.id, "words": list(item.words), "tags": [next(tags) for _ in item.words]} for item in items]

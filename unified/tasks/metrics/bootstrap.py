@@ -17,7 +17,7 @@ SAMPLES, SEED, LEVEL = 1000, 1, 0.95
 
 
 class Examples(Protocol):
-    """Examples with what their scores need of each: labels, counts of words, or scores of their own."""
+    """Examples with the inputs of their scores: labels, counts of words, or single scores."""
 
     @property
     def size(self) -> int:

@@ -188,7 +188,7 @@ def ratio(numerator: np.ndarray | float, denominator: np.ndarray | float) -> np.
 
 
 def check_pairs(gold: Sequence[object] | np.ndarray, predicted: Sequence[object] | np.ndarray) -> None:
-    """Refuse what does not pair one to one."""
+    """Refuses lists of different lengths."""
     if len(gold) != len(predicted):
         raise UnifiedError(f"{len(predicted)} predictions for {len(gold)} gold labels; they must pair one to one")
     if not len(gold):

@@ -1,4 +1,4 @@
-"""Reading what CoNLL's shared tasks score: coreference chains (2012) and columns of tags (2000, 2003)."""
+"""Reading the files of CoNLL's shared tasks: coreference chains (2012) and columns of tags (2000, 2003)."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class CoreferenceDocument:
 
 
 def read_coreference(path: str | Path, words: bool = False) -> dict[str, CoreferenceDocument]:
-    """Documents of a CoNLL-2012 file by name (what stands behind ``#begin document``), plain or compressed.
+    """Documents of a CoNLL-2012 file by name (the rest of the line ``#begin document``), plain or compressed.
 
     The last column of a line holds ``(4`` where a mention of chain 4 begins, ``4)`` where one ends, ``(4)`` for one of
     a single token, several of them next to each other or with ``|`` between, and ``-`` or ``_`` for none. Of several
@@ -156,7 +156,7 @@ def pair_documents(
 
 
 class _DocumentReader:
-    """Takes the lines of a document; what is wrong with them is added to ``problems``."""
+    """Reads the lines of a document; adds problems with them to ``problems``."""
 
     def __init__(self, problems: list[str], words: bool) -> None:
         self._problems, self._words = problems, words

@@ -1,4 +1,4 @@
-"""Entropy of single tokens: what a model that knows only their frequencies would reach."""
+"""Entropy of single tokens: the loss of a model that knows their frequencies alone."""
 
 from __future__ import annotations
 

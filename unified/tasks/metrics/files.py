@@ -167,7 +167,7 @@ def _tags(path: str | Path, names: FieldNames) -> dict[str, list[str]]:
 
 
 def _lines(path: str | Path) -> dict[str, str]:
-    """Id to what stands behind it, of lines ``label`` or ``id<tab>label``."""
+    """Maps ids to the rest of lines ``label`` or ``id<tab>label``."""
     labels: dict[str, str] = {}
     problems = Problems()
     for number, line in numbered_lines(path):

@@ -20,7 +20,7 @@ METRICS = ("rouge1", "rouge2", "rougeL")
 
 @dataclass(frozen=True)
 class LengthScores:
-    """Settings of a search, and what they would have scored.
+    """Settings of a search, and the scores that they would have reached.
 
     Attributes:
         lenpen: of the length penalty.
@@ -62,7 +62,7 @@ class NBest:
         shape = (len(written), max(counts))
         there: np.ndarray = np.arange(shape[1]) < np.array(counts)[:, None]
         self._log_probs = np.full(shape, -np.inf)  # (N, K)
-        self._lengths = np.ones(shape, dtype=np.int64)  # (N, K), with the end
+        self._lengths = np.ones(shape, dtype=np.int64)  # (N, K), end symbols counted
         self._scores = np.zeros((*shape, len(METRICS)))  # (N, K, 3)
         self._log_probs[there] = [one.log_prob for some in written for one in some]
         self._lengths[there] = [one.length for some in written for one in some]

@@ -1,4 +1,4 @@
-"""Reading what is to be scored: the output of ``fairseq-generate``, or plain files of one sentence a line."""
+"""Reading the texts to score: the output of ``fairseq-generate``, or plain files of one sentence a line."""
 
 from __future__ import annotations
 

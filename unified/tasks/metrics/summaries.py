@@ -66,7 +66,7 @@ class PostProcessing:
         return [re.sub(r"\d", "#", word) for word in words] if self.digits else words
 
     def _new(self, sentences: list[list[str]]) -> list[list[str]]:
-        """The sentences that do not repeat what stood before."""
+        """The sentences that do not repeat an earlier one."""
         kept: list[list[str]] = []
         seen: set[str] = set()
         for sentence in sentences:

@@ -1,4 +1,4 @@
-"""The end of a fine-tuning: scores, predictions, files of results, and what is printed of them."""
+"""The end of a fine-tuning: scores, predictions, files of results, and messages about them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options of ``unified finetune`` that say which checkpoint and which settings are chosen, and on what."""
+"""Options of ``unified finetune`` that choose a checkpoint and settings, and the data for the choice."""
 
 from __future__ import annotations
 

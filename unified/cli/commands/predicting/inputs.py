@@ -31,7 +31,7 @@ def checked(source: str, predictor: Predictor | Writer, names: FieldNames) -> in
 def items_of(
     source: str, predictor: Predictor | Writer, names: FieldNames, problems: Problems | None = None
 ) -> Iterator[Any]:
-    """Items as they come; what is wrong with a row is noted in ``problems``, or without these raised."""
+    """Items as they come; problems with rows are added to ``problems``, or raised without it."""
     for row in _rows(source):
         try:
             item = _item_of(row, source, predictor, names)

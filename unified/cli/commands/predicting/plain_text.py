@@ -1,4 +1,4 @@
-"""INPUT as a plain text, such as "a charming journey": what is predicted of it, and the answer in words."""
+"""INPUT as a plain text, such as "a charming journey": the item to predict, and the answer in words."""
 
 from __future__ import annotations
 

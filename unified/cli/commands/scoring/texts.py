@@ -75,7 +75,7 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def add_clean_up(parser: argparse.ArgumentParser) -> None:
-    """Options that say what the sentences of summaries are, and how summaries are cleaned up before they are scored."""
+    """Declares options for the sentences of summaries, and for their clean-up before scoring."""
     parser.add_argument(
         "--sentence-separator",
         metavar="TEXT",
@@ -106,7 +106,7 @@ def add_clean_up(parser: argparse.ArgumentParser) -> None:
 def cleaned(
     args: argparse.Namespace, hypotheses: list[str], references: list[list[str]]
 ) -> tuple[list[str], list[list[str]], str | None]:
-    """Hypotheses and references as the options of :func:`add_clean_up` want them, and what was done, if anything.
+    """Hypotheses and references after the clean-up of :func:`add_clean_up`, and a description of it.
 
     Raises:
         UnifiedError: options do not go together.
@@ -269,7 +269,7 @@ _LABELS = {
 
 
 def table(scores: dict[str, Any]) -> str:
-    """The scores, one a line, with notes about what they cannot tell."""
+    """The scores, one a line, with notes on their limits."""
     intervals = scores.get("intervals", {})
     rows = [(_LABELS[name], _value(value, intervals.get(name))) for name, value in scores.items() if name in _LABELS]
     width = max(len(label) for label, _ in rows)

@@ -19,7 +19,7 @@ from unified.objectives import OBJECTIVES, Objective, Supply, parse_objectives
 
 
 def listed() -> list[str]:
-    """Lines that describe every objective: its summary, its paper, what it needs, its settings."""
+    """Lines that describe every objective: its summary, its paper, its requirements, its settings."""
     lines = []
     for one in described():
         lines.append(f"{one['name']}: {one['summary']}")
@@ -195,7 +195,7 @@ def _spans(option: str, marked: list[str]) -> tuple[list[str], list[tuple[int, i
 
 
 def _table(example: Example, vocabulary: Vocabulary) -> list[str]:
-    """One line a token: index, symbol, token type, step at which it becomes visible, what is predicted there."""
+    """Table with one line a token: index, symbol, token type, step at which it becomes visible, and its prediction."""
     predicted, pairs = _predicted(example, vocabulary), example.targets.get(NEXT_SENTENCE)
     rows = [("index", "token", "type", "visible", "predict")]
     for index, token in enumerate(example.tokens.tolist()):

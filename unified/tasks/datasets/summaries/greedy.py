@@ -36,7 +36,7 @@ def greedy_oracle(sentences: Sequence[str], summary: str) -> list[int]:
 
 
 class _Search:
-    """Sentences taken so far, and what each other one would make of the score.
+    """Sentences taken so far, and the change of the score that each other one would make.
 
     Letters: S sentences, U and B the different words and bigrams of the summary: no other n-gram can match.
 
@@ -59,7 +59,7 @@ class _Search:
         self._have, self._have_bigrams, self._length = 0 * self._wanted, 0 * self._wanted_bigrams, 0
 
     def scores(self) -> np.ndarray:
-        """Score of what is taken with each sentence added, float64 (S,); -1 for those that cannot be."""
+        """Score of the taken sentences with each other one added, float64 (S,); -1 for those that cannot be added."""
         words = np.minimum(self._have + self._words, self._wanted).sum(1)
         bigrams = np.minimum(self._have_bigrams + self._bigrams + self._borders(), self._wanted_bigrams).sum(1)
         lengths = self._length + self._lengths

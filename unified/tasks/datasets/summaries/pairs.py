@@ -36,14 +36,14 @@ class Counts:
     limited: int = 0
 
     def add(self, other: Counts) -> None:
-        """Add what was counted elsewhere."""
+        """Adds other counts."""
         for name, value in vars(other).items():
             setattr(self, name, getattr(self, name) + value)
 
 
 @dataclass
 class Converted:
-    """A chunk: its pairs as JSON, what was counted, what is wrong and where, and how much was read."""
+    """Result of a chunk: its pairs as JSON, counts, problems with their locations, and the bytes read."""
 
     lines: list[str] = field(default_factory=list)
     counts: Counts = field(default_factory=Counts)
