@@ -48,7 +48,7 @@ def test_texts_are_read_as_ours_are(model, tmp_path, longest):
     peer = Texts(task, model, longest)
     features = peer.features(items)
     special = {"<s>": "[CLS]", "</s>": "[SEP]"}
-    for example, target, read in zip(encoded.examples, encoded.facts["labels"], features.inputs, strict=True):
+    for example, target, read in zip(encoded.examples, encoded.head_inputs["labels"], features.inputs, strict=True):
         symbols = [start.vocabulary.symbols[token] for token in example.tokens]
         assert peer.tokenizer.convert_ids_to_tokens(read["input_ids"]) == [special.get(one, one) for one in symbols]
         assert read["token_type_ids"] == example.token_types.tolist() and read["labels"] == target[0]

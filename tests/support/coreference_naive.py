@@ -109,7 +109,7 @@ class Naive:
             example = case.encoded.examples[member]
             batch = collate([[example]], None, ("task",), 1)
             states = case.model.transformer(batch.tokens, batch.positions, batch.token_types, batch.mask)[0]
-            of_words = case.encoded.facts["words"][member]
+            of_words = case.encoded.head_inputs["words"][member]
             for word in dict.fromkeys(of_words.tolist()):
                 words.append(states[example.targets["task"].output_indices[:, 0][of_words == word]])
                 window.append(position)

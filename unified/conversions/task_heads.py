@@ -14,7 +14,7 @@ import torch
 
 from unified.errors import UnifiedError
 
-_PARTS = ("weight", "bias")
+_SUFFIXES = ("weight", "bias")
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class Family:
         settings = head["settings"]
         if settings.get("features") is not None or settings.get("design") == "xlnet":
             return None
-        return next((kind for kind in self.classes if kind.head == head["head"]), None)
+        return next((head_class for head_class in self.classes if head_class.head == head["head"]), None)
 
 
 BERT = Family(
@@ -110,19 +110,19 @@ class FineTunedHead:
     """A head that was taken from a file.
 
     Attributes:
-        kind: its class.
+        head_class: its class.
         settings: of our head.
         parameters: by their names within a model of ours.
     """
 
-    kind: HeadClass
+    head_class: HeadClass
     settings: Mapping[str, Any]
     parameters: Mapping[str, torch.Tensor]
 
     @property
     def record(self) -> dict[str, dict[str, Any]]:
         """The description of heads in a checkpoint of ours, see :func:`unified.checkpoints.trained.heads_of`."""
-        return {self.kind.head: {"head": self.kind.head, "settings": dict(self.settings)}}
+        return {self.head_class.head: {"head": self.head_class.head, "settings": dict(self.settings)}}
 
 
 def take_head(
@@ -140,36 +140,42 @@ def take_head(
         UnifiedError: the class has several labels for one text, or reads another state than ours; or parameters are
             missing or have another shape.
     """
-    kind = _kind(family, settings)
-    if kind is None:
+    head_class = _head_class(family, settings)
+    if head_class is None:
         return None, dict(state), []
-    for field, value in (family.summary if kind.pooled else {}).items():
+    for field, value in (family.summary if head_class.pooled else {}).items():
         if settings.get(field, value) != value:
             raise UnifiedError(f"config.json: {field} {settings[field]!r}; only {value!r} is built")
-    labels = _labels(settings) if kind.has_labels else ()
-    ours = {} if own.get("head") != kind.head else {n: with_tuples(value) for n, value in own["settings"].items()}
-    if kind.dropout:
+    labels = _labels(settings) if head_class.has_labels else ()
+    ours = {} if own.get("head") != head_class.head else {n: with_tuples(value) for n, value in own["settings"].items()}
+    if head_class.dropout:
         usual = settings.get(family.dropout)
         ours.setdefault("dropout", settings.get(family.usual_dropout, 0.1) if usual is None else usual)
-    if kind.has_labels:
+    if head_class.has_labels:
         ours["labels"] = labels
-    modules = {kind.projection: "output"} | ({family.pooler: "pooler"} if kind.pooled else {})
+    modules = {head_class.projection: "output"} | ({family.pooler: "pooler"} if head_class.pooled else {})
     wanted = {
-        f"{theirs}.{part}": f"heads.{kind.head}.{mine}.{part}" for theirs, mine in modules.items() for part in _PARTS
+        f"{theirs}.{suffix}": f"heads.{head_class.head}.{mine}.{suffix}"
+        for theirs, mine in modules.items()
+        for suffix in _SUFFIXES
     }
     missing = [name for name in wanted if name not in state]
     if missing:
         raise UnifiedError(f"config.json: {_name(settings)}, but the parameters lack {', '.join(missing)}")
-    scores = len(labels) or kind.scores
-    if len(state[f"{kind.projection}.weight"]) != scores:
+    scores = len(labels) or head_class.scores
+    if len(state[f"{head_class.projection}.weight"]) != scores:
         raise UnifiedError(
-            f"config.json: {_name(settings)} with {scores} scores, but {kind.projection}.weight has "
-            f"{len(state[f'{kind.projection}.weight'])}; id2label must name each of them"
+            f"config.json: {_name(settings)} with {scores} scores, but {head_class.projection}.weight has "
+            f"{len(state[f'{head_class.projection}.weight'])}; id2label must name each of them"
         )
     parameters = {mine: state[theirs].float() for theirs, mine in wanted.items()}
-    unread = [] if kind.pooled else [f"{family.pooler}.{part}" for part in _PARTS if f"{family.pooler}.{part}" in state]
+    unread = (
+        []
+        if head_class.pooled
+        else [f"{family.pooler}.{suffix}" for suffix in _SUFFIXES if f"{family.pooler}.{suffix}" in state]
+    )
     rest = {name: value for name, value in state.items() if name not in wanted and name not in unread}
-    return FineTunedHead(kind, ours, parameters), rest, unread
+    return FineTunedHead(head_class, ours, parameters), rest, unread
 
 
 def fine_tuned(
@@ -188,10 +194,14 @@ def fine_tuned(
         parameters: ours.
         encoder: those of the class that are not its head's.
     """
-    kind = family.class_of(head)
-    assert kind is not None
-    modules = {"output": kind.projection} | ({"pooler": family.pooler} if kind.pooled else {})
-    written = {f"heads.{name}.{mine}.{part}": f"{theirs}.{part}" for mine, theirs in modules.items() for part in _PARTS}
+    head_class = family.class_of(head)
+    assert head_class is not None
+    modules = {"output": head_class.projection} | ({"pooler": family.pooler} if head_class.pooled else {})
+    written = {
+        f"heads.{name}.{mine}.{suffix}": f"{theirs}.{suffix}"
+        for mine, theirs in modules.items()
+        for suffix in _SUFFIXES
+    }
     found = {**encoder, **{theirs: parameters[mine].contiguous() for mine, theirs in written.items()}}
     left_out = [mine for mine in parameters if not mine.startswith("transformer.") and mine not in written]
     return head_fields(family, head), found, left_out
@@ -204,26 +214,26 @@ def head_fields(family: Family, head: Mapping[str, Any]) -> dict[str, Any]:
         family: of the class.
         head: the record of ours; it has a class, see :meth:`Family.class_of`.
     """
-    kind, settings = family.class_of(head), head["settings"]
-    assert kind is not None
-    fields: dict[str, Any] = {"architectures": [f"{family.name}{kind.ending}"]}
-    if kind.has_labels:
+    head_class, settings = family.class_of(head), head["settings"]
+    assert head_class is not None
+    fields: dict[str, Any] = {"architectures": [f"{family.name}{head_class.ending}"]}
+    if head_class.has_labels:
         labels = settings["labels"]
         fields["id2label"] = {str(i): label for i, label in enumerate(labels)}
         fields["label2id"] = {label: i for i, label in enumerate(labels)}
-    if kind.head in ("classification", "regression"):
-        fields["problem_type"] = "regression" if kind.head == "regression" else "single_label_classification"
-        fields |= {} if kind.has_labels else {"id2label": {"0": "LABEL_0"}, "label2id": {"LABEL_0": 0}}
-    if kind.dropout:
+    if head_class.head in ("classification", "regression"):
+        fields["problem_type"] = "regression" if head_class.head == "regression" else "single_label_classification"
+        fields |= {} if head_class.has_labels else {"id2label": {"0": "LABEL_0"}, "label2id": {"LABEL_0": 0}}
+    if head_class.dropout:
         fields[family.dropout] = settings.get("dropout", 0.1)
-    if kind.pooled:
+    if head_class.pooled:
         fields |= family.summary
     return fields
 
 
-def _kind(family: Family, settings: Mapping[str, Any]) -> HeadClass | None:
+def _head_class(family: Family, settings: Mapping[str, Any]) -> HeadClass | None:
     """The class that ``config.json`` names; None for one without a fine-tuned head."""
-    found = [kind for kind in family.classes if _name(settings).endswith(kind.ending)]
+    found = [head_class for head_class in family.classes if _name(settings).endswith(head_class.ending)]
     if len(found) < 2:
         return found[0] if found else None
     if settings.get("problem_type") == "multi_label_classification":
@@ -232,7 +242,7 @@ def _kind(family: Family, settings: Mapping[str, Any]) -> HeadClass | None:
             "here gives it one"
         )
     number = settings.get("problem_type") == "regression" or len(_labels(settings)) == 1
-    return next(kind for kind in found if kind.has_labels != number)
+    return next(head_class for head_class in found if head_class.has_labels != number)
 
 
 def _name(settings: Mapping[str, Any]) -> str:

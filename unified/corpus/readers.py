@@ -155,8 +155,8 @@ class RowPairs:
         """Place and field of one side of a pair, for messages, as :meth:`PairChunk.location` names them."""
         field = self.source_field if side == "source" else self.target_field
         wanted = number - self.first_pair + self.chunk.first
-        place = next(row.place for row in self.chunk.rows() if row.number == wanted)
-        return f"{self.chunk.path}, {place}, field {field!r}"
+        location = next(row.location for row in self.chunk.rows() if row.number == wanted)
+        return f"{self.chunk.path}, {location}, field {field!r}"
 
     @property
     def size(self) -> int:
@@ -304,14 +304,14 @@ def _read(chunk: RowChunk, read: Callable[[Fields], _Value]) -> Iterator[tuple[R
         UnifiedError: rows are wrong; after the last row of the chunk, whose wrong rows are named together.
     """
     problems = Problems()
-    place = ""
+    location = ""
     for row in chunk.rows():
-        place = row.place
+        location = row.location
         try:
             yield row, read(row.fields)
         except UnifiedError as problem:
-            problems.add(f"{chunk.path}, {place}", problem)
-    behind = f"; nothing behind {place} was read" if len(problems) > 1 else ""
+            problems.add(f"{chunk.path}, {location}", problem)
+    behind = f"; nothing behind {location} was read" if len(problems) > 1 else ""
     if problems:
         raise UnifiedError(f"{problems}{behind}")
 

@@ -42,8 +42,8 @@ class _Array:
             sign = self.take("]")
         while sign != "]":
             self.next_sign()
-            place = f"line {self.line}"
-            yield place, object_or_error(self.value())
+            location = f"line {self.line}"
+            yield location, object_or_error(self.value())
             sign = self.take(",]")
         if self.next_sign():
             raise self.wrong("something stands behind its end")

@@ -46,12 +46,12 @@ class Row:
 
     Attributes:
         number: of its line, blank ones counted, for JSON lines and lines of text; else of the row. From 1.
-        place: where it is in the file, such as "line 7".
+        location: where it is in the file, such as "line 7".
         content: its values by field, or why there are none.
     """
 
     number: int
-    place: str
+    location: str
     content: Fields | UnifiedError
 
     @property
@@ -199,8 +199,8 @@ def _begins_with_bracket(path: str) -> bool:
 def _parsed(path: str, entries: Iterator[tuple[str, Fields | UnifiedError]], chunk_bytes: int) -> Iterator[ParsedRows]:
     rows: list[Row] = []
     first, size = 1, 0
-    for place, content in entries:
-        rows.append(Row(first + len(rows), place, content))
+    for location, content in entries:
+        rows.append(Row(first + len(rows), location, content))
         size += _size(content)
         if size >= chunk_bytes:
             yield ParsedRows(path, first, len(rows), size, tuple(rows))

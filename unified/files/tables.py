@@ -1,6 +1,6 @@
 """Tables as rows: CSV, TSV, Parquet, and data sets of Hugging Face's hub, which memory never holds whole.
 
-Each function yields the place of a row, such as "line 7", and its values by column; where a row cannot be read, why.
+Each function yields the location of a row, such as "line 7", and its values by column; where a row cannot be read, why.
 Columns have the order of the table.
 """
 
@@ -109,15 +109,15 @@ def _cells(path: str, delimiter: str, quoted: bool = True) -> _Entries:
     line = 1
     try:
         for cells in rows:
-            place, line = f"line {line}", rows.line_num + 1
+            location, line = f"line {line}", rows.line_num + 1
             if not cells:
                 continue
             if not names:
                 names = _column_names(path, cells)
             elif len(cells) != len(names):
-                yield place, UnifiedError(f"{len(cells)} cells, but the first line names {len(names)} columns")
+                yield location, UnifiedError(f"{len(cells)} cells, but the first line names {len(names)} columns")
             else:
-                yield place, dict(zip(names, cells, strict=True))
+                yield location, dict(zip(names, cells, strict=True))
     except csv.Error as error:
         meaning = next((said for begins, said in _CSV_ERRORS.items() if str(error).startswith(begins)), str(error))
         raise UnifiedError(f"{path}, line {line}: {meaning}") from None

@@ -148,9 +148,9 @@ class UnifiedLM(FillingModel):
             super()._trained(parameters), writes=self.writes, lengths=self.lengths, objectives=self.objectives
         )
 
-    def shared_facts(self) -> dict[str, object]:
+    def shared_properties(self) -> dict[str, object]:
         return {
-            **super().shared_facts(),
+            **super().shared_properties(),
             "heads": [],
             "decoding schemes": self.writes,
             "lengths of sources and targets": self.lengths,

@@ -199,7 +199,7 @@ class TrainedModel:
         """The model as a checkpoint says it."""
         return Trained(self.model.config, "nothing", parameters, self.vocabulary)
 
-    def shared_facts(self) -> dict[str, object]:
+    def shared_properties(self) -> dict[str, object]:
         """Properties that must be equal in models that work together, under their names in messages."""
         return {"vocabularies": self.vocabulary.symbols, "tokenizers": _saved(self.folder)}
 
@@ -219,14 +219,13 @@ def require_alike(names: Sequence[str], models: Sequence[TrainedModel]) -> None:
     """
     if not models:
         raise UnifiedError("an ensemble needs at least one model")
-    first, facts = names[0], models[0].shared_facts()
+    first, properties = names[0], models[0].shared_properties()
     for name, model in zip(names[1:], models[1:], strict=True):
-        own = model.shared_facts()
-        for what in {**facts, **own}:
-            if facts.get(what) != own.get(what):
-                raise UnifiedError(
-                    f"{name} and {first} cannot answer together: {what} differ{_shown(facts.get(what), own.get(what))}"
-                )
+        own = model.shared_properties()
+        for what in {**properties, **own}:
+            if properties.get(what) != own.get(what):
+                values = _shown(properties.get(what), own.get(what))
+                raise UnifiedError(f"{name} and {first} cannot answer together: {what} differ{values}")
 
 
 def _saved(folder: Path) -> dict[str, bytes]:

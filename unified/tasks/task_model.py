@@ -145,19 +145,19 @@ class TaskModel(TrainedModel):
         longest = next(iter(self.predictors.values())).codec.longest
         return replace(super()._trained(parameters), heads=heads, longest=longest)
 
-    def shared_facts(self) -> dict[str, object]:
-        facts = super().shared_facts()
-        facts["heads"] = list(self.predictors) if len(self.predictors) != 1 else ["one"]
+    def shared_properties(self) -> dict[str, object]:
+        properties = super().shared_properties()
+        properties["heads"] = list(self.predictors) if len(self.predictors) != 1 else ["one"]
         for number, (head, predictor) in enumerate(self.predictors.items()):
             of_head = f" of the heads {head}" if len(self.predictors) > 1 else ""
-            facts[f"types of head{number or ''}"] = predictor.task.name
+            properties[f"types of head{number or ''}"] = predictor.task.name
             settings = {name: value for name, value in asdict(predictor.task).items() if name not in _MAY_DIFFER}
-            facts |= {f"the {name}{of_head}": value for name, value in settings.items()}
+            properties |= {f"the {name}{of_head}": value for name, value in settings.items()}
             codec = predictor.codec
-            facts["the lengths of sequences"] = codec.longest
-            facts["the orders of a sequence"] = (codec.cls_last, codec.marks_entities, codec.token_types)
-            facts["the masks of a sequence"] = codec.mask
-        return facts
+            properties["the lengths of sequences"] = codec.longest
+            properties["the orders of a sequence"] = (codec.cls_last, codec.marks_entities, codec.token_types)
+            properties["the masks of a sequence"] = codec.mask
+        return properties
 
     def predict(self, items: Iterable[Mapping[str, Any]], head: str | None = None) -> Iterator[dict[str, Any]]:
         """A prediction for each item, in their order; items are the JSON objects of the task's data, without labels.

@@ -166,7 +166,7 @@ def same_fillings(lm: UnifiedLM, model: XLNetLMHeadModel, text: str) -> int:
 
 
 def tensorflow_variables(model: XLNetLMHeadModel, tied: bool) -> dict[str, np.ndarray]:
-    """The published code's names and shapes (facts 3.3)."""
+    """The published code's names and shapes (zihangdai/xlnet, modeling.py)."""
     named = {
         "model/transformer/word_embedding/lookup_table": model.transformer.word_embedding.weight,
         "model/transformer/mask_emb/mask_emb": model.transformer.mask_emb,

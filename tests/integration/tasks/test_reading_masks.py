@@ -149,7 +149,7 @@ def test_markers_that_see_their_entities_are_read():
     causal = task.encode(made, Codec.for_model(shape, PIECES, MARKED, 64))
     marker = {MARKED.index(f"[unused{1 + i}]"): i for i in range(4)}
     for one, other, turned, after in zip(
-        plain.examples, causal.examples, plain.facts["turned"], causal.facts["turned"], strict=True
+        plain.examples, causal.examples, plain.head_inputs["turned"], causal.head_inputs["turned"], strict=True
     ):
         for example, turn, kinds in ((one, turned, (0, 2)), (other, after, (1, 3))):
             read = [marker[token] for token in example.tokens[example.targets["task"].output_indices[:, 0]].tolist()]

@@ -102,7 +102,7 @@ def test_data_sets_of_the_hub(monkeypatch):
 
     monkeypatch.setitem(sys.modules, "datasets", types.SimpleNamespace(load_dataset=load_dataset))
     assert [row.fields["text"] for row in read_rows("hub:owner/films")] == ["a", "b"]
-    assert [row.place for row in read_rows("hub:owner/films:small@test")] == ["row 1", "row 2"]
+    assert [row.location for row in read_rows("hub:owner/films:small@test")] == ["row 1", "row 2"]
     assert asked == [("owner/films", None, "train"), ("owner/films", "small", "test")]
     with pytest.raises(UnifiedError, match=r"^hub:owner/none: the hub does not give it \(no network\); download"):
         list(read_rows("hub:owner/none"))
@@ -152,12 +152,12 @@ def test_a_file_that_cannot_be_read_on_is_refused(tmp_path, name, content, messa
 def test_single_bad_rows_are_kept_with_their_places(tmp_path):
     path = write(tmp_path / "a.csv", 'text,label\n\n"one\ntwo",1\nthree\n\nfour,2,3\nfive,4\n')
     rows = list(read_rows(path))
-    assert [row.place for row in rows] == ["line 3", "line 5", "line 7", "line 8"]
+    assert [row.location for row in rows] == ["line 3", "line 5", "line 7", "line 8"]
     assert rows[0].fields == {"text": "one\ntwo", "label": "1"} and rows[3].fields["label"] == "4"
     with pytest.raises(UnifiedError, match="^1 cells, but the first line names 2 columns$"):
         assert rows[1].fields
     rows = list(read_rows(write(tmp_path / "a.json", '[\n{"a": 1}, 3,\n"x",\n[]]')))
-    assert [row.place for row in rows] == ["line 2", "line 2", "line 3", "line 4"]
+    assert [row.location for row in rows] == ["line 2", "line 2", "line 3", "line 4"]
     for row, kind in zip(rows[1:], ("3", "a text", "a list"), strict=True):
         with pytest.raises(UnifiedError, match=f"^not a JSON object but {kind}$"):
             assert row.fields
@@ -193,7 +193,7 @@ def test_columns_of_words(tmp_path, separator):
         found = list(read_rows(path))
         assert [row.fields for row in found] == [fields for _, fields in rows]
         for row, fields in zip(found, rows, strict=True):
-            line = int(row.place.removeprefix("line "))
+            line = int(row.location.removeprefix("line "))
             assert lines[line - 1].split()[0] == fields[1]["words"][0] and line <= fields[0]
         assert [row.fields for chunk in row_chunks(path, 100) for row in chunk.rows()] == [row.fields for row in found]
     rows = list(read_rows(write(tmp_path / "b.conll", "Anna\nBerg\n\nsleeps\n")))

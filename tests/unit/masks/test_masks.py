@@ -113,7 +113,7 @@ def test_for_sdpa_and_additive_have_an_axis_for_heads(name):
 
 # ---------------------------------------------------------------------- published formulas
 
-#: UniLM's pre-training masks as in facts 1.1 (BertForPreTrainingLossMask): is j visible to i? n_a: source and SEP.
+#: UniLM's pre-training masks [UniLM, fig. 1] (BertForPreTrainingLossMask): is j visible to i? n_a: source and SEP.
 UNILM = {
     "bidirectional": lambda i, j, n_a: True,
     "left_to_right": lambda i, j, n_a: j <= i,
@@ -148,7 +148,7 @@ def test_unilm_counts_with_four_source_three_target_tokens_and_two_pads(name, co
 
 
 def xlnet_visible(ranks: list[int], targets: set[int], functional: set[int], i: int, j: int) -> bool:
-    """XLNet's query-stream visibility (data_utils.py:_local_perm as told in facts 3.2), for i and j of one half.
+    """XLNet's query-stream visibility (zihangdai/xlnet, data_utils.py:_local_perm), for i and j of one half.
 
     Blocked where the own rank of i (its rank if a target, else one more; context has rank -1) is at most that of j, and
     j is a target or CLS/SEP.
@@ -163,7 +163,7 @@ def steps_of(ranks: list[int], targets: set[int], functional: set[int]) -> list[
 
 
 def test_xlnet_worked_case():
-    # Vector 4 of facts 9: targets at 1 and 3, SEP at 5, CLS at 7, ranks 1:2, 3:7, 5:0, 7:4.
+    # Targets at 1 and 3, SEP at 5, CLS at 7, ranks 1:2, 3:7, 5:0, 7:4.
     content = masks.permutation([G, 3, G, 8, G, 1, G, 5])
     stream = content.query_stream([1, 3])
     context = {0, 2, 4, 6}

@@ -387,7 +387,7 @@ def test_a_batch_of_the_objective_gives_the_losses_of_the_published_inputs(setti
 
 @torch.no_grad()
 def test_predictions_do_not_depend_on_what_they_must_not_see():
-    """facts 9.4: g_i never on tokens of its step or later, always on earlier ones; context never on any target."""
+    """Query i never depends on tokens of its step or later, always on earlier ones; context depends on no target."""
     steps = [GIVEN, 3, GIVEN, 6, GIVEN, 1, GIVEN, 4]
     content, targets = permutation(steps), [1, 3, 5, 7]
     stream = content.query_stream(targets)

@@ -198,7 +198,7 @@ def _cells(path: str | Path, task: GlueTask, rows: int) -> dict[int, str]:
     """The extra cells of each row."""
     entries, cells = Entries(path), {}
     for one in read_rows(path):
-        location = one.place
+        location = one.location
         try:
             fields = one.fields
         except UnifiedError as problem:

@@ -53,7 +53,7 @@ def read_mrqa_file(path: str | Path) -> list[MrqaQuestion]:
     """
     entries, questions, ids = Entries(path), [], set()
     for row in read_rows(path):
-        location = row.place
+        location = row.location
         try:
             fields = row.fields
         except UnifiedError as problem:

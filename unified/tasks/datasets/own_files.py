@@ -93,7 +93,7 @@ class OwnFiles:
                     with self.names.explaining(row.fields):
                         self.item_of(self.names.renamed(row.fields), row.number)
                 except MissingField as problem:
-                    raise UnifiedError(f"{path}, {row.place}: {problem}") from None
+                    raise UnifiedError(f"{path}, {row.location}: {problem}") from None
                 except UnifiedError:
                     pass  # whatever else is wrong with a row is named with all other rows
 

@@ -29,12 +29,12 @@ def read_swag(path: str | Path, labelled: bool = True) -> list[ChoiceItem]:
         try:
             fields = row.fields
         except UnifiedError as problem:
-            entries.wrong(row.place, problem)
+            entries.wrong(row.location, problem)
             continue
         endings = _endings(path, fields, labelled)
         choices = [f"{fields['sent2']} {fields[name]}".strip() for name in endings]
         add_choice(
-            items, entries, row.place, str(number), fields["sent1"], choices, fields["label"] if labelled else None
+            items, entries, row.location, str(number), fields["sent1"], choices, fields["label"] if labelled else None
         )
     return checked(items, entries, "question")
 

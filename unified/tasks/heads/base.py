@@ -33,7 +33,7 @@ class Encoded:
     Attributes:
         examples: at least one for each item, those of one item one after another.
         owners: int64 (examples,), the item of each, increasing.
-        facts: arrays by name, one for each example, that head or loss read; ``labels`` where items have labels.
+        head_inputs: arrays by name, one for each example, that head or loss read; ``labels`` where items have labels.
         cut: items that did not fit as they are.
         lost: for each item how many tokens nothing reads; none where windows or examples together read all.
         notes: for each example what its predictions take, such as the characters that its tokens stand for.
@@ -42,7 +42,7 @@ class Encoded:
 
     examples: list[Example]
     owners: np.ndarray
-    facts: Mapping[str, Sequence[np.ndarray]] = field(default_factory=dict)
+    head_inputs: Mapping[str, Sequence[np.ndarray]] = field(default_factory=dict)
     cut: int = 0
     lost: Sequence[int] | np.ndarray = ()
     notes: Sequence[Any] = ()
@@ -56,12 +56,14 @@ class Encoded:
 
         Returns:
             ``sizes`` (E,): how many tokens of each example are read; ``owners`` (E,): the item of each, numbered from 0
-            by the order of the items; and each of :attr:`facts`, concatenated along its first axis.
+            by the order of the items; and each of :attr:`head_inputs`, concatenated along its first axis.
         """
         sizes = np.array([len(self.examples[member].targets[TASK]) for member in members], dtype=np.int64)
         owners = np.unique(self.owners[members], return_inverse=True)[1].astype(np.int64)
-        facts = {name: np.concatenate([arrays[member] for member in members]) for name, arrays in self.facts.items()}
-        arrays = {"sizes": sizes, "owners": owners, **facts}
+        head_inputs = {
+            name: np.concatenate([arrays[member] for member in members]) for name, arrays in self.head_inputs.items()
+        }
+        arrays = {"sizes": sizes, "owners": owners, **head_inputs}
         return {name: torch.from_numpy(array) for name, array in arrays.items()}
 
 

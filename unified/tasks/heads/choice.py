@@ -93,11 +93,11 @@ class Choice(EnsembleUnderstanding[ChoiceItem]):
             examples.append(_example(contexts[owner], second, codec))
             there = len(contexts[owner]) + len(second) + _SPECIAL
             lost[owner] = max(lost[owner], there - len(examples[-1].tokens))
-        facts = {}
+        head_inputs = {}
         if all(item.label is not None for item in items):
             right = [number == item.label for item in items for number in range(len(item.choices))]
-            facts["labels"] = [np.array([one], dtype=np.int64) for one in right]
-        return Encoded(examples, owners, facts, int(np.count_nonzero(lost)), lost)
+            head_inputs["labels"] = [np.array([one], dtype=np.int64) for one in right]
+        return Encoded(examples, owners, head_inputs, int(np.count_nonzero(lost)), lost)
 
     def subset_of(self, item: ChoiceItem) -> str | None:
         return item.subset

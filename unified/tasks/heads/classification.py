@@ -72,10 +72,10 @@ class Classification(EnsembleUnderstanding[TextItem]):
 
     def encode(self, items: Sequence[TextItem], codec: Codec) -> Encoded:
         examples, lost = encode_texts(items, codec)
-        facts = {}
+        head_inputs = {}
         if all(item.label is not None for item in items):
-            facts["labels"] = [classes([item.gold_class], self.labels, item.id) for item in items]
-        return Encoded(examples, np.arange(len(items)), facts, int(np.count_nonzero(lost)), lost)
+            head_inputs["labels"] = [classes([item.gold_class], self.labels, item.id) for item in items]
+        return Encoded(examples, np.arange(len(items)), head_inputs, int(np.count_nonzero(lost)), lost)
 
     def head(self, config: TransformerConfig) -> TaskHead:
         return PooledHead(config, len(self.labels), self.dropout)
@@ -136,8 +136,8 @@ class Regression(EnsembleUnderstanding[TextItem]):
     def encode(self, items: Sequence[TextItem], codec: Codec) -> Encoded:
         examples, lost = encode_texts(items, codec)
         labels = [item.label for item in items]
-        facts = {} if None in labels else {"labels": [np.array([label], dtype=np.float32) for label in labels]}
-        return Encoded(examples, np.arange(len(items)), facts, int(np.count_nonzero(lost)), lost)
+        head_inputs = {} if None in labels else {"labels": [np.array([label], dtype=np.float32) for label in labels]}
+        return Encoded(examples, np.arange(len(items)), head_inputs, int(np.count_nonzero(lost)), lost)
 
     def head(self, config: TransformerConfig) -> TaskHead:
         return PooledHead(config, 1, self.dropout)

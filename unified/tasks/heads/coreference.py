@@ -54,7 +54,7 @@ class Coreference(SpanRanking, Understanding[DocumentItem]):
         encoded = encode_documents(items, codec)
         number = {genre: i for i, genre in enumerate(self.genres, 1)}
         genres = [np.array([number.get(items[owner].genre, 0)]) for owner in encoded.owners]
-        return replace(encoded, facts={**encoded.facts, "genres": genres}, remarks=self._remarks(items))
+        return replace(encoded, head_inputs={**encoded.head_inputs, "genres": genres}, remarks=self._remarks(items))
 
     def _remarks(self, items: Sequence[DocumentItem]) -> list[str]:
         """A remark on the number of mentions that are no candidates."""

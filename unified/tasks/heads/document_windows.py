@@ -18,7 +18,7 @@ def encode_documents(items: Sequence[DocumentItem], codec: Codec) -> Encoded:
     """Windows of documents, read at all their tokens but CLS and SEP.
 
     Sentences stay whole where they fit into a window; a longer one is divided between words, and a word too long for
-    a window is cut at its end. The facts number words, sentences, speakers and chains through all documents of the
+    a window is cut at its end. Words, sentences, speakers and chains are numbered through all documents of the
     data, so that a number means the same whatever documents are in a batch:
 
     - ``words``, ``sentences``, ``speakers`` and ``windows`` (this one within its document), int64, of each token;
@@ -34,8 +34,8 @@ def encode_documents(items: Sequence[DocumentItem], codec: Codec) -> Encoded:
     unknown = np.array([codec.vocabulary.special.unknown])
     labelled = all(item.chains is not None for item in items)
     examples, owners, notes, lost, cut = [], [], [], [], 0
-    facts: dict[str, list[np.ndarray]] = {name: [] for name in ("words", "sentences", "speakers", "windows")}
-    facts |= {"mentions": []} if labelled else {}
+    head_inputs: dict[str, list[np.ndarray]] = {name: [] for name in ("words", "sentences", "speakers", "windows")}
+    head_inputs |= {"mentions": []} if labelled else {}
     before: Counter[str] = Counter()  # how many of each the documents before have
     for owner, item in enumerate(items):
         # A word of control characters may have no pieces; it is read all the same.
@@ -57,14 +57,14 @@ def encode_documents(items: Sequence[DocumentItem], codec: Codec) -> Encoded:
             owners.append(owner)
             notes.append(before["words"])
             for name, numbers in of_words.items():
-                facts[name].append(np.repeat(before[name] + numbers[start:end], sizes[start:end]))
-            facts["windows"].append(np.full(len(window), number))
+                head_inputs[name].append(np.repeat(before[name] + numbers[start:end], sizes[start:end]))
+            head_inputs["windows"].append(np.full(len(window), number))
             if mentions is not None:
                 begun = mentions[(mentions[:, 0] >= start) & (mentions[:, 0] < end)]
-                facts["mentions"].append(begun + (before["words"], before["words"], before["chains"]))
+                head_inputs["mentions"].append(begun + (before["words"], before["words"], before["chains"]))
         before.update({name: int(numbers.max()) + 1 for name, numbers in of_words.items()})
         before["chains"] += len(item.chains or ()) if labelled else 0
-    return Encoded(examples, np.array(owners), facts, cut, lost, notes)
+    return Encoded(examples, np.array(owners), head_inputs, cut, lost, notes)
 
 
 def window_starts(sizes: np.ndarray, lengths: np.ndarray, max_tokens: int) -> tuple[list[int], bool]:

@@ -134,15 +134,15 @@ def read_items(
             if names.skip_empty:
                 empty[str(problem)] += 1
             else:
-                entries.wrong(row.place, f"{problem}; --skip-empty leaves such rows out")
+                entries.wrong(row.location, f"{problem}; --skip-empty leaves such rows out")
             continue
         except UnifiedError as problem:
-            entries.wrong(row.place, problem)
+            entries.wrong(row.location, problem)
             continue
-        entries.once(items[-1].id, row.place)
+        entries.once(items[-1].id, row.location)
         mixed = spellings.problem(fields.get("label"))
         if mixed is not None:
-            entries.wrong(row.place, mixed)
+            entries.wrong(row.location, mixed)
     entries.check()
     for reason, count in empty.items():
         print(f"{path}: {reason} in {count:,} rows, which are left out", file=sys.stderr)

@@ -94,7 +94,7 @@ def encode_questions(
     """
     labelled = all(item.answers is not None for item in items)
     examples, owners, notes, unread, cut = [], [], [], [], 0
-    facts: dict[str, list[np.ndarray]] = {
+    head_inputs: dict[str, list[np.ndarray]] = {
         name: [] for name in ("cls", *(("labels", "answer_types") if labelled else ()))
     }
     unlearnt = UnlearntAnswers()
@@ -109,18 +109,18 @@ def encode_questions(
             examples.append(sequence(read.segments(*window), codec, indices, read.marks(*window)))
             owners.append(number)
             notes.append(Window(passage_index, read.offsets[first : first + size], chosen))
-            facts["cls"].append(np.array([cls]))
+            head_inputs["cls"].append(np.array([cls]))
             if labelled:
                 target, here = _target(span, answer_type, first, size, passage_index, cls)
-                facts["labels"].append(target)
-                facts["answer_types"].append(np.array([here]))
+                head_inputs["labels"].append(target)
+                head_inputs["answer_types"].append(np.array([here]))
     remarks = unlearnt.remarks(len(items))
     if any(unread):
         remarks.append(
             f"of {np.count_nonzero(unread)} of {len(items)} items question and history have more than {max_query} "
             "tokens; the rest is not read"
         )
-    return Encoded(examples, np.array(owners), facts, cut, unread, notes, remarks)
+    return Encoded(examples, np.array(owners), head_inputs, cut, unread, notes, remarks)
 
 
 def _read(items: Sequence[QuestionItem], codec: Codec, max_query: int, stride: int) -> Iterator[_Read]:

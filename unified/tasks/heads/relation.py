@@ -121,14 +121,16 @@ class Relation(EnsembleUnderstanding[RelationItem]):
             UnifiedError: the dictionary has too few symbols for entities, or an entity has a new type.
         """
         words, entities = [item.words for item in items], [item.entities for item in items]
-        facts = {}
+        head_inputs = {}
         if self.design == _MARKERS:
-            examples, lost, facts["turned"] = marked(words, entities, codec)
+            examples, lost, head_inputs["turned"] = marked(words, entities, codec)
         else:
             examples, lost = masked(words, entities, self.types, codec)
         if all(item.label is not None for item in items):
-            facts["labels"] = [classes([stated(item.label, item, "label")], self.labels, item.id) for item in items]
-        return Encoded(examples, np.arange(len(items)), facts, int(np.count_nonzero(lost)), lost)
+            head_inputs["labels"] = [
+                classes([stated(item.label, item, "label")], self.labels, item.id) for item in items
+            ]
+        return Encoded(examples, np.arange(len(items)), head_inputs, int(np.count_nonzero(lost)), lost)
 
     def head(self, config: TransformerConfig) -> TaskHead:
         head_class = PairHead if self.design == _MARKERS else PooledHead

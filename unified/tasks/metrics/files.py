@@ -128,11 +128,11 @@ def _labels(path: str | Path, names: FieldNames) -> dict[str, str]:
     if not _has_rows(path, names):
         return _lines(path)
     labels, problems, spellings = {}, Problems(), Spellings()
-    for key, place, label in _fields(path, names, _is_label, "a name or an integer"):
+    for key, location, label in _fields(path, names, _is_label, "a name or an integer"):
         labels[key] = str(name_text(label)).strip()
         problem = spellings.problem(label)
         if problem is not None:
-            problems.add(place, problem)
+            problems.add(location, problem)
     problems.check()
     return labels
 
@@ -198,15 +198,15 @@ def _are_tags(value: object) -> bool:
 def _fields(
     path: str | Path, names: FieldNames, fits: Callable[[Any], bool], expected: str
 ) -> Iterator[tuple[str, str, Any]]:
-    """Id, place, and the labels, of each row, see :func:`_rows`."""
+    """Id, location, and the labels, of each row, see :func:`_rows`."""
     field = names.parts["label"]
-    return ((key, place, fields[field]) for key, place, fields in _rows(path, names, fits, expected))
+    return ((key, location, fields[field]) for key, location, fields in _rows(path, names, fits, expected))
 
 
 def _rows(
     path: str | Path, names: FieldNames, fits: Callable[[Any], bool], expected: str
 ) -> Iterator[tuple[str, str, Fields]]:
-    """Id, place and fields of each row.
+    """Id, location and fields of each row.
 
     Args:
         names: of the fields; the labels are a part of them.
@@ -215,22 +215,22 @@ def _rows(
     field = names.parts["label"]
     seen, problems = set(), Problems()
     for row in read_rows(path):
-        place = f"{path}, {row.place}"
+        location = f"{path}, {row.location}"
         try:
             fields = names.renamed(row.fields)
             key = item_id(fields, row.number).strip()
             with names.explaining(row.fields):
                 require_fields(fields, field)
         except UnifiedError as problem:
-            problems.add(place, problem)
+            problems.add(location, problem)
             continue
         if not fits(fields[field]):
-            problems.add(place, f"{field!r} must be {expected}, got {fields[field]!r}")
+            problems.add(location, f"{field!r} must be {expected}, got {fields[field]!r}")
         elif key in seen:
-            problems.add(place, _repeated(key))
+            problems.add(location, _repeated(key))
         else:
             seen.add(key)
-            yield key, place, fields
+            yield key, location, fields
     problems.check()
     if not seen:
         raise UnifiedError(f"{path}: the file is empty; expected an object a line")

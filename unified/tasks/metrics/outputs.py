@@ -75,7 +75,7 @@ def _of_rows(path: str | Path, names: FieldNames, read: Callable[[Fields], _T]) 
             with names.explaining(row.fields):
                 found.append(read(fields))
         except UnifiedError as problem:
-            problems.add(f"{path}, {row.place}", problem)
+            problems.add(f"{path}, {row.location}", problem)
     problems.check()
     if not found:
         raise UnifiedError(f"{path}: the file is empty; expected a text a row")

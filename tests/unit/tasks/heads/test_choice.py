@@ -72,7 +72,7 @@ def test_the_context_is_cut_for_the_choices():
     assert (
         encoded.cut == 1 and encoded.lost.tolist() == [5 + 8 + 3 - 10, 0] and encoded.owners.tolist() == [0, 0, 0, 1, 1]
     )
-    assert np.concatenate(encoded.facts["labels"]).tolist() == [0, 1, 0, 1, 0]
+    assert np.concatenate(encoded.head_inputs["labels"]).tolist() == [0, 1, 0, 1, 0]
     assert encoded.examples[1].token_types.tolist() == [0] * 5 + [1] * 5
     (last, *_) = Choice().encode([item], runs.codec(10, cls_last=True)).examples
     assert runs.symbols(last, codec)[-1] == "<s>" and last.targets["task"].output_indices[:, 0].tolist() == [9]

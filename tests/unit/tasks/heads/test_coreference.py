@@ -105,7 +105,7 @@ def test_every_token_is_read_once_and_sentences_stay_whole_where_they_fit():
                 read += [
                     VOCABULARY.symbols[token] for token in example.tokens[example.targets["task"].output_indices[:, 0]]
                 ]
-                words.append(set((encoded.facts["words"][member] - encoded.notes[member]).tolist()))
+                words.append(set((encoded.head_inputs["words"][member] - encoded.notes[member]).tolist()))
             assert read == [piece for word in item.words for piece in (word[0], *(f"##{c}" for c in word[1:]))]
             assert [min(part) for part in words[1:]] == [max(part) + 1 for part in words[:-1]]
             word, fits = 0, True
@@ -281,7 +281,7 @@ def test_settings():
     task = entry.task_of(items)
     assert entry.head_class is Coreference and (task.hidden, task.longest_run, task.genres) == (64, 5, ("bc", "nw"))
     encoded = task.encode([*items, DocumentItem("9", (("a",),), genre="new")], Codec(TOKENIZER, VOCABULARY, 9))
-    assert [int(genre[0]) for genre in encoded.facts["genres"]] == [2, 0, 1, 2, 0]
+    assert [int(genre[0]) for genre in encoded.head_inputs["genres"]] == [2, 0, 1, 2, 0]
     assert Coreference.of(items, genres=["x"]).genres == ("x",)
     for setting, message in (("depth=0", "depth must be at least 1"), ("spans_per_word=0", "spans_per_word must be")):
         with pytest.raises(UnifiedError, match=f"coreference: {message}"):

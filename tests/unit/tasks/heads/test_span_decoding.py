@@ -117,7 +117,7 @@ def searched(design: str, seed: int) -> list[Searched]:
             if item.context[start:end] not in seen and len(spans) < task.nbest:
                 seen.add(item.context[start:end])
                 spans.append((score, start, end))
-        cls = [int(firsts[index]) + encoded.facts["cls"][members[index]][0] for index in indices]
+        cls = [int(firsts[index]) + encoded.head_inputs["cls"][members[index]][0] for index in indices]
         if design == "bert":
             lowest = min(float(scores.start[index]) + float(scores.end[index]) for index in cls)
             nothing = sigmoid(lowest - spans[0][0]) if spans else 1

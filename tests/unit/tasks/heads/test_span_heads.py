@@ -82,7 +82,7 @@ def test_bert_is_transformers_bert(tmp_path):
     for member in members:
         example = encoded.examples[member]
         ids = torch.tensor([[native[lm.vocabulary.symbols[i]] for i in example.tokens]])
-        index = torch.from_numpy(encoded.facts["labels"][member])
+        index = torch.from_numpy(encoded.head_inputs["labels"][member])
         found = theirs(
             input_ids=ids, token_type_ids=torch.from_numpy(example.token_types)[None],
             start_positions=index[:, 0], end_positions=index[:, 1],

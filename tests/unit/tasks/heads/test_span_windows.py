@@ -74,17 +74,20 @@ def test_examples_of_questions(words, design, cls_last, order):  # noqa: F811
                 assert sorted(read) == sorted(["<s>", *part])
             else:
                 assert read == joined
-            assert read[encoded.facts["cls"][member][0]] == "<s>"
+            assert read[encoded.head_inputs["cls"][member][0]] == "<s>"
             assert read[window.first : window.first + size] == part
             assert [item.context[slice(*index)] for index in window.offsets.tolist()] == part
-            (start, end), kind = encoded.facts["labels"][member][0], encoded.facts["answer_types"][member][0]
+            (start, end), answer_type = (
+                encoded.head_inputs["labels"][member][0],
+                encoded.head_inputs["answer_types"][member][0],
+            )
             if item.impossible:
-                assert kind == 1 and read[start] == read[end] == "<s>"
-            elif kind == 0:
+                assert answer_type == 1 and read[start] == read[end] == "<s>"
+            elif answer_type == 0:
                 held[number] += 1
                 assert " ".join(read[start : end + 1]) == item.answers[-1].text
             else:
-                assert kind == -1 and read[start] == read[end] == "<s>"
+                assert answer_type == -1 and read[start] == read[end] == "<s>"
                 answer = item.answers[-1]
                 begin = len(item.context[: answer.start].split())
                 assert begin < first or begin + len(answer.text.split()) > first + size
@@ -107,7 +110,13 @@ def test_questions_that_cannot_be_learnt_count_in_no_loss(words):  # noqa: F811
     ]
     encoded = task.encode([lost, *others], words)
     unasked = [[-1, -1]]
-    assert [target.tolist() for target in encoded.facts["labels"]] == [unasked, [[4, 4]], unasked, unasked, unasked]
+    assert [target.tolist() for target in encoded.head_inputs["labels"]] == [
+        unasked,
+        [[4, 4]],
+        unasked,
+        unasked,
+        unasked,
+    ]
     assert encoded.remarks == [
         "4 of 5 questions cannot be learnt from and count in no loss: item 1: the answer stands elsewhere in the "
         "passage; 2 items (q-7, q-9): the answer is not in the passage; item q-8: no part of the passage is marked as "
@@ -115,7 +124,7 @@ def test_questions_that_cannot_be_learnt_count_in_no_loss(words):  # noqa: F811
     ]
     assert not task.encode(others[:1], words).remarks
     unlabelled = task.encode([QuestionItem("1", "w1", "\u200b")], words)
-    assert set(unlabelled.facts) == {"cls"} and len(unlabelled.examples) == 1
+    assert set(unlabelled.head_inputs) == {"cls"} and len(unlabelled.examples) == 1
     assert len(unlabelled.notes[0].offsets) == 0
 
 

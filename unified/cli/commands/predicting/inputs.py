@@ -37,9 +37,9 @@ def items_of(
             item = _item_of(row, source, predictor, names)
         except UnifiedError as problem:
             if problems is None:
-                place = called(source) if is_object(source) else f"{called(source)}: {row.place}"
-                raise UnifiedError(f"{place}: {problem}") from None
-            problems.add(row.place, problem)
+                location = called(source) if is_object(source) else f"{called(source)}: {row.location}"
+                raise UnifiedError(f"{location}: {problem}") from None
+            problems.add(row.location, problem)
         else:
             yield item
 

@@ -95,7 +95,7 @@ class Inputs:
             assert self.form.row is not None
             rows = list(chunk.rows())
             for row in rows:
-                yield f"{chunk.path}, {row.place}", chunk.size // len(rows), partial(_of_row, self.form.row, row)
+                yield f"{chunk.path}, {row.location}", chunk.size // len(rows), partial(_of_row, self.form.row, row)
 
     def _files(self) -> list[Path]:
         found = {path.name: path for folder in self.paths for path in sorted(Path(folder).glob(f"*{self.form.suffix}"))}
