@@ -34,7 +34,7 @@ class GenerationConfig:
     length_penalty: str = _option(
         "fairseq", "'fairseq': score / length^lenpen, or 'unilm': score / ((5 + length) / 6)^lenpen"
     )
-    lenpen: float = _option(1.0, "exponent of the length penalty; 0 compares plain sums")
+    lenpen: float = _option(1.0, "exponent of the length penalty; higher favours longer texts, 0 compares plain sums")
     no_repeat_ngram_size: int = _option(
         0, "write no n-gram of this size twice, those of a prompt counted too; 0 allows all"
     )

@@ -29,16 +29,16 @@ class NgramBlocker:
         """Log-probabilities with -inf at banned tokens.
 
         Args:
-            tokens: int64 (R, t), what the rows have written, without a start symbol.
-            log_probs: (R, V); left as it is.
+            tokens: int64 (R, t), the tokens that the rows have written, without a start symbol.
+            log_probs: (R, V), which does not change.
         """
         if tokens.size(1) < self.size:
             return log_probs
         self.ignore = self.ignore.to(tokens.device)
-        ngrams = tokens.unfold(1, self.size, 1)  # (R, t - size + 1, size)
-        tail = tokens[:, tokens.size(1) - self.size + 1 :]
-        followers = ngrams[..., -1]
-        banned = (ngrams[..., :-1] == tail.unsqueeze(1)).all(-1)
+        ngrams = tokens.unfold(1, self.size, 1)  # (R, t) -> (R, n, size), the n = t - size + 1 n-grams
+        tail = tokens[:, tokens.size(1) - self.size + 1 :]  # (R, size - 1)
+        followers = ngrams[..., -1]  # (R, n)
+        banned = (ngrams[..., :-1] == tail.unsqueeze(1)).all(-1)  # (R, n, size - 1) -> (R, n)
         banned &= ~torch.isin(followers, self.ignore)
         banned &= ~torch.isin(tail, self.ignore).any(1, keepdim=True)
         # A follower that stays allowed is sent to a column of its own, so that no write undoes a ban.

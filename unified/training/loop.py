@@ -109,6 +109,7 @@ def _steps(
             group["lr"] = settings.rate(update)
         optimizer.zero_grad()
         batches = [_batch(rows, numbers).to(device) for numbers in micro_batches]
+        # Each objective's mean is over the whole update, so that its division into batches changes no gradient.
         divisors = _summed([model.divisors(batch) for batch in batches])
         parts = []
         for batch in batches:

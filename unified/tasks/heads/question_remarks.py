@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 
 from unified.errors import Problems
 from unified.tasks.heads.questions import QuestionItem
+from unified.tasks.metrics.answer_rules import ANSWER_RULES
 
-#: Names of the rules of scores, see :class:`unified.tasks.heads.span.SpanAnswers`.
-_RULES = {"1.1": "SQuAD 1.1", "2.0": "SQuAD 2.0", "coqa": "CoQA"}
 #: Why nothing is learnt from a question that has an answer, but none that people marked in the passage.
 _UNMARKED = "no part of the passage is marked as the answer"
 
@@ -59,5 +58,5 @@ def unanswerable_remarks(items: Sequence[QuestionItem], rules: str) -> list[str]
         return []
     return [
         f"{len(silent):,} of {len(items):,} questions count as unanswerable, and scores follow the rules of "
-        f"{_RULES[rules]}: {silent}"
+        f"{ANSWER_RULES[rules].program}: {silent}"
     ]

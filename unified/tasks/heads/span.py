@@ -22,12 +22,8 @@ from unified.tasks.heads.question_windows import encode_questions
 from unified.tasks.heads.questions import NOTHING, QuestionItem, question_item
 from unified.tasks.heads.span_decoding import chosen_answer, decided, distinct
 from unified.tasks.heads.span_designs import DESIGNS, BatchScores, Design
-from unified.tasks.metrics import score_coqa, score_squad_v1, score_squad_v2
-from unified.tasks.metrics.coqa import COQA_SIGNATURE
-from unified.tasks.metrics.official_answers import coqa_files, squad_files
+from unified.tasks.metrics.answer_rules import ANSWER_RULES, AnswerRules
 from unified.tasks.metrics.thresholds import best_threshold
-
-RULES = ("1.1", "2.0", "coqa")
 
 
 @dataclass(frozen=True)
@@ -67,7 +63,10 @@ class SpanAnswers(EnsembleUnderstanding[QuestionItem]):
     threshold_found_on: str | None = None
 
     def __post_init__(self) -> None:
-        for name, value, known in (("design", self.design, tuple(DESIGNS)), ("rules", self.rules, (None, *RULES))):
+        for name, value, known in (
+            ("design", self.design, tuple(DESIGNS)),
+            ("rules", self.rules, (None, *ANSWER_RULES)),
+        ):
             if value not in known:
                 raise UnifiedError(f"{name} is {value!r}; expected one of {', '.join(map(repr, known))}")
         for name in ("max_query", "stride", "max_answer", "nbest"):
@@ -86,13 +85,17 @@ class SpanAnswers(EnsembleUnderstanding[QuestionItem]):
 
     @property
     def scored_by(self) -> str:
-        """Name of the official rules that the scores follow: ``1.1``, ``2.0`` or ``coqa``."""
+        """Name of the official rules that the scores follow, of :data:`ANSWER_RULES`."""
         return self.rules or ("2.0" if NOTHING in self.labels else "1.1")
 
     @property
+    def _official(self) -> AnswerRules:
+        return ANSWER_RULES[self.scored_by]
+
+    @property
     def _searched(self) -> bool:
-        """Whether the scores have those of the best thresholds."""
-        return self.scored_by == "2.0" and NOTHING in self.labels
+        """Whether the scores include those of the best thresholds."""
+        return self._official.best is not None and NOTHING in self.labels
 
     @property
     def threshold(self) -> float:
@@ -127,15 +130,10 @@ class SpanAnswers(EnsembleUnderstanding[QuestionItem]):
         See :func:`unified.tasks.metrics.best_threshold`.
         """
         nothing = self._abstention()
-        answered = [self._f1(item, one["best_non_null"]["text"]) for item, one in zip(items, predictions, strict=True)]
-        silent = [self._f1(item, nothing) for item in items]
+        f1 = self._official.f1
+        answered = [f1(item.gold, one["best_non_null"]["text"]) for item, one in zip(items, predictions, strict=True)]
+        silent = [f1(item.gold, nothing) for item in items]
         return best_threshold(answered, silent, [one["no_answer"] for one in predictions])
-
-    def _f1(self, item: QuestionItem, text: str) -> float:
-        """F1 of ``text`` as the answer to one question, by the rules of the scores."""
-        if self.scored_by == "coqa":
-            return score_coqa([item.gold], [text])["f1"]
-        return score_squad_v2({item.id: item.gold}, {item.id: text})["f1"]
 
     def _abstention(self) -> str:
         """The label that says that there is no answer.
@@ -160,11 +158,7 @@ class SpanAnswers(EnsembleUnderstanding[QuestionItem]):
     def signature(self) -> str:
         decision = f"best-f1-of-{self.threshold_found_on}" if self.threshold_found_on else f"above-{self.threshold}"
         null = f"|null:{decision}" if self.may_abstain else ""
-        if self.scored_by == "coqa":
-            return COQA_SIGNATURE + null
-        if self.scored_by == "1.1":
-            return f"rules:squad1.1|refs:best{null}"
-        return f"rules:squad2.0|refs:best{null}{'|best:searched' if self._searched else ''}"
+        return f"{self._official.signature}{null}{'|best:searched' if self._searched else ''}"
 
     @classmethod
     def item(cls, fields: dict[str, Any], number: int, labelled: bool) -> QuestionItem:
@@ -271,25 +265,16 @@ class SpanAnswers(EnsembleUnderstanding[QuestionItem]):
     def score(self, items: Sequence[QuestionItem], predictions: Sequence[Mapping[str, Any]]) -> dict[str, float]:
         """Scores by the official rules: ``f1`` and ``exact``, beside them those of the official program by its names.
 
-        By those of 2.0 also the highest that any threshold of the probability of no answer gives, and that threshold.
+        Where the program searches for it, also the highest scores by any threshold of the probability of no answer, and
+        that threshold.
         """
-        if self.scored_by == "coqa":
-            found = score_coqa([item.gold for item in items], [prediction["answer"] for prediction in predictions])
-            return found | {"exact": found["em"]}
-        gold = {str(i): item.gold for i, item in enumerate(items)}
-        answers = {str(i): prediction["answer"] for i, prediction in enumerate(predictions)}
-        if self.scored_by == "1.1":
-            found = score_squad_v1(gold, answers)
-            return found | {"exact": found["exact_match"]}
-        if not self._searched:
-            return score_squad_v2(gold, answers)
-        best = {str(i): prediction["best_non_null"]["text"] for i, prediction in enumerate(predictions)}
-        chances = {str(i): prediction["no_answer"] for i, prediction in enumerate(predictions)}
-        searched = score_squad_v2(gold, best, na_probs=chances)
-        return score_squad_v2(gold, answers) | {
-            name: value for name, value in searched.items() if name.startswith("best_")
-        }
+        official, gold = self._official, [item.gold for item in items]
+        scores = official.score(gold, [one["answer"] for one in predictions])
+        if official.best is None or not self._searched:
+            return scores
+        texts = [one["best_non_null"]["text"] for one in predictions]
+        return scores | official.best(gold, texts, [one["no_answer"] for one in predictions])
 
     def official(self, items: Sequence[QuestionItem], predictions: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         """Files for the official program, see :mod:`unified.tasks.metrics.official_answers`."""
-        return coqa_files(predictions) if self.scored_by == "coqa" else squad_files(predictions)
+        return self._official.files(predictions)
