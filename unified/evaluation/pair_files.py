@@ -98,16 +98,16 @@ def _of_rows(file: Path, problems: Problems) -> list[Paradigm]:
     pairs: dict[str, list[tuple[str, str, str]]] = {}
     groups: dict[str, dict[str, str]] = {}
     for row in read_rows(file):
-        place = f"{file}, {row.place}"
+        location = f"{file}, {row.location}"
         try:
             fields = row.fields
             require_fields(fields, GOOD, BAD)
             good, bad = (_sentence(name, fields[name]) for name in (GOOD, BAD))
         except UnifiedError as problem:
-            problems.add(place, problem)
+            problems.add(location, problem)
             continue
         name = str(fields.get(PARADIGM) or stem)
-        pairs.setdefault(name, []).append((good, bad, place))
+        pairs.setdefault(name, []).append((good, bad, location))
         groups.setdefault(name, {one: str(fields[one]) for one in (FIELD, TERM) if fields.get(one)})
     return [Paradigm(name, groups[name], *map(list, zip(*own, strict=True))) for name, own in pairs.items()]
 
