@@ -36,7 +36,7 @@ def words_of(text: str) -> list[str]:
 
 
 class CopyingCounts:
-    """What texts repeat and take from their sources, counted for each text.
+    """Counts of repetitions and of words from the source, for each text.
 
     Args:
         texts: generated texts.
