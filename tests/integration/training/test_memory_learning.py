@@ -12,7 +12,7 @@ from tests.support.token_files import (
 )
 from unified.data.collate import collate
 from unified.model import UnifiedModel
-from unified.model.config import unified_lm_tiny
+from unified.model.presets import unified_lm_tiny
 from unified.model.relative import Memory
 from unified.objectives.xlnet import XLNet
 from unified.training.stream_dataset import RunningText, StreamDataset
