@@ -66,12 +66,12 @@ def settle_model(cfg: Settings, mixture: Mixture, memory: int, vocabulary_size: 
     Raises:
         UnifiedError: the model lacks what an objective needs; the message names the option.
     """
-    if memory and cfg.positions != "relative":
-        raise UnifiedError(
-            f"--memory {memory} needs a model with relative positions, not {cfg.positions!r}; "
-            "pass --positions relative, or an --arch xlnet_*"
-        )
     config = restore(TransformerConfig, cfg, vocabulary_size=vocabulary_size)
+    if memory and not config.positions_in_attention:
+        raise UnifiedError(
+            f"--memory {memory} needs a model with relative or rotary positions, not {cfg.positions!r}; "
+            "pass --positions relative or rotary, or an --arch xlnet_* or modern_*"
+        )
     new = adapted(config, mixture)
     with open_dict(cfg):
         if cfg.writes == "auto":

@@ -18,6 +18,8 @@ def visible_by_definition(mask: AttentionMask) -> torch.Tensor:
                 visible[i, j] = False
             if mask.last_key is not None and j > mask.last_key[i]:
                 visible[i, j] = False
+            if mask.window is not None and abs(int(mask.query_position[i]) - int(mask.key_position[j])) > mask.window:
+                visible[i, j] = False
     return visible
 
 

@@ -184,11 +184,11 @@ def decoding(config: TransformerConfig, writes: str | None, usual: str) -> tuple
         return writes, []
     if config.token_head == "none":
         raise UnifiedError(f"--writes {writes}: the model has no token head, so it writes nothing")
-    if SCHEMES[writes].query_stream != config.relative:
-        has = "relative" if config.relative else "learned"
-        raise UnifiedError(f"--writes {writes}: a model with {has} positions cannot write so")
+    streamed = SCHEMES[writes].query_stream
+    if streamed and not config.positions_in_attention or config.relative and not streamed:
+        raise UnifiedError(f"--writes {writes}: a model with {config.positions} positions cannot write so")
     needed = SCHEMES[writes].token_types
-    if config.token_types < needed:
+    if not config.has_token_types(needed):
         raise UnifiedError(
             f"--writes {writes} takes {needed} token types, the model has {config.token_types}; training it "
             f"by `fairseq-train --token-types {needed}` adds them"

@@ -283,8 +283,8 @@ class Batch:
         return found if self.entities is None else found | {"entities": self.entities}
 
     def known(self) -> dict[str, Any]:
-        """Values that are no tensors: ``objectives``, and of the mask ``structure`` and ``exclude_self``."""
-        mask = {"structure": self.mask.structure, "exclude_self": self.mask.exclude_self}
+        """Values that are no tensors: ``objectives``; of the mask ``structure``, ``exclude_self`` and ``window``."""
+        mask = {name: getattr(self.mask, name) for name in ("structure", "exclude_self", "window")}
         return {"objectives": self.objectives, "mask": mask}
 
     @classmethod
@@ -322,10 +322,10 @@ def _check_mask(example: Example) -> None:
             f"an example of {example.objective!r} has {length} tokens, but its mask has {mask.query_length} queries "
             f"and {mask.key_length} keys"
         )
-    if mask.exclude_self or mask.last_key is not None or mask.document_count > 1:
+    if not mask.only_steps or mask.document_count > 1:
         raise ValueError(
             f"the mask of an example of {example.objective!r} must be one of steps alone, of one document: "
-            "without_self and causal are a model's, and packing comes later"
+            "without_self, causal and windowed are a model's, and packing comes later"
         )
 
 

@@ -160,19 +160,54 @@ class CachedAttention:
         return weights, read + split_beams(from_target, beam) @ self.value
 
 
+@dataclass(frozen=True)
+class Window:
+    """The window of a layer while a text is written.
+
+    Attributes:
+        size: how many positions on each side a query reads.
+        queries, keys: int64 (q,) and (t + q,), positions of the step's queries and of the written and new tokens,
+            counted from the first written one.
+    """
+
+    size: int
+    queries: torch.Tensor
+    keys: torch.Tensor
+
+    def in_text(self) -> torch.Tensor:
+        """bool (q, t + q), which written and new tokens lie within the window."""
+        return (self.queries.unsqueeze(1) - self.keys).abs() <= self.size
+
+    def in_source(self, source: SourceCache) -> torch.Tensor:
+        """bool (N, q, S), which tokens of the sources do."""
+        positions = source.next_position.unsqueeze(1) + self.queries
+        return (positions.unsqueeze(-1) - source.positions.unsqueeze(-2)).abs() <= self.size
+
+
 class Seen:
-    """Tokens of source, text and queries that each query of a step sees; shared by all layers.
+    """Tokens of source, text and queries that each query of a step sees; shared by all layers of a kind.
 
     Args:
         visible: bool (q, t + q), which written and new tokens each query sees.
         nothing: whether a query may see no token at all.
         dtype: of the scores.
+        window: of the layers, which hides more; None for none.
     """
 
-    def __init__(self, source: SourceCache, visible: torch.Tensor, beam: int, nothing: bool, dtype: torch.dtype):
-        written = visible.repeat(beam, 1)
+    def __init__(
+        self,
+        source: SourceCache,
+        visible: torch.Tensor,
+        beam: int,
+        nothing: bool,
+        dtype: torch.dtype,
+        window: Window | None = None,
+    ):
+        written = (visible if window is None else visible & window.in_text()).repeat(beam, 1)
         shape = (len(source.visible), 1, len(written))
         in_source = source.visible[:, None, None].expand(*shape, -1)
+        if window is not None:
+            in_source = in_source & window.in_source(source).repeat(1, beam, 1).unsqueeze(1)
         hidden = ~torch.cat([in_source, written.expand(*shape, -1)], dim=-1)
         self._added = torch.zeros(hidden.shape, dtype=dtype, device=hidden.device)
         self._added.masked_fill_(hidden, torch.finfo(dtype).min)

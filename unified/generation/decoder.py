@@ -15,7 +15,7 @@ import torch
 from unified import masks
 from unified.data.vocabulary import SpecialTokens
 from unified.errors import UnifiedError
-from unified.generation.cache import CachedAttention, DecodingState, RecordingAttention, Seen, SourceCache
+from unified.generation.cache import CachedAttention, DecodingState, RecordingAttention, Seen, SourceCache, Window
 from unified.generation.schemes import NO_ENTITIES_IN_WRITING, DecodingScheme
 from unified.model import UnifiedModel
 from unified.model.key_relations import Relations
@@ -33,9 +33,11 @@ class CachedDecoder:
     def __init__(self, model: UnifiedModel, special: SpecialTokens, scheme: DecodingScheme):
         if model.config.reads_entities:
             raise UnifiedError(NO_ENTITIES_IN_WRITING)
-        if scheme.query_stream and not model.config.relative:
-            raise UnifiedError("this decoding scheme asks by a query stream, which needs a model of relative positions")
-        if model.config.token_types < scheme.token_types:
+        if scheme.query_stream and not model.config.positions_in_attention:
+            raise UnifiedError(
+                "this decoding scheme asks by a query stream, which needs a model with positions 'relative' or 'rotary'"
+            )
+        if not model.config.has_token_types(scheme.token_types):
             raise UnifiedError(
                 f"this decoding scheme needs {scheme.token_types} token types, the model has {model.config.token_types}"
             )
@@ -182,12 +184,21 @@ class CachedDecoder:
         token_types = torch.full_like(positions, self.scheme.target_type)
         own = torch.eye(len(visible), tokens.size(1), dtype=torch.bool, device=visible.device)
         others = visible & ~torch.nn.functional.pad(own, (state.length, 0))
-        hides_self, dtype = self.model.transformer.hides_self, state.source.keys[0].dtype
+        transformer, dtype = self.model.transformer, state.source.keys[0].dtype
+        kinds = tuple(zip(transformer.hides_self, transformer.windows, strict=True))
+        key_offsets = torch.cat([torch.arange(state.length, device=offsets.device), offsets[: tokens.size(1)]])
         seen = {
-            hidden: Seen(state.source, others if hidden else visible, state.beam, self.scheme.query_stream, dtype)
-            for hidden in set(hides_self)
+            (hidden, window): Seen(
+                state.source,
+                others if hidden else visible,
+                state.beam,
+                self.scheme.query_stream,
+                dtype,
+                Window(window, offsets, key_offsets) if window else None,
+            )
+            for hidden, window in set(kinds)
         }
-        attentions = [CachedAttention(state, layer, seen[hidden]) for layer, hidden in enumerate(hides_self)]
+        attentions = [CachedAttention(state, layer, seen[kind]) for layer, kind in enumerate(kinds)]
         relations = self._relations(positions, tokens.size(1), state) if self.model.transformer.relates else None
         states = self.model.transformer.run(tokens, positions, token_types, attentions, relations, output_indices=asked)
         state.keys = [attention.key[:, :, :keep] for attention in attentions]
@@ -227,7 +238,7 @@ class CachedDecoder:
         return of_source(positions.size(1)).to(positions.device).without_keys(~visible)
 
     def check_positions(self, needed: int) -> None:
-        """Raise UnifiedError unless the position table has ``needed`` rows, or positions are relative."""
+        """Raise UnifiedError unless the position table has ``needed`` rows, or the model has none."""
         if needed > self.max_positions:
             raise UnifiedError(
                 f"{needed} positions are needed (source and generated tokens together), "

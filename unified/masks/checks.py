@@ -41,12 +41,12 @@ def check_integers(name: str, values: Sequence[int] | np.ndarray | torch.Tensor)
     return array.astype(np.int64)
 
 
-def check_last_key(name: str, last_key: torch.Tensor, query_step: torch.Tensor) -> None:
-    """Raise a ValueError unless there is a key for each query; indices are not looked at."""
-    if not isinstance(last_key, torch.Tensor) or (last_key.dtype, last_key.shape) != (torch.int64, query_step.shape):
-        is_tensor = isinstance(last_key, torch.Tensor)
-        got = f"{last_key.dtype} {tuple(last_key.shape)}" if is_tensor else type(last_key).__name__
-        raise ValueError(f"{name} must be int64 of the shape of query_step, {tuple(query_step.shape)}, got {got}")
+def check_indices(name: str, values: torch.Tensor, like: torch.Tensor, of: str = "query_step") -> None:
+    """Raise a ValueError unless there is an int64 value for each of ``like``, called ``of``; none is looked at."""
+    if not isinstance(values, torch.Tensor) or (values.dtype, values.shape) != (torch.int64, like.shape):
+        is_tensor = isinstance(values, torch.Tensor)
+        got = f"{values.dtype} {tuple(values.shape)}" if is_tensor else type(values).__name__
+        raise ValueError(f"{name} must be int64 of the shape of {of}, {tuple(like.shape)}, got {got}")
 
 
 def check_mask(mask: MaskVectors) -> None:
@@ -83,11 +83,21 @@ def _check_shapes(mask: MaskVectors) -> None:
         shapes = f"{tuple(mask.key_start.shape)}, got {tuple(mask.key_stop.shape)}"
         raise ValueError(f"key_stop must have the shape of key_start, {shapes}")
     if mask.query_key is not None:
-        check_last_key("query_key", mask.query_key, mask.query_step)
+        check_indices("query_key", mask.query_key, mask.query_step)
     if mask.last_key is not None:
-        check_last_key("last_key", mask.last_key, mask.query_step)
+        check_indices("last_key", mask.last_key, mask.query_step)
     if not isinstance(mask.exclude_self, bool):
         raise ValueError(f"exclude_self must be True or False, got {mask.exclude_self!r}")
+    if mask.window is None:
+        if mask.query_position is not None or mask.key_position is not None:
+            raise ValueError("query_position and key_position belong to a window; give window too")
+        return
+    check_length("window", mask.window)
+    for name, positions, like, of in (
+        ("query_position", mask.query_position, mask.query_step, "query_step"),
+        ("key_position", mask.key_position, mask.key_start, "key_start"),
+    ):
+        check_indices(name, positions, like, of)  # type: ignore[arg-type]  # None is refused there
 
 
 def _check_documents(mask: MaskVectors, ends: torch.Tensor) -> None:

@@ -56,15 +56,15 @@ def is_transitive(mask: MaskVectors) -> bool:
     """Tells whether stacked layers show every query exactly the keys that one layer shows it.
 
     Every token is then shown no longer than everything it has read. Self-attention masks of the six papers are
-    transitive, windows are not. O((T + S) log (T + S)); with ``last_key`` or ``exclude_self`` by the definition, in
-    O(T S) memory.
+    transitive, windows are not. O((T + S) log (T + S)); with ``last_key``, ``exclude_self`` or ``window`` by the
+    definition, in O(T S) memory.
 
     Raises:
         ValueError: the mask is a batch.
     """
     if mask.batched:
         raise ValueError(f"is_transitive takes the mask of one row, got a batch of {len(mask.query_step)}")
-    if mask.last_key is None and not mask.exclude_self:
+    if mask.only_steps:
         return _is_clean(*map(_array, (mask.query_step, mask.key_start, mask.key_stop, mask.own_keys)))
     visible, own = mask.dense(), mask.own_keys
     tokens = own >= 0
@@ -130,12 +130,14 @@ def _maximum_of_intervals(first: IntArray, end: IntArray, value: IntArray, count
 def leaks(mask: MaskVectors, read: Integers, label_key: Integers) -> list[Leak]:
     """Finds the predictions that can reach their own label through any number of layers.
 
-    Works for every mask of one row, transitive or not, with ``exclude_self`` and ``last_key``. The residual stream of a
-    query always holds its own token, even if the query does not attend to itself: it leaks if that token is its label.
+    Works for every mask of one row, transitive or not, with ``exclude_self``, ``last_key`` and ``window``. The residual
+    stream of a query always holds its own token, even if the query does not attend to itself: it leaks if that token is
+    its label.
 
-    Cost: O((T + S) log (T + S) + N) if visibility is transitive (:func:`is_transitive`) and there is no ``last_key``.
-    Otherwise O(C S) memory and up to O(C ** 3 / 64) operations, about a second for 2,000 tokens; and up to O(C S) for
-    the chain of each leak. C is the number of distinct steps, or of distinct pairs of step and last key.
+    Cost: O((T + S) log (T + S) + N) if visibility is transitive (:func:`is_transitive`) and there is neither
+    ``last_key`` nor ``window``. Otherwise O(C S) memory and up to O(C ** 3 / 64) operations, about a second for 2,000
+    tokens; and up to O(C S) for the chain of each leak. C is the number of distinct steps, each with its last key and
+    position where the mask has them.
 
     Args:
         mask: mask of one row.
@@ -182,8 +184,12 @@ class _View:
         self.key_start, self.key_stop = _array(mask.key_start), _array(mask.key_stop)
         self.query_key = _array(mask.own_keys)
         self.last_key = None if mask.last_key is None else _array(mask.last_key)
+        self.window = mask.window
         self._visible: BoolArray | None = None
         rules = [self.query_step] if self.last_key is None else [self.query_step, self.last_key]
+        if mask.window is not None:
+            self.query_position, self.key_position = map(_array, mask.window_positions)
+            rules.append(self.query_position)
         _, first, number = np.unique(np.stack(rules), axis=1, return_index=True, return_inverse=True)
         self.class_of_query = number.reshape(-1)  # (T,)
         self.query_of_class = first  # (C,), one of each
@@ -194,11 +200,16 @@ class _View:
         """Tells of queries and keys, broadcast against each other, who sees whom."""
         step = self.query_step[query]
         visible = (self.key_start[key] <= step) & (step < self.key_stop[key])
-        return visible if self.last_key is None else visible & (key <= self.last_key[query])
+        if self.last_key is not None:
+            visible = visible & (key <= self.last_key[query])
+        if self.window is not None:
+            visible = visible & (np.abs(self.query_position[query] - self.key_position[key]) <= self.window)
+        return visible
 
     def is_transitive(self) -> bool:
-        """True only if visibility is transitive; a last key is not looked into."""
-        return self.last_key is None and _is_clean(self.query_step, self.key_start, self.key_stop, self.query_key)
+        """True only if visibility is transitive; a last key and a window are not looked into."""
+        only_steps = self.last_key is None and self.window is None
+        return only_steps and _is_clean(self.query_step, self.key_start, self.key_stop, self.query_key)
 
     @property
     def visible(self) -> BoolArray:

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from unified.masks import pictures, steps, tiles
-from unified.masks.checks import check_integers, check_last_key, check_length, check_mask
+from unified.masks.checks import check_indices, check_integers, check_length, check_mask
 from unified.masks.constants import GIVEN, HIDDEN_START, HIDDEN_STOP, NO_KEY, NOWHERE
 from unified.masks.tiles import MaskMod
 from unified.masks.vectors import MaskVectors
@@ -45,6 +45,10 @@ class AttentionMask(MaskVectors):
             what a backend may rely on to pick a faster kernel.
         last_key: int64 (T,) or (B, T), index of the last key that each query may attend to, whatever its step; None for
             no such limit. See :meth:`causal`.
+        window: how many positions a key may lie away from a query, on either side; None for no such limit. See
+            :meth:`windowed`.
+        query_position, key_position: int64 of the shapes of ``query_step`` and ``key_start``: positions in the text,
+            for the window alone; None without one.
 
     Raises:
         ValueError: shapes, dtypes or values do not make a mask.
@@ -164,16 +168,54 @@ class AttentionMask(MaskVectors):
             key_indices = self.own_keys
             if bool((key_indices == NO_KEY).any()):
                 raise ValueError("causal needs key_indices: this mask has queries without a key of their own")
-        check_last_key("key_indices", key_indices, self.query_step)
+        check_indices("key_indices", key_indices, self.query_step)
         return self._replace(last_key=key_indices, structure="mixed")
+
+    def windowed(
+        self,
+        window: int,
+        query_positions: torch.Tensor | None = None,
+        key_positions: torch.Tensor | None = None,
+    ) -> AttentionMask:
+        """The mask without the keys that lie more than ``window`` positions away from a query, on either side.
+
+        This is the window of a layer, on top of what the mask of the text says; steps stay. :func:`sliding_window` is
+        another thing, a mask of steps.
+
+        Args:
+            window: keys on each side, at least 0.
+            query_positions, key_positions: int64 (T,) and (S,), or (B, T) and (B, S), which make a batch of a single
+                row: where queries and keys stand in their text. None takes the index of each query's own key, which
+                every query must have then, and the index of each key.
+
+        Raises:
+            ValueError: ``window`` is negative, a query has no key of its own and its position is not given, positions
+                do not fit the mask, or the mask has a window already.
+        """
+        window = check_length("window", window)
+        if self.window is not None:
+            raise ValueError(f"windowed takes a mask without a window, got one of {self.window}")
+        if query_positions is None:
+            query_positions = self.own_keys
+            if bool((query_positions == NO_KEY).any()):
+                raise ValueError("windowed needs query_positions: this mask has queries without a key of their own")
+        if key_positions is None:
+            key_positions = torch.arange(self.key_length, device=self.device).expand(self.key_start.shape)
+        more_rows = not self.batched and isinstance(query_positions, torch.Tensor) and query_positions.dim() == 2
+        mask = self._repeated(len(query_positions)) if more_rows else self
+        check_indices("query_positions", query_positions, mask.query_step, "query_step")
+        check_indices("key_positions", key_positions, mask.key_start, "key_start")
+        return mask._replace(
+            window=window, query_position=query_positions, key_position=key_positions, structure="mixed"
+        )
 
     def fully_masked(self) -> torch.Tensor:
         """bool (T,) or (B, T), True for queries that see no key.
 
         At each step the keys are counted that have appeared, less those that have disappeared: one sort, no pairs; but
-        for a mask with ``last_key``.
+        for a mask with ``last_key`` or a window.
         """
-        if self.last_key is not None:
+        if self.last_key is not None or self.window is not None:
             return ~self.dense().any(-1)
         hidden = self.key_start >= self.key_stop
         never = torch.iinfo(self.key_start.dtype).max
@@ -193,9 +235,11 @@ class AttentionMask(MaskVectors):
             filled: how many of them hold something, the last ones (default: all); the others are hidden.
 
         Raises:
-            ValueError: the mask is one row of several documents; ``filled`` is more than ``length``.
+            ValueError: the mask is one row of several documents, or has a window; ``filled`` is more than ``length``.
         """
         length = check_length("length", length)
+        if self.window is not None:
+            raise ValueError("with_memory takes a mask without a window; call windowed() on the result")
         filled = length if filled is None else check_length("filled", filled)
         if filled > length:
             raise ValueError(f"filled must be at most length = {length}, got {filled}")
@@ -244,6 +288,7 @@ class AttentionMask(MaskVectors):
             query_key=torch.full_like(index, NO_KEY),
             structure="mixed",
             last_key=None if self.last_key is None else self.last_key[index],
+            query_position=None if self.query_position is None else self.query_position[index],
         )
 
     def __eq__(self, other: object) -> bool:
@@ -251,7 +296,7 @@ class AttentionMask(MaskVectors):
         if not isinstance(other, AttentionMask):
             return NotImplemented
         mine, theirs = self.tensors() | {"query_key": self.own_keys}, other.tensors() | {"query_key": other.own_keys}
-        alike = (self.exclude_self, self.structure) == (other.exclude_self, other.structure)
+        alike = (self.exclude_self, self.structure, self.window) == (other.exclude_self, other.structure, other.window)
         return (
             alike
             and mine.keys() == theirs.keys()
@@ -264,13 +309,14 @@ class AttentionMask(MaskVectors):
     def __repr__(self) -> str:
         shape = tuple(self.query_step.shape)
         extra = ", exclude_self=True" if self.exclude_self else ""
+        extra += "" if self.window is None else f", window={self.window}"
         return f"AttentionMask(queries={shape}, keys={tuple(self.key_start.shape)}, {self.structure!r}{extra})"
 
     def _repr_svg_(self) -> str:
         """The picture that notebooks show."""
         return pictures.svg(self)
 
-    def _replace(self, **changes: torch.Tensor | bool | str | None) -> AttentionMask:
+    def _replace(self, **changes: torch.Tensor | bool | int | str | None) -> AttentionMask:
         return AttentionMask.unchecked(**(vars(self) | changes))
 
     def _repeated(self, rows: int) -> AttentionMask:

@@ -185,6 +185,10 @@ def _rows(verb: str, masks: Sequence[AttentionMask]) -> list[AttentionMask]:
             raise ValueError(f"{verb} takes masks on the CPU, but mask {i} is on {mask.device}; move the result")
         if mask.last_key is not None:
             raise ValueError(f"{verb} takes masks without last_key, but mask {i} has one; call causal() on the result")
+        if mask.window is not None:
+            raise ValueError(
+                f"{verb} takes masks without a window, but mask {i} has one; call windowed() on the result"
+            )
         if mask.exclude_self != masks[0].exclude_self:
             raise ValueError(
                 f"{verb} needs exclude_self to agree, but mask 0 has {masks[0].exclude_self}, mask {i} "

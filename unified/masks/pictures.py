@@ -82,7 +82,9 @@ def cell_types(mask: MaskVectors) -> np.ndarray:
 def row_of(mask: MaskVectors, row: int) -> MaskVectors:
     """One row of a batch."""
     vectors = {name: vector[row] for name, vector in mask.tensors().items()}
-    return MaskVectors.unchecked(**vectors, exclude_self=mask.exclude_self, structure=mask.structure)
+    return MaskVectors.unchecked(
+        **vectors, exclude_self=mask.exclude_self, structure=mask.structure, window=mask.window
+    )
 
 
 # ---------------------------------------------------------------------- text
@@ -90,7 +92,9 @@ def row_of(mask: MaskVectors, row: int) -> MaskVectors:
 
 def _summary(mask: MaskVectors) -> str:
     without = ", without self" if mask.exclude_self else ""
-    return f"{mask.query_length} queries (lines) and {mask.key_length} keys (columns), {mask.structure}{without}"
+    window = "" if mask.window is None else f", within {mask.window} positions"
+    size = f"{mask.query_length} queries (lines) and {mask.key_length} keys (columns)"
+    return f"{size}, {mask.structure}{without}{window}"
 
 
 def _text_row(mask: MaskVectors) -> str:

@@ -4,7 +4,8 @@ A **span** is a maximal stretch of tokens of one document inside one tile; a til
 same document may hold a visible pair where the first key appears before the last query looks, and the last key
 disappears after the first query looks. That never misses a visible tile; it may keep a hidden one where keys come and
 go between queries. A pair of tiles is fully visible exactly when the last key appears before the first query looks,
-and the first key disappears after the last query looks.
+and the first key disappears after the last query looks. A window is judged in the same way by the extremes of the
+positions.
 """
 
 from __future__ import annotations
@@ -39,19 +40,36 @@ def mask_mod(mask: MaskVectors) -> MaskMod:
     def rows(batch: torch.Tensor, head: torch.Tensor, query: torch.Tensor, key: torch.Tensor) -> torch.Tensor:
         return (start[batch, key] <= step[batch, query]) & (step[batch, query] < stop[batch, key])
 
-    if not mask.exclude_self:
-        return rows if mask.batched else one_row
-    own = mask.own_keys
+    rule: MaskMod = rows if mask.batched else one_row
+    if mask.exclude_self:
+        rule = _but_self(rule, mask.own_keys)
+    return rule if mask.window is None else _within_window(rule, mask.window, *mask.window_positions)
+
+
+def _but_self(rule: MaskMod, own: torch.Tensor) -> MaskMod:
+    """The rule without each query's own key."""
 
     def one_row_but_self(
         batch: torch.Tensor, head: torch.Tensor, query: torch.Tensor, key: torch.Tensor
     ) -> torch.Tensor:
-        return one_row(batch, head, query, key) & (key != own[query])
+        return rule(batch, head, query, key) & (key != own[query])
 
     def rows_but_self(batch: torch.Tensor, head: torch.Tensor, query: torch.Tensor, key: torch.Tensor) -> torch.Tensor:
-        return rows(batch, head, query, key) & (key != own[batch, query])
+        return rule(batch, head, query, key) & (key != own[batch, query])
 
-    return rows_but_self if mask.batched else one_row_but_self
+    return rows_but_self if own.dim() == 2 else one_row_but_self
+
+
+def _within_window(rule: MaskMod, window: int, of_queries: torch.Tensor, of_keys: torch.Tensor) -> MaskMod:
+    """The rule for keys at most ``window`` positions away."""
+
+    def one_row_within(batch: torch.Tensor, head: torch.Tensor, query: torch.Tensor, key: torch.Tensor) -> torch.Tensor:
+        return rule(batch, head, query, key) & ((of_queries[query] - of_keys[key]).abs() <= window)
+
+    def rows_within(batch: torch.Tensor, head: torch.Tensor, query: torch.Tensor, key: torch.Tensor) -> torch.Tensor:
+        return rule(batch, head, query, key) & ((of_queries[batch, query] - of_keys[batch, key]).abs() <= window)
+
+    return rows_within if of_queries.dim() == 2 else one_row_within
 
 
 def block_mask(mask: MaskVectors, tile_size: int) -> BlockMask:
@@ -94,8 +112,13 @@ def visible_tiles(mask: MaskVectors, tile_size: int) -> tuple[torch.Tensor, torc
         if mask.key_start is not mask.query_step:
             keys = _Side.of(torch.atleast_2d(mask.key_documents()), tile_size, mask.document_count)
     own = torch.atleast_2d(mask.own_keys) if mask.exclude_self else None
-    some = _per_tile(_visible_spans(queries, keys, step, start, stop, own), queries, keys)
+    spans = _visible_spans(queries, keys, step, start, stop, own)
     full = _full_tiles(queries, keys, step, start, stop)
+    if mask.window is not None:
+        of_queries, of_keys = map(torch.atleast_2d, mask.window_positions)
+        spans &= _spans_within(queries, keys, of_queries, of_keys, mask.window)
+        full &= _tiles_within(queries, keys, of_queries, of_keys, mask.window)
+    some = _per_tile(spans, queries, keys)
     if own is not None:
         full &= ~_own_tiles(own, queries, keys)
     return some, full
@@ -238,6 +261,30 @@ def _visible_spans(
     left |= appears <= second_last.unsqueeze(2)
     left |= keys.extreme(stop.masked_fill(start >= stop, _LARGEST), "amin").unsqueeze(1) <= last
     return visible & left
+
+
+def _spans_within(
+    queries: _Side, keys: _Side, of_queries: torch.Tensor, of_keys: torch.Tensor, window: int
+) -> torch.Tensor:
+    """bool (B, query spans, key spans): some pair may lie within the window."""
+    first_query, last_query = (queries.extreme(of_queries, how).unsqueeze(2) for how in ("amin", "amax"))
+    first_key, last_key = (keys.extreme(of_keys, how).unsqueeze(1) for how in ("amin", "amax"))
+    return (first_key - last_query <= window) & (first_query - last_key <= window)
+
+
+def _tiles_within(
+    queries: _Side, keys: _Side, of_queries: torch.Tensor, of_keys: torch.Tensor, window: int
+) -> torch.Tensor:
+    """bool (B, query tiles, key tiles): whole tiles of which every pair lies within the window."""
+    within = torch.zeros((len(of_queries), queries.tiles, keys.tiles), dtype=torch.bool, device=of_queries.device)
+    of_queries, of_keys = queries.whole_tiles(of_queries), keys.whole_tiles(of_keys)
+    if 0 in of_queries.shape or 0 in of_keys.shape:
+        return within
+    first_query, last_query = of_queries.amin(-1).unsqueeze(2), of_queries.amax(-1).unsqueeze(2)
+    first_key, last_key = of_keys.amin(-1).unsqueeze(1), of_keys.amax(-1).unsqueeze(1)
+    every = (last_query - first_key <= window) & (last_key - first_query <= window)
+    within[:, : every.shape[1], : every.shape[2]] = every
+    return within
 
 
 def _runner_up(side: _Side, values: torch.Tensor, extreme: torch.Tensor, how: str) -> tuple[torch.Tensor, torch.Tensor]:

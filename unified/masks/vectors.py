@@ -22,6 +22,9 @@ class MaskVectors:
     exclude_self: bool = False
     structure: str = "mixed"
     last_key: torch.Tensor | None = None
+    window: int | None = None
+    query_position: torch.Tensor | None = None
+    key_position: torch.Tensor | None = None
 
     @classmethod
     def unchecked(
@@ -35,6 +38,9 @@ class MaskVectors:
         exclude_self: bool = False,
         structure: str = "mixed",
         last_key: torch.Tensor | None = None,
+        window: int | None = None,
+        query_position: torch.Tensor | None = None,
+        key_position: torch.Tensor | None = None,
     ) -> Self:
         """Makes a mask of steps that are right by construction: looks at no value, so nothing waits for a GPU."""
         mask = object.__new__(cls)
@@ -47,8 +53,23 @@ class MaskVectors:
             exclude_self=exclude_self,
             structure="mixed" if exclude_self else structure,
             last_key=last_key,
+            window=window,
+            query_position=query_position,
+            key_position=key_position,
         )
         return mask
+
+    @property
+    def only_steps(self) -> bool:
+        """True if steps and intervals alone decide who sees whom: no ``exclude_self``, ``last_key`` or ``window``."""
+        return not self.exclude_self and self.last_key is None and self.window is None
+
+    @property
+    def window_positions(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """``query_position`` and ``key_position`` of a mask with a window."""
+        assert self.query_position is not None  # a window comes with both
+        assert self.key_position is not None
+        return self.query_position, self.key_position
 
     @property
     def batched(self) -> bool:
@@ -88,6 +109,9 @@ class MaskVectors:
             visible &= indices != self.own_keys.unsqueeze(-1)
         if self.last_key is not None:
             visible &= indices <= self.last_key.unsqueeze(-1)
+        if self.window is not None:
+            of_queries, of_keys = self.window_positions
+            visible &= (of_queries.unsqueeze(-1) - of_keys.unsqueeze(-2)).abs_() <= self.window
         return visible
 
     def query_documents(self) -> torch.Tensor:

@@ -11,12 +11,19 @@ from unified.errors import UnifiedError, nearest
 from unified.masks import TEXT_MASKS
 
 NORMS = ("post", "pre")
-POSITIONS = ("learned", "relative")
+NORM_TYPES = ("layer", "layer_without_bias", "rms")
+POSITIONS = ("learned", "relative", "rotary")
 ATTN_TYPES = ("bi", "uni")
-ACTIVATIONS = ("gelu", "gelu_tanh")
+ACTIVATIONS = ("gelu", "gelu_tanh", "silu")
 TOKEN_HEADS = ("transform", "plain", "none")
 #: "neighbor" is ANNA's attention, in which no token sees itself; those after it are what its table 8 compares with.
 SUBLAYERS = ("self", "neighbor", "relative_key", "relative_value", "entity", "feed_forward")
+#: Kind of positions -> sublayers that can be built with it.
+_SUBLAYERS_WITH = {
+    "learned": set(SUBLAYERS),
+    "relative": {"self", "feed_forward"},
+    "rotary": {"self", "neighbor", "feed_forward"},
+}
 
 #: Type of a field's default -> what its values must be, in words and as a class.
 _TYPES = {int: ("an integer", Integral), float: ("a number", Real), bool: ("True or False", bool), str: ("a text", str)}
@@ -39,6 +46,11 @@ class TransformerConfig:
     width: int = _option(768, "size of hidden states")
     heads: int = _option(12, "attention heads per layer; width must be a multiple of it")
     feed_forward: int = _option(0, "inner size of the feed-forward sublayer; 0 means 4 x width")
+    gated: bool = _option(
+        False,
+        "the feed-forward sublayer is a gated linear unit: its first map makes two vectors of the inner size, and the "
+        "activation of one multiplies the other (ModernBERT, Llama)",
+    )
     sublayers: str = _option(
         "self,feed_forward",
         "sublayers of each layer in order, of 'self', 'neighbor' (ANNA: no token sees itself), 'relative_key', "
@@ -48,7 +60,8 @@ class TransformerConfig:
     positions: str = _option(
         "learned",
         "'learned': tables of positions and token types join the embeddings (BERT); 'relative': attention reads "
-        "distances and whether segments differ, and can have a memory and a query stream (XLNet)",
+        "distances and whether segments differ (XLNet); 'rotary': attention turns queries and keys by their position "
+        "(ModernBERT, Llama). The last two can have a query stream and a memory",
     )
     attn_type: str = _option(
         "bi",
@@ -66,6 +79,15 @@ class TransformerConfig:
         "layers of a bidirectional LSTM between the Transformer and the heads of understanding tasks, drawn at "
         "random where a checkpoint has none (BERT's ablation); 0: no LSTM",
     )
+    rotary_theta: float = _option(10000.0, "with rotary positions: base of the wavelengths (theta of RoPE)")
+    local_rotary_theta: float = _option(
+        0.0, "with rotary positions: rotary_theta of the layers that have a window; 0: the same as rotary_theta"
+    )
+    attention_windows: str = _option(
+        "0",
+        "how many positions on each side attention reads, layer by layer, again from the first when the list ends; 0: "
+        "all. '0,64,64' lets every third layer, the first among them, read everything (ModernBERT)",
+    )
     clamp_len: int = _option(
         0, "with relative positions: distances above this count as it; 0: all are told apart (XLNet's name)"
     )
@@ -73,24 +95,41 @@ class TransformerConfig:
         16, "greatest distance that 'relative_key' and 'relative_value' tell from farther ones (Shaw et al. 2018)"
     )
     max_positions: int = _option(512, "rows of the position table; beyond a checkpoint's it is continued cyclically")
-    token_types: int = _option(6, "rows of the token-type table; UniLM names its objectives with six")
+    token_types: int = _option(
+        6,
+        "rows of the token-type table; UniLM names its objectives with six; 0, with rotary positions: no table, the "
+        "mask alone tells objectives and segments apart",
+    )
     boundary_offsets: int = _option(
         0, "how far into a span the span-boundary head reaches, in tokens; 0: no such head; follows the objectives"
     )
     sentence_head: bool = _option(
         False, "a head that says which sentences of a source a summary takes; follows the objectives"
     )
-    activation: str = _option("gelu", "of the feed-forward sublayer and the token head: 'gelu' (exact) or 'gelu_tanh'")
+    activation: str = _option(
+        "gelu", "of the feed-forward sublayer and the token head: 'gelu' (exact), 'gelu_tanh' or 'silu'"
+    )
+    linear_without_bias: bool = _option(
+        False, "linear maps of the layers and of the token head have no biases (ModernBERT, Llama)"
+    )
     token_head: str = _option(
         "transform",
-        "before the softmax: 'transform' (dense, GELU, LayerNorm; BERT) or 'plain' (nothing; XLNet); 'none': no "
+        "before the softmax: 'transform' (dense, activation, norm; BERT) or 'plain' (nothing; XLNet); 'none': no "
         "softmax over symbols, as in published encoders such as MiniLM, which give states alone",
     )
     dropout: float = _option(0.1, "dropout on embeddings and on the output of every sublayer")
     inner_dropout: float = _option(0.0, "dropout within the feed-forward sublayer, behind its activation (XLNet)")
     attention_dropout: float = _option(0.1, "dropout on attention weights")
-    norm: str = _option("post", "where LayerNorm stands: 'post' (BERT, UniLM) or 'pre'")
-    norm_epsilon: float = _option(1e-12, "epsilon of LayerNorm")
+    norm: str = _option("post", "where the norm of each sublayer stands: 'post' (BERT, UniLM) or 'pre'")
+    norm_type: str = _option(
+        "layer",
+        "norm of the Transformer and the token head: 'layer' (LayerNorm), 'layer_without_bias' or 'rms' (RMSNorm)",
+    )
+    embedding_norm: bool = _option(
+        False,
+        "with norm 'pre': a norm behind the embeddings, in place of the one before the first sublayer (ModernBERT)",
+    )
+    norm_epsilon: float = _option(1e-12, "epsilon of the norms")
     initializer_range: float = _option(0.02, "standard deviation of the initial weights, N(0, range)")
     attention_backend: str = _option(
         "auto",
@@ -104,12 +143,14 @@ class TransformerConfig:
             value = getattr(self, option.name)
             if not isinstance(value, wanted) or (isinstance(value, bool) and wanted is not bool):
                 raise UnifiedError(f"{option.name} must be {words}, got {value!r}")
-        for name in ("vocabulary_size", "norm_epsilon", "initializer_range"):
+        for name in ("vocabulary_size", "norm_epsilon", "initializer_range", "token_types", "local_rotary_theta"):
             if getattr(self, name) < 0:
                 raise UnifiedError(f"{name} must be at least 0, got {getattr(self, name)}")
         if self.feed_forward == 0:
             object.__setattr__(self, "feed_forward", 4 * self.width)
-        for name in ("layers", "width", "heads", "feed_forward", "max_positions", "token_types", "clip_distance"):
+        if self.token_types == 0 and self.positions != "rotary":
+            raise UnifiedError(f"token_types 0 (no table) needs positions 'rotary', got {self.positions!r}")
+        for name in ("layers", "width", "heads", "feed_forward", "max_positions", "clip_distance"):
             if getattr(self, name) < 1:
                 raise UnifiedError(f"{name} must be at least 1, got {getattr(self, name)}")
         if self.width % self.heads:
@@ -123,6 +164,7 @@ class TransformerConfig:
             raise UnifiedError(f"clamp_len must be at least 0, got {self.clamp_len}")
         choices = {
             "norm": NORMS,
+            "norm_type": NORM_TYPES,
             "positions": POSITIONS,
             "activation": ACTIVATIONS,
             "token_head": TOKEN_HEADS,
@@ -136,15 +178,35 @@ class TransformerConfig:
         for name, none in (("attn_type", "bi"), ("clamp_len", 0)):
             if getattr(self, name) != none and not self.relative:
                 raise UnifiedError(f"{name} {getattr(self, name)!r} needs positions 'relative', got {self.positions!r}")
+        if self.rotary_theta <= 0:
+            raise UnifiedError(f"rotary_theta must be more than 0, got {self.rotary_theta}")
+        for name in ("rotary_theta", "local_rotary_theta"):
+            if getattr(self, name) != getattr(TransformerConfig, name) and self.positions != "rotary":
+                raise UnifiedError(f"{name} {getattr(self, name)} needs positions 'rotary', got {self.positions!r}")
+        if self.positions == "rotary" and self.width // self.heads % 2:
+            raise UnifiedError(
+                f"rotary positions need an even size of heads, got width {self.width} and heads {self.heads}"
+            )
+        if self.embedding_norm and self.norm != "pre":
+            raise UnifiedError(f"embedding_norm needs norm 'pre', got {self.norm!r}, which has one anyway")
+        listed = [one.strip() for one in self.attention_windows.split(",")]
+        if not all(one.isascii() and one.isdigit() for one in listed):
+            raise UnifiedError(
+                f"attention_windows must be a list of integers of at least 0, such as '0,64,64', got "
+                f"{self.attention_windows!r}"
+            )
         if self.relative and self.width % 2:
             raise UnifiedError(f"relative positions need an even width, got {self.width}")
         if self.lstm < 0:
             raise UnifiedError(f"lstm must be at least 0, got {self.lstm}")
         if self.lstm and self.width % 2:
             raise UnifiedError(f"an LSTM of two directions needs an even width, got {self.width}")
-        others = set(self.sublayer_types) & set(SUBLAYERS[1:-1])
-        if self.relative and others:
-            raise UnifiedError(f"sublayers of {', '.join(sorted(others))} need positions 'learned', got 'relative'")
+        served = _SUBLAYERS_WITH[self.positions]
+        others = set(self.sublayer_types) & set(SUBLAYERS) - served
+        if others:
+            raise UnifiedError(
+                f"sublayers of {', '.join(sorted(others))} need positions 'learned', got {self.positions!r}"
+            )
         types = set(self.sublayer_types)
         if not types <= set(SUBLAYERS) or not types - {"feed_forward"}:
             raise UnifiedError(
@@ -157,9 +219,32 @@ class TransformerConfig:
         return self.positions == "relative"
 
     @property
+    def positions_in_attention(self) -> bool:
+        """Whether positions enter in attention alone, so that a query stream and a memory are possible."""
+        return self.positions != "learned"
+
+    @property
     def position_limit(self) -> int:
-        """Most tokens of a text: :attr:`max_positions`; relative positions set no limit."""
-        return sys.maxsize if self.relative else self.max_positions
+        """Most tokens of a text: :attr:`max_positions`; positions that enter in attention set no limit."""
+        return sys.maxsize if self.positions_in_attention else self.max_positions
+
+    @property
+    def windows(self) -> tuple[int, ...]:
+        """Positions on each side that the attentions of each layer read, 0 for all: one integer a layer."""
+        listed = [int(one) for one in self.attention_windows.split(",")]
+        return tuple(listed[layer % len(listed)] for layer in range(self.layers))
+
+    def rotary_theta_of(self, window: int) -> float:
+        """Base of the wavelengths of rotary positions in a layer with that window, 0 for none."""
+        return self.local_rotary_theta if window and self.local_rotary_theta else self.rotary_theta
+
+    def has_token_types(self, count: int) -> bool:
+        """Whether token types 0 to ``count - 1`` have rows, or there is no table that could lack them."""
+        return self.token_types in (0, max(count, self.token_types))
+
+    def with_token_types(self, count: int) -> TransformerConfig:
+        """A copy whose token-type table, if there is one, has at least ``count`` rows."""
+        return self if self.has_token_types(count) else replace(self, token_types=count)
 
     @property
     def gelu_approximation(self) -> str:

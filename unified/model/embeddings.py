@@ -10,6 +10,7 @@ from torch import nn
 from unified.errors import UnifiedError
 from unified.kernels.plain import LinearMap
 from unified.model.config import TransformerConfig
+from unified.model.modules import norm_of
 
 #: BERT's token type that each of UniLM's begins as: 2 and 3 are one-sided text, 4 a source, 5 its target; 6 is
 #: a source under another of its schemes.
@@ -57,8 +58,7 @@ class Embeddings(nn.Module):
         self.tokens = SymbolTable(config)
         self.positions = nn.Embedding(config.max_positions, config.width)
         self.token_types = nn.Embedding(config.token_types, config.width)
-        # A pre-norm stack normalizes inside its layers and once at the end.
-        self.norm = nn.LayerNorm(config.width, config.norm_epsilon) if config.norm == "post" else nn.Identity()
+        self.norm = _norm_behind(config)
         self.dropout = nn.Dropout(config.dropout)
 
     def forward(self, tokens: torch.Tensor, positions: torch.Tensor, token_types: torch.Tensor) -> torch.Tensor:
@@ -67,6 +67,11 @@ class Embeddings(nn.Module):
         summed = summed + _rows("positions", self.positions, positions)
         summed = summed + _rows("token_types", self.token_types, token_types)
         return self.dropout(self.norm(summed))
+
+
+def _norm_behind(config: TransformerConfig) -> nn.Module:
+    """The norm of the embeddings; a pre-norm stack normalizes inside its layers and once at the end, unless told so."""
+    return norm_of(config) if config.norm == "post" or config.embedding_norm else nn.Identity()
 
 
 class TokenEmbeddings(nn.Module):
@@ -79,6 +84,7 @@ class TokenEmbeddings(nn.Module):
         super().__init__()
         self.tokens = SymbolTable(config)
         self.query = nn.Parameter(torch.empty(config.width).normal_(std=config.initializer_range))
+        self.norm = norm_of(config) if config.embedding_norm else nn.Identity()
         self.dropout = nn.Dropout(config.dropout)
 
     def forward(self, tokens: torch.Tensor, positions: torch.Tensor, token_types: torch.Tensor) -> torch.Tensor:
@@ -86,9 +92,40 @@ class TokenEmbeddings(nn.Module):
 
         Those beyond the tokens are those of a query stream.
         """
+        return self.dropout(self.norm(self.joined(tokens, positions.size(1))))
+
+    def joined(self, tokens: torch.Tensor, length: int) -> torch.Tensor:
+        """(B, T) tokens -> (B, Q, D): their embeddings, and the query vector up to ``length`` Q."""
         # Joined even where there are none: every parameter gets a gradient in every batch.
-        queries = self.query.expand(len(tokens), positions.size(1) - tokens.size(1), -1)
-        return self.dropout(torch.cat([_rows("tokens", self.tokens, tokens), queries], dim=1))
+        queries = self.query.expand(len(tokens), length - tokens.size(1), -1)
+        return torch.cat([_rows("tokens", self.tokens, tokens), queries], dim=1)
+
+
+class RotaryEmbeddings(TokenEmbeddings):
+    """Embeddings of tokens and, where there is a table of them, of token types.
+
+    Positions are the attention's business. The ``query`` vector is where every query of a query stream starts from.
+    """
+
+    def __init__(self, config: TransformerConfig):
+        super().__init__(config)
+        self.token_types = nn.Embedding(config.token_types, config.width) if config.token_types else None
+        self.norm = _norm_behind(config)
+
+    def forward(self, tokens: torch.Tensor, positions: torch.Tensor, token_types: torch.Tensor) -> torch.Tensor:
+        """int64 (B, T), and as many positions and types as states are wanted, (B, Q) -> (B, Q, D)."""
+        summed = self.joined(tokens, positions.size(1))
+        if self.token_types is not None:
+            summed = summed + _rows("token_types", self.token_types, token_types)
+        return self.dropout(self.norm(summed))
+
+
+#: Embeddings by the kind of positions.
+EMBEDDINGS: dict[str, type[Embeddings] | type[TokenEmbeddings]] = {
+    "learned": Embeddings,
+    "relative": TokenEmbeddings,
+    "rotary": RotaryEmbeddings,
+}
 
 
 def _rows(name: str, table: nn.Embedding, ids: torch.Tensor) -> torch.Tensor:

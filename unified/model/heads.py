@@ -14,6 +14,7 @@ from torch.nn import functional
 from unified.data.targets import BOUNDARY, EXTRACTIVE, NEXT_SENTENCE, TOKEN, Targets
 from unified.model.config import TransformerConfig
 from unified.model.embeddings import SymbolTable
+from unified.model.modules import activation_of, norm_of
 from unified.model.transformer import initialize
 
 
@@ -97,7 +98,7 @@ class TaskHead(nn.Module):
 
 
 class LanguageModelHead(PredictionHead):
-    """The tied embedding matrix and a bias of its own, behind a transform (dense, GELU, LayerNorm) where there is one.
+    """The tied embedding matrix and a bias of its own, behind a transform (dense, activation, norm) where there is one.
 
     BERT has the transform, XLNet has none (``config.token_head``).
     """
@@ -106,9 +107,9 @@ class LanguageModelHead(PredictionHead):
         super().__init__()
         self.dense: nn.Linear | None = None
         if config.token_head == "transform":
-            self.dense = nn.Linear(config.width, config.width)
-            self.activation = nn.GELU(approximate=config.gelu_approximation)
-            self.norm = nn.LayerNorm(config.width, config.norm_epsilon)
+            self.dense = nn.Linear(config.width, config.width, bias=not config.linear_without_bias)
+            self.activation = activation_of(config)
+            self.norm = norm_of(config)
             initialize(self.dense, config.initializer_range)
         self.bias = nn.Parameter(torch.zeros(config.vocabulary_size))
 

@@ -10,7 +10,9 @@ from torch import nn
 
 from unified.model.attention import AttentionSublayer, SelfAttention
 from unified.model.config import TransformerConfig
+from unified.model.modules import activation_of, norm_of
 from unified.model.relative import TransformerXLAttention
+from unified.model.rotary import RotaryAttention
 from unified.model.variants import EntityAttention, RelativeKeyAttention, RelativeValueAttention
 
 _ATTENTIONS: dict[str, type[AttentionSublayer]] = {
@@ -20,34 +22,59 @@ _ATTENTIONS: dict[str, type[AttentionSublayer]] = {
     "relative_value": RelativeValueAttention,
     "entity": EntityAttention,
 }
+#: Kinds of positions that enter in attention, and the class that reads them, whatever the type of the sublayer.
+_ROTATED_OR_RELATIVE: dict[str, type[AttentionSublayer]] = {
+    "relative": TransformerXLAttention,
+    "rotary": RotaryAttention,
+}
 
 
 def attention_of(sublayer_type: str, config: TransformerConfig) -> type[AttentionSublayer]:
     """The class of one of the configuration's attentions."""
-    return TransformerXLAttention if config.relative else _ATTENTIONS[sublayer_type]
+    return _ROTATED_OR_RELATIVE.get(config.positions, _ATTENTIONS[sublayer_type])
 
 
 class FeedForward(nn.Module):
-    """Two linear maps with a GELU between."""
+    """Two linear maps with an activation between."""
 
     def __init__(self, config: TransformerConfig):
         super().__init__()
-        self.inner = nn.Linear(config.width, config.feed_forward)
-        self.activation = nn.GELU(approximate=config.gelu_approximation)
+        self.inner = nn.Linear(config.width, config.feed_forward, bias=not config.linear_without_bias)
+        self.activation = activation_of(config)
         self.dropout = nn.Dropout(config.inner_dropout)
-        self.outer = nn.Linear(config.feed_forward, config.width)
+        self.outer = nn.Linear(config.feed_forward, config.width, bias=not config.linear_without_bias)
 
     def forward(self, states: torch.Tensor) -> torch.Tensor:
         return self.outer(self.dropout(self.activation(self.inner(states))))
 
 
-class Residual(nn.Module):
-    """A sublayer with its LayerNorm, dropout and residual connection, in post-norm or pre-norm order."""
+class GatedFeedForward(nn.Module):
+    """A gated linear unit: the activation of one half of the first map's output times the other half [GLU]."""
 
-    def __init__(self, sublayer: nn.Module, config: TransformerConfig):
+    def __init__(self, config: TransformerConfig):
+        super().__init__()
+        self.inner = nn.Linear(config.width, 2 * config.feed_forward, bias=not config.linear_without_bias)
+        self.activation = activation_of(config)
+        self.dropout = nn.Dropout(config.inner_dropout)
+        self.outer = nn.Linear(config.feed_forward, config.width, bias=not config.linear_without_bias)
+
+    def forward(self, states: torch.Tensor) -> torch.Tensor:
+        """(..., D) -> (..., D)."""
+        activated, gate = self.inner(states).chunk(2, dim=-1)
+        return self.outer(self.dropout(self.activation(activated) * gate))
+
+
+class Residual(nn.Module):
+    """A sublayer with its norm, dropout and residual connection, in post-norm or pre-norm order.
+
+    Args:
+        normalized: whether its input is normalized already, so that a pre-norm is left out.
+    """
+
+    def __init__(self, sublayer: nn.Module, config: TransformerConfig, normalized: bool = False):
         super().__init__()
         self.sublayer = sublayer
-        self.norm = nn.LayerNorm(config.width, config.norm_epsilon)
+        self.norm = nn.Identity() if normalized else norm_of(config)
         self.dropout = nn.Dropout(config.dropout)
         self.pre_norm = config.norm == "pre"
 
@@ -58,7 +85,11 @@ class Residual(nn.Module):
 
 
 class Layer(nn.Module):
-    """The sublayers that ``config.sublayers`` lists, in that order; each attention has weights of its own."""
+    """The sublayers that ``config.sublayers`` lists, in that order; each attention has weights of its own.
+
+    Args:
+        first: whether it is the first layer, whose first sublayer reads what ``config.embedding_norm`` has normalized.
+    """
 
     _NAMES: ClassVar = {
         "self": "attention",
@@ -66,15 +97,17 @@ class Layer(nn.Module):
         "feed_forward": "feed_forward",
     }
 
-    def __init__(self, config: TransformerConfig):
+    def __init__(self, config: TransformerConfig, first: bool):
         super().__init__()
         self.sublayers: list[tuple[str, bool]] = []  # name, whether it attends
         for i, sublayer_type in enumerate(config.sublayer_types):
             times = config.sublayer_types[:i].count(sublayer_type) + 1
             name = self._NAMES[sublayer_type] if times == 1 else f"{self._NAMES[sublayer_type]}_{times}"
             attends = sublayer_type != "feed_forward"
-            sublayer = attention_of(sublayer_type, config) if attends else FeedForward
-            self.add_module(name, Residual(sublayer(config), config))
+            feed_forward = GatedFeedForward if config.gated else FeedForward
+            sublayer = attention_of(sublayer_type, config) if attends else feed_forward
+            normalized = config.embedding_norm and first and i == 0
+            self.add_module(name, Residual(sublayer(config), config, normalized))
             self.sublayers.append((name, attends))
         self._last_view = max(i for i, (_, attends) in enumerate(self.sublayers) if attends)
 

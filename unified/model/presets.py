@@ -56,4 +56,35 @@ PRESETS: dict[str, Callable[..., TransformerConfig]] = {
 PRESETS |= _sizes("bert", _TINY_BASE_LARGE | _BERT_ABLATION, token_types=2)
 PRESETS |= _sizes("anna", _TINY_BASE_LARGE, token_types=2, sublayers="self,neighbor,feed_forward")
 PRESETS |= _sizes("spanbert", _TINY_BASE_LARGE, token_types=2)
+#: ModernBERT's two sizes, two of Ettin's (17M, 32M) and one for tests: layers, width, heads, inner size.
+_MODERN = {
+    "tiny": (2, 128, 2, 192),
+    "mini": (7, 256, 4, 384),
+    "small": (10, 384, 6, 576),
+    "base": (22, 768, 12, 1152),
+    "large": (28, 1024, 16, 2624),
+}
+PRESETS |= {
+    f"modern_{size}": partial(
+        TransformerConfig,
+        layers=layers,
+        width=width,
+        heads=heads,
+        feed_forward=inner,
+        gated=True,
+        positions="rotary",
+        rotary_theta=160000.0,
+        local_rotary_theta=10000.0,
+        attention_windows="0,64,64",
+        token_types=0,
+        linear_without_bias=True,
+        norm="pre",
+        norm_type="layer_without_bias",
+        norm_epsilon=1e-5,
+        embedding_norm=True,
+        dropout=0.0,
+        attention_dropout=0.0,
+    )
+    for size, (layers, width, heads, inner) in _MODERN.items()
+}
 PRESETS |= _sizes("xlnet", _TINY_BASE_LARGE, positions="relative", token_head="plain", inner_dropout=0.1)

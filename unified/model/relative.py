@@ -17,7 +17,7 @@ from unified.attention import Attention, attend
 from unified.attention.bias import ScoreBias, Tile, of_queries
 from unified.errors import UnifiedError
 from unified.kernels.plain import LinearMap
-from unified.model.attention import AttentionSublayer, join_heads, split_heads
+from unified.model.attention import AttentionSublayer, join_heads, project_content, split_heads
 from unified.model.config import TransformerConfig
 from unified.model.key_relations import Relations
 
@@ -71,6 +71,7 @@ class TransformerXLAttention(AttentionSublayer):
 
     needs: ClassVar[str | None] = "bias"
     relates: ClassVar[bool] = True
+    remembers: ClassVar[bool] = True
 
     def __init__(self, config: TransformerConfig):
         super().__init__()
@@ -116,14 +117,7 @@ class TransformerXLAttention(AttentionSublayer):
         self, states: torch.Tensor, content: int, memory: torch.Tensor | None
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """Query (B, H, Q, K) of all states, key and value (B, H, S, K) of the memory and the first ``content``."""
-        width = states.size(-1)
-        if memory is None and content == states.size(1):
-            query, key, value = self.query_key_value(states).chunk(3, dim=-1)
-        else:
-            of_query, of_key_value = self.query_key_value.weight.split([width, 2 * width])
-            sources = states[:, :content] if memory is None else torch.cat([memory, states[:, :content]], dim=1)
-            query = self.linear(states, of_query)
-            key, value = self.linear(sources, of_key_value).chunk(2, dim=-1)
+        query, key, value = project_content(self.query_key_value, self.linear, states, content, memory)
         return split_heads(query, self.heads), split_heads(key, self.heads), split_heads(value, self.heads)
 
     def bias(self, query: torch.Tensor, relations: Relations) -> RelativeBias:

@@ -12,11 +12,13 @@ from unified.attention import Attention, BackendChoice
 from unified.errors import UnifiedError
 from unified.masks import AttentionMask
 from unified.model.config import TransformerConfig
-from unified.model.embeddings import Embeddings, TokenEmbeddings
+from unified.model.embeddings import EMBEDDINGS
 from unified.model.inputs import check_inputs, require_config
 from unified.model.key_relations import DistanceTable, Relations, sinusoids
 from unified.model.layers import Layer, attention_of
+from unified.model.modules import norm_of
 from unified.model.relative import Memory, TransformerXLAttention
+from unified.model.rotary import Rotation, angles_at
 
 #: Kinds of attention whose queries do not see their own token (ANNA's neighbor-aware attention).
 _WITHOUT_SELF = ("neighbor",)
@@ -31,11 +33,11 @@ class Transformer(nn.Module):
         if config.vocabulary_size < 1:
             raise UnifiedError(f"vocabulary_size must be at least 1, got {config.vocabulary_size}")
         self.config = config
-        self.embeddings = (TokenEmbeddings if config.relative else Embeddings)(config)
+        self.embeddings = EMBEDDINGS[config.positions](config)
         self._attention_types = tuple(one for one in config.sublayer_types if one != "feed_forward")
-        self.layers = nn.ModuleList(Layer(config) for _ in range(config.layers))
+        self.layers = nn.ModuleList(Layer(config, first=i == 0) for i in range(config.layers))
         self._compiled: list[Callable[..., torch.Tensor]] = []
-        self.norm = nn.LayerNorm(config.width, config.norm_epsilon) if config.norm == "pre" else nn.Identity()
+        self.norm = norm_of(config) if config.norm == "pre" else nn.Identity()
         self.backend = BackendChoice(config.attention_backend)
         # Transformer-XL drops at its two ends too: the sinusoids and the last states.
         self.dropout = nn.Dropout(config.dropout if config.relative else 0.0)
@@ -69,7 +71,7 @@ class Transformer(nn.Module):
 
         Raises:
             UnifiedError: lengths, shapes or dtypes do not fit together; on a CPU, an id is beyond its table; a query
-                stream or a memory where positions are not relative; or entity-aware attention is not told where
+                stream or a memory where positions are learned; or entity-aware attention is not told where
                 entities are; or compiled layers are asked to use the backend 'blocked'.
         """
         check_inputs(tokens, positions, token_types, mask, output_indices, entities)
@@ -78,10 +80,11 @@ class Transformer(nn.Module):
                 "the model has entity-aware attention ('entity' among its sublayers), and this input does not say "
                 "which tokens lie within named entities"
             )
-        if not self.config.relative and (memory is not None or positions.size(1) != tokens.size(1)):
+        streamed = memory is not None or positions.size(1) != tokens.size(1)
+        if streamed and not self.config.positions_in_attention:
             stream = f"a query stream (here {positions.size(1)} positions for {tokens.size(1)} tokens)"
             missing = "a memory" if memory is not None else stream
-            raise UnifiedError(f"{missing} needs a model with relative positions (positions 'relative', XLNet)")
+            raise UnifiedError(f"{missing} needs a model with positions 'relative' (XLNet) or 'rotary', not 'learned'")
         filled = 0 if memory is None else memory.filled
         if memory is not None and memory.filled and len(memory.states[0]) != len(tokens):
             raise UnifiedError(f"memory must have the {len(tokens)} rows of tokens, got {len(memory.states[0])}")
@@ -129,27 +132,36 @@ class Transformer(nn.Module):
             mask = mask.with_memory(remembered)
         weight, prepared = self.embeddings.tokens.weight, {}
         dropout = self.config.attention_dropout if self.training else 0.0
-        for attention_type in dict.fromkeys(self._attention_types):
+        for attention_type, window in dict.fromkeys(self._attentions):
             seen = mask.without_self() if attention_type in _WITHOUT_SELF else mask
+            if window:
+                keys = _with_memory(positions[:, : mask.key_length - remembered], remembered)
+                seen = _windowed(seen, window, positions, keys)
             needs = attention_of(attention_type, self.config).needs
-            prepared[attention_type] = self.backend(seen, weight.dtype, weight.device, dropout, needs, shapes_differ)
+            kind = attention_type, window
+            prepared[kind] = self.backend(seen, weight.dtype, weight.device, dropout, needs, shapes_differ)
         if self._compiled and self.training:
             refused = {one.name for one in prepared.values() if not one.compiles}
             if refused:
                 raise UnifiedError(
                     f"compiled layers cannot go by the attention backend {refused.pop()!r}; choose 'sdpa' or 'dense'"
                 )
-        return [prepared[attention_type] for attention_type in self._all_attention_types]
+        return [prepared[kind] for kind in self._attentions]
 
     @property
-    def _all_attention_types(self) -> tuple[str, ...]:
-        """Types of the attentions of all layers, in the order in which :meth:`run` takes them."""
-        return self._attention_types * len(self.layers)
+    def _attentions(self) -> tuple[tuple[str, int], ...]:
+        """Type and window of the attentions of all layers, in the order in which :meth:`run` takes them."""
+        return tuple((one, window) for window in self.config.windows for one in self._attention_types)
 
     @property
     def hides_self(self) -> tuple[bool, ...]:
         """True for each attention sublayer whose queries do not see their own token."""
-        return tuple(attention_type in _WITHOUT_SELF for attention_type in self._all_attention_types)
+        return tuple(attention_type in _WITHOUT_SELF for attention_type, _ in self._attentions)
+
+    @property
+    def windows(self) -> tuple[int, ...]:
+        """Positions on each side that each attention sublayer reads, 0 for all."""
+        return tuple(window for _, window in self._attentions)
 
     def skips_other_documents(self, device: torch.device) -> bool:
         """Whether packed rows may be of any length there; not where attention reads distances, whose tables grow."""
@@ -195,18 +207,9 @@ class Transformer(nn.Module):
         filled: int,
         entities: torch.Tensor | None,
     ) -> Relations:
-        """Relations of all queries to ``filled`` tokens of memory and to the row's own tokens.
-
-        The memory goes on before the first token in the direction of the text, which may be read backwards, and
-        belongs to segment 0.
-        """
-        key_positions, key_types = positions[:, :tokens], token_types[:, :tokens]
-        if filled:
-            first, second = key_positions[:, :1], key_positions[:, min(1, tokens - 1)].unsqueeze(1)
-            step = torch.where(second < first, -1, 1)
-            before = first - step * torch.arange(filled, 0, -1, device=positions.device)
-            key_positions = torch.cat([before, key_positions], dim=1)
-            key_types = torch.cat([torch.zeros_like(before), key_types], dim=1)
+        """Relations of all queries to ``filled`` tokens of memory, of segment 0, and to the row's own tokens."""
+        key_positions = _with_memory(positions[:, :tokens], filled)
+        key_types = nn.functional.pad(token_types[:, :tokens], (filled, 0))
         table = self.distances(filled + tokens)
         return Relations(positions, key_positions, token_types, key_types, tokens, table, entities)
 
@@ -223,7 +226,8 @@ class Transformer(nn.Module):
     ) -> torch.Tensor:
         """:meth:`forward` with what :meth:`attentions` gives, or in decoding a cache in place of each."""
         states = self.embeddings(tokens, positions, token_types)
-        views, entered = self._views(attentions, relations, memory)
+        filled = 0 if memory is None else memory.filled
+        views, entered = self._views(attentions, relations, self._rotations(positions, tokens.size(1), filled), memory)
         each = len(self._attention_types)
         layers: Iterable[Callable[..., torch.Tensor]] = self.layers
         if self.training and self._compiled:
@@ -238,20 +242,63 @@ class Transformer(nn.Module):
         return self.dropout(self.norm(states))
 
     def _views(
-        self, attentions: Sequence[Attention], relations: Relations | None, memory: Memory | None
+        self,
+        attentions: Sequence[Attention],
+        relations: Relations | None,
+        rotations: dict[float, Rotation],
+        memory: Memory | None,
     ) -> tuple[list[tuple[Any, ...]], list[torch.Tensor]]:
         """Inputs of each attention besides the states, and a list to which each adds its inputs for a memory."""
         entered: list[torch.Tensor] = []
-        if not self.config.relative:
-            classes = [attention_of(one, self.config) for one in self._all_attention_types]
-            pairs = zip(attentions, classes, strict=True)
-            return [(attention, relations) if own.relates else (attention,) for attention, own in pairs], entered
+        record = entered.append if memory is not None else None
         remembered: Sequence[torch.Tensor | None] = (
             memory.states if memory is not None and memory.filled else [None] * len(attentions)
         )
-        record = entered.append if memory is not None else None
-        read = zip(attentions, remembered, strict=True)
-        return [(attention, relations, states, record) for attention, states in read], entered
+        views: list[tuple[Any, ...]] = []
+        for (attention_type, window), attention, states in zip(self._attentions, attentions, remembered, strict=True):
+            declared = attention_of(attention_type, self.config)
+            view: list[Any] = [attention]
+            view += [relations] if declared.relates else []
+            view += [rotations[self.config.rotary_theta_of(window)]] if declared.rotates else []
+            view += [states, record] if declared.remembers else []
+            views.append(tuple(view))
+        return views, entered
+
+    def _rotations(self, positions: torch.Tensor, tokens: int, filled: int) -> dict[float, Rotation]:
+        """Rotations by theta of rotary positions (B, Q), with ``filled`` tokens of memory in front of the tokens."""
+        if self.config.positions != "rotary":
+            return {}
+        size, dtype = self.config.width // self.config.heads, self.embeddings.tokens.weight.dtype
+        found = {}
+        for theta in {self.config.rotary_theta_of(window) for window in self.config.windows}:
+            of_queries = angles_at(positions, size, theta, dtype)
+            same = tokens == positions.size(1) and not filled
+            keys = _with_memory(positions[:, :tokens], filled)
+            of_keys = of_queries if same else angles_at(keys, size, theta, dtype)
+            found[theta] = Rotation(of_queries, of_keys, tokens)
+        return found
+
+
+def _with_memory(positions: torch.Tensor, filled: int) -> torch.Tensor:
+    """Positions of ``filled`` tokens of memory and of the tokens behind them, int64 (B, m + T).
+
+    The memory goes on before the first token in the direction of the text, which may be read backwards.
+    """
+    if not filled:
+        return positions
+    first, second = positions[:, :1], positions[:, min(1, positions.size(1) - 1)].unsqueeze(1)
+    step = torch.where(second < first, -1, 1)
+    before = first - step * torch.arange(filled, 0, -1, device=positions.device)
+    return torch.cat([before, positions], dim=1)
+
+
+def _windowed(mask: AttentionMask, window: int, of_queries: torch.Tensor, of_keys: torch.Tensor) -> AttentionMask:
+    """The mask within a window; the same one where a CPU, which can look without waiting, finds no key beyond it."""
+    if of_queries.is_cpu and of_queries.numel() and of_keys.numel():
+        farthest = max(of_queries.max() - of_keys.min(), of_keys.max() - of_queries.min())
+        if farthest <= window:
+            return mask
+    return mask.windowed(window, of_queries, of_keys)
 
 
 def _keys_of_queries(mask: AttentionMask, positions: torch.Tensor) -> torch.Tensor:

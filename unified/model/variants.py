@@ -98,7 +98,8 @@ class EntityAttention(ProjectedAttention):
     def __init__(self, config: TransformerConfig):
         super().__init__(config)
         width = config.width
-        self.query_key_value = nn.Linear(width, 6 * width)  # w2w, w2e, e2w, e2e, key, value
+        # w2w, w2e, e2w, e2e, key, value
+        self.query_key_value = nn.Linear(width, 6 * width, bias=not config.linear_without_bias)
 
     def forward(self, states: torch.Tensor, attention: Attention, relations: Relations) -> torch.Tensor:
         """(B, T, D) -> (B, T, D)."""

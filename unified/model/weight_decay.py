@@ -6,7 +6,7 @@ from torch import nn
 
 
 def exempt_from_decay(model: nn.Module) -> set[str]:
-    """Names of biases and of LayerNorm's parameters, which the published code of BERT, UniLM and XLNet does not decay.
+    """Names of biases and of the norms' parameters, which the published code of BERT, UniLM and XLNet does not decay.
 
     The vectors that XLNet's attention adds to queries decay, as in its code, which lists them as exceptions.
     """
@@ -14,5 +14,5 @@ def exempt_from_decay(model: nn.Module) -> set[str]:
         f"{path}.{name}" if path else name
         for path, module in model.named_modules()
         for name, _ in module.named_parameters(recurse=False)
-        if name.startswith("bias") or isinstance(module, nn.LayerNorm)
+        if name.startswith("bias") or isinstance(module, nn.LayerNorm | nn.RMSNorm)
     }

@@ -130,7 +130,7 @@ class Objective(ABC):
 
     @property
     def query_stream(self) -> bool:
-        """True if a query stream predicts, for which a model needs relative positions."""
+        """True if a query stream predicts, for which a model needs relative or rotary positions."""
         return False
 
     @property

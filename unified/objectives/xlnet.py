@@ -81,7 +81,7 @@ class XLNet(MayPredictNext, BatchedObjective):
 
     @property
     def query_stream(self) -> bool:
-        """Whether the model needs a query stream, and so relative positions."""
+        """Whether the model needs a query stream, and so relative or rotary positions."""
         return not self.denoising
 
     @property

@@ -210,10 +210,8 @@ class WritingJob(Job):
         config = replace(self.start.config, lstm=0, mask=TransformerConfig.mask)  # for understanding tasks alone
         if config.token_head == "none":  # its head is new
             config = replace(config, token_head="plain" if config.relative else "transform")
-        return replace(
-            config,
-            token_types=max(config.token_types, needed),
-            max_positions=max(config.max_positions, self.training.max_length),
+        return replace(config, max_positions=max(config.max_positions, self.training.max_length)).with_token_types(
+            needed
         )
 
     def write(self, splits: Splits, annotator: Annotator | None = None) -> None:

@@ -55,13 +55,14 @@ def require_served(config: TransformerConfig, mixture: Mixture) -> None:
                 "--sublayers entity,feed_forward, or leave mark_entities out"
             )
     for name, objective in mixture:
-        if objective.query_stream and config.positions != "relative":
+        if objective.query_stream and not config.positions_in_attention:
             raise UnifiedError(
-                f"objective {name} predicts by a query stream, which needs a model with relative "
-                f"positions, not {config.positions!r}; take one of the models xlnet_*, or pass --positions relative"
+                f"objective {name} predicts by a query stream, which needs a model with relative or rotary "
+                f"positions, not {config.positions!r}; take one of the models xlnet_* or modern_*, or pass "
+                "--positions relative or rotary"
             )
         wanted = objective.token_types
-        if config.token_types < wanted:
+        if not config.has_token_types(wanted):
             raise UnifiedError(
                 f"objective {name} takes {wanted} token types, the model has {config.token_types}; "
                 f"pass --token-types {wanted}"
@@ -102,4 +103,4 @@ def scheme_of(config: TransformerConfig, mixture: Mixture) -> str:
     scheme = mixture.objectives[0].writes
     if scheme == "nothing" or config.reads_entities:
         return "nothing"
-    return scheme if SCHEMES[scheme].token_types <= config.token_types else "nothing"
+    return scheme if config.has_token_types(SCHEMES[scheme].token_types) else "nothing"

@@ -40,11 +40,8 @@ def preset_named(name: str, called: str = "--model") -> str:
 def sized(preset: str, vocabulary_size: int, tokens_per_sample: int, mixture: Mixture) -> TransformerConfig:
     """A preset with the positions and token types that its rows and objectives need."""
     plain = PRESETS[preset](vocabulary_size=vocabulary_size)
-    return replace(
-        plain,
-        max_positions=max(plain.max_positions, tokens_per_sample),
-        token_types=max(plain.token_types, *(objective.token_types for objective in mixture.objectives)),
-    )
+    types = max(objective.token_types for objective in mixture.objectives)
+    return replace(plain, max_positions=max(plain.max_positions, tokens_per_sample)).with_token_types(types)
 
 
 @dataclass(frozen=True)

@@ -46,6 +46,23 @@ ROWS = {
     "one way, query stream": lambda: masks.batch([masks.permutation(range(1, 7)).query_stream([3, 0])] * 2).causal(
         torch.tensor([[3, 0]] * 2)
     ),
+    "one way, within a window": lambda: masks.batch([masks.permutation(STEPS)] * 2).causal().windowed(1),
+    "within a window": lambda: masks.permutation(STEPS).windowed(2),
+    "within a window, packed": lambda: masks.pack([masks.seq2seq(2, 1), masks.bidirectional(2)], 6).windowed(
+        1, *[torch.tensor([[0, 1, 2, 0, 1, 0], [1, 2, 3, 9, 8, 0]])] * 2
+    ),
+    "within a window, query stream": lambda: masks.batch(
+        [masks.permutation(range(1, 7)).query_stream([2, 0, 5])] * 2
+    ).windowed(1, torch.tensor([[2, 0, 5]] * 2)),
+    "within a window, memory": lambda: (
+        masks.batch([masks.left_to_right(6)] * 2)
+        .with_memory(3, filled=2)
+        .windowed(2, *[torch.arange(start, 6).expand(2, -1) for start in (0, -3)])
+    ),
+    "within a window, pseudo-masked": lambda: masks.pseudo_masked([GIVEN, 2, 1, 1]).windowed(
+        1, *[torch.tensor([[0, 1, 2, 3, 2, 3, 2, 3, 1, 1]] * 2)] * 2
+    ),
+    "within a window of nobody": lambda: masks.batch([masks.left_to_right(6).without_self()] * 2).windowed(0),
     "one token": lambda: masks.bidirectional(1),
     "one token without self": lambda: masks.bidirectional(1).without_self(),
 }
@@ -55,6 +72,8 @@ WITH_EMPTY_ROWS = [
     "query stream",
     "query stream of every token",
     "one way, query stream",
+    "within a window, query stream",
+    "within a window of nobody",
     "one token without self",
 ]
 
@@ -90,6 +109,7 @@ def definition(
             if start[s] <= step < stop[s]
             and not (mask.exclude_self and s == mask.own_keys[b, t])
             and not (mask.last_key is not None and s > mask.last_key[b, t])
+            and not (mask.window is not None and abs(mask.query_position[b, t] - mask.key_position[b, s]) > mask.window)
         ]
         if seen:
             scores = torch.stack([query[b, h, t] @ key[b, h, s] / math.sqrt(SIZE) for s in seen])

@@ -80,6 +80,25 @@ def test_caches_of_one_way_and_clamped_attention_equal_full_recomputation(settin
         torch.testing.assert_close(forced, steps(cached, rows, targets)[:, :-1], atol=1e-5, rtol=1e-5)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("setting", [{"positions": "rotary"}, {}], ids=["rotary", "as the scheme has it"])
+@pytest.mark.parametrize("scheme", SCHEMES)
+@torch.no_grad()
+def test_caches_of_layers_with_windows_equal_full_recomputation(scheme, setting):
+    """Windows shorter than sources and texts; the whole text at once, step by step and forced; windows matter."""
+    cached = decoder(scheme, layers=3, attention_windows="0,2,3", **setting)
+    rows, written = sources(LENGTHS, width=14, left=True), torch.randint(4, 16, (len(LENGTHS) * 2, 5))
+    logits = steps(cached, rows, written, beam=2)
+    for row in range(len(written)):
+        for t in (0, 1, 2, 5):
+            expected = recomputed(cached, scheme, rows[row // 2], written[row, :t])
+            torch.testing.assert_close(logits[row, t], expected, atol=1e-4, rtol=1e-4)
+    targets = torch.cat([written[::2], written[1::2]], dim=1)
+    forced = cached.model.logits(cached.forced_states(cached.encode(rows), targets))
+    torch.testing.assert_close(forced, steps(cached, rows, targets)[:, :-1], atol=1e-4, rtol=1e-4)
+    assert (steps(decoder(scheme, layers=3, **setting), rows, written, beam=2) - logits).abs().max() > 1e-2
+
+
 @pytest.mark.parametrize("scheme", SCHEMES)
 @torch.no_grad()
 def test_step_can_tell_what_was_written_and_from_what(scheme):
@@ -206,8 +225,8 @@ def test_distances_are_projected_seldom_while_decoding():
     assert len(calls) == 2 * (1 + 3)  # two layers: the source of 5 tokens, then tables for 12, 26 and 54
 
 
-def test_a_query_stream_needs_relative_positions():
-    with pytest.raises(UnifiedError, match="needs a model of relative positions"):
+def test_a_query_stream_needs_positions_in_attention():
+    with pytest.raises(UnifiedError, match="needs a model with positions 'relative' or 'rotary'"):
         decoder("permutation", positions="learned")
 
 

@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch.nn.attention.flex_attention import BlockMask, create_block_mask, create_mask, flex_attention
 
-from tests.support.mask_samples import random_queries, random_row
+from tests.support.mask_samples import random_queries, random_row, visible_by_definition
 from unified import masks
 
 FIELDS = (
@@ -184,3 +184,31 @@ def test_flex_attention_skips_nothing_that_is_visible(name):
     slow = torch.softmax(scores.masked_fill(~visible, -1e30), -1).masked_fill(~visible, 0.0) @ value
     for ours, definition in zip((fast, *gradients(fast)), (slow, *gradients(slow)), strict=True):
         torch.testing.assert_close(ours, definition, atol=5e-3, rtol=5e-3)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("exclude_self", [False, True])
+@pytest.mark.parametrize("seed", range(15))
+def test_windows_of_positions(seed, exclude_self):
+    """Positions that count up, jump or repeat; blocks of torch's from all pairs, and the rule of the mask."""
+    rng = np.random.default_rng([seed, exclude_self, 2])
+    queries, keys = (int(n) for n in rng.integers(1, 60, 2))
+    square = rng.random() < 0.5
+    mask = random_row(rng, keys) if square else random_queries(rng, queries, keys)
+    of_keys = np.sort(rng.integers(0, keys, keys)) if rng.random() < 0.5 else np.arange(keys)
+    of_queries = of_keys if square else rng.integers(0, keys, queries)
+    mask = mask.windowed(int(rng.integers(0, 12)), torch.from_numpy(of_queries), torch.from_numpy(of_keys))
+    mask = mask.without_self() if exclude_self else mask
+    block_size = int(rng.choice([1, 2, 4, 8, 16]))
+    superfluous(mask.block_mask(block_size), by_torch(mask, block_size))
+    visible = create_mask(mask.mask_mod, 1, 1, mask.query_length, mask.key_length, device="cpu")[0, 0]
+    assert torch.equal(visible, visible_by_definition(mask)) and torch.equal(visible, mask.dense())
+
+
+def test_a_window_of_consecutive_positions_keeps_the_diagonal_alone():
+    mask = masks.batch([masks.pack([masks.bidirectional(300), masks.left_to_right(212)], 512)] * 2)
+    positions = torch.cat([torch.arange(300), torch.arange(212)]).expand(2, -1)
+    windowed = mask.windowed(20, positions, positions)
+    found, expected = windowed.block_mask(64), by_torch(windowed, 64)
+    assert superfluous(found, expected) == 0
+    assert int(block_kinds(found)[0].sum()) < 2 * 3 * 512 // 64

@@ -39,7 +39,17 @@ def test_presets_have_the_published_sizes():
         heads_of = 30522 + width * (width + 1) + 2 * (width + 1)
         assert count(f"xlnet_{size}", 30522) == layers * layer + (30522 + 1) * width + heads_of
         assert PRESETS[f"xlnet_{size}"]().heads == heads
-    assert set(expected) | {f"xlnet_{size}" for size in tiny | published} == set(PRESETS)
+    modern = {"tiny": (2, 128, 192), "mini": (7, 256, 384), "small": (10, 384, 576), "base": (22, 768, 1152)}
+    modern["large"] = (28, 1024, 2624)
+    for size, (layers, width, inner) in modern.items():
+        layer = 4 * width * width + 3 * width * inner + 2 * width
+        token_head = width * width + width + 50368
+        found = 50368 * width + width + layers * layer - width + width + token_head  # what ModernBERT has
+        own = width + width * (width + 1) + 2 * (width + 1)  # query stream, next sentences
+        assert count(f"modern_{size}", 50368) == found + own, size
+        assert round(found / 1e6) == {"base": 150, "large": 396}.get(size, round(found / 1e6))
+    names = {f"xlnet_{size}" for size in tiny | published} | {f"modern_{size}" for size in modern}
+    assert set(expected) | names == set(PRESETS)
     for name, ((layers, width, heads), token_types) in expected.items():
         neighbor = layers * (4 * width * (width + 1) + 2 * width) * name.startswith("anna")
         assert count(name, 30522) == formula(layers, width, 30522, token_types) + neighbor, name
@@ -110,6 +120,23 @@ def test_dropout_is_where_the_configuration_says():
         ({"dropout": 1.0}, r"dropout must be in \[0, 1\), got 1.0"),
         ({"attention_dropout": -0.1}, r"attention_dropout must be in \[0, 1\), got -0.1"),
         ({"norm": "sandwich"}, r"norm must be one of \('post', 'pre'\), got 'sandwich'"),
+        ({"norm_type": "none"}, r"norm_type must be one of \('layer', 'layer_without_bias', 'rms'\), got 'none'"),
+        ({"embedding_norm": True}, "embedding_norm needs norm 'pre', got 'post', which has one anyway"),
+        (
+            {"attention_windows": "0,-4"},
+            "attention_windows must be a list of integers of at least 0, such as '0,64,64'",
+        ),
+        ({"attention_windows": ""}, "attention_windows must be a list of integers of at least 0, such as '0,64,64'"),
+        ({"attention_windows": 64}, "attention_windows must be a text, got 64"),
+        ({"rotary_theta": 500.0}, "rotary_theta 500.0 needs positions 'rotary', got 'learned'"),
+        ({"local_rotary_theta": 1.0, "positions": "relative"}, "local_rotary_theta 1.0 needs positions 'rotary'"),
+        ({"rotary_theta": 0.0, "positions": "rotary"}, "rotary_theta must be more than 0, got 0.0"),
+        (
+            {"width": 36, "positions": "rotary"},
+            "rotary positions need an even size of heads, got width 36 and heads 12",
+        ),
+        ({"token_types": 0}, r"token_types 0 \(no table\) needs positions 'rotary', got 'learned'"),
+        ({"sublayers": "entity,feed_forward", "positions": "rotary"}, "sublayers of entity need positions 'learned'"),
     ],
 )
 def test_shapes_that_cannot_be_are_refused(fields, message):

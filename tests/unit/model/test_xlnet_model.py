@@ -428,11 +428,10 @@ def test_settings_of_relative_positions_are_checked():
 def test_a_model_of_learned_positions_refuses_both():
     case = Case()
     plain = UnifiedModel.for_language(PRESETS["bert_tiny"](vocabulary_size=VOCABULARY, token_types=3)).eval()
-    with pytest.raises(
-        UnifiedError, match="a query stream .here 13 positions for 10 tokens. needs a model with relative positions"
-    ):
+    stream = "a query stream .here 13 positions for 10 tokens."
+    with pytest.raises(UnifiedError, match=f"{stream} needs a model with positions 'relative' .XLNet. or 'rotary'"):
         case.run(plain)
-    with pytest.raises(UnifiedError, match="a memory needs a model with relative positions"):
+    with pytest.raises(UnifiedError, match="a memory needs a model with positions 'relative' .XLNet. or 'rotary'"):
         case.run(plain, Memory(4, 4))
     with pytest.raises(UnifiedError, match="a memory's length must be at least 1 token, got 0"):
         Memory(0, 4)

@@ -99,6 +99,9 @@ def _tile(mask: AttentionMask, row: int, queries: slice, document: int, of_key: 
         query_key=torch.where(own == NO_KEY, NO_KEY, own - keys.start),
         exclude_self=mask.exclude_self,
         last_key=None if mask.last_key is None else mask.last_key[row, queries] - keys.start,
+        window=mask.window,
+        query_position=None if mask.query_position is None else mask.query_position[row, queries],
+        key_position=None if mask.key_position is None else mask.key_position[row, keys],
     ).dense()
     if bool(visible.all()):
         return DocumentTile(row, queries, keys)

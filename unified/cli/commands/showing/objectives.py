@@ -117,7 +117,7 @@ def _needs(objective: Objective) -> list[str]:
         "word starts": Supply(special, word_starts=False, longest=512, annotations=KINDS),
     }
     if objective.query_stream:
-        needs.append("a model with relative positions")
+        needs.append("a model with relative or rotary positions")
     needs += [name for name, supply in without.items() if objective.unmet(supply)]
     return needs + [f"annotation {kind}" for kind in objective.annotations]
 
