@@ -18,11 +18,12 @@ from transformers.modeling_outputs import (
     TokenClassifierOutput,
 )
 
+from .attention_unified import TransformerXLAttention, View
 from .configuration_unified import UnifiedConfig
 from .embeddings_unified import Embeddings, SymbolTable, TokenEmbeddings
 from .generation_unified import Writing
 from .heads_unified import HEADS, BoundaryHead, LinearHead, PooledHead, TokenHead
-from .layers_unified import Layer, TransformerXLAttention, View
+from .layers_unified import Layer
 from .masks_unified import class_index, types_of_texts, visible_by_steps, visible_in_texts, without_following
 from .reader_unified import Reader
 from .search_unified import Hypothesis, Search

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from .layers_unified import Cache, View
+from .attention_unified import Cache, View
 
 
 class Scheme(NamedTuple):
