@@ -152,7 +152,7 @@ def label_log_probs(logits: torch.Tensor, labels: torch.Tensor) -> tuple[torch.T
 
 def _parts(examples: Examples) -> Iterator[Examples]:
     """Consecutive examples of about :data:`TOKENS_AT_ONCE` tokens with their padding."""
-    if len(examples) * int(examples.lengths.max(initial=0)) <= TOKENS_AT_ONCE:
+    if len(examples) and len(examples) * int(examples.lengths.max()) <= TOKENS_AT_ONCE:
         yield examples
         return
     start = 0

@@ -86,3 +86,46 @@ def test_refusals_are_one_line(model, pairs, tmp_path, capsys):
     ]:
         err = refused(capsys, "evaluate", "minimal-pairs", *words)
         assert err.startswith(f"unified evaluate: error: {message}")
+
+
+def test_perplexity_of_a_text(model, tmp_path, capsys):
+    (tmp_path / "text.txt").write_text("the cat sat on a mat .\n\nthe dog sang\n")
+    words = ["evaluate", "perplexity", str(tmp_path / "text.txt"), "--model", str(model), "--window", "5"]
+    assert main([*words, "--json", "--intervals", "--output", str(tmp_path / "out")]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["scoring"], found["window"], found["stride"]) == ("pseudo_likelihood", 5, 2)
+    assert (found["documents"], found["tokens"], found["bytes"], found["unknown"]) == (2, 10, 34, 0)
+    assert found["bits_per_byte"] == found["bits_per_character"] and set(found["intervals"]) >= {"token_perplexity"}
+    assert "| ours | 1 |" in tables(read_results([tmp_path / "out"]))
+    assert main(words) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "scoring pseudo_likelihood: 2 documents, 10 tokens, 10 words, 34 bytes; 0 tokens unknown"
+    assert lines[4] == f"| token perplexity | {found['token_perplexity']:.3f} |"
+    for more, message in [
+        (["--scoring", "both"], "--scoring both: perplexity takes one scoring, not a sum of 2"),
+        (["--stride", "6"], "--stride 6: a window has 5 tokens, and can score no more"),
+    ]:
+        assert message in refused(capsys, *words, *more)
+
+
+def test_similarity_of_texts_in_rows_of_ones_own_and_of_sts(model, tmp_path, capsys):
+    texts = [("the cat sat", "the cat sat ."), ("a dog sang", "on a mat"), ("the bird", "a bird"), ("a", "the mat .")]
+    rows = [{"text": a, "second": b, "label": 5 - i} for i, (a, b) in enumerate(texts)]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    cells = [["main", "file", "2012", str(i), str(5 - i), a, b] for i, (a, b) in enumerate(texts)]
+    (tmp_path / "sts-dev.tsv").write_text("".join("\t".join(row) + "\n" for row in cells))
+    own = [{"left": row["text"], "right": row["second"], "score": row["label"]} for row in rows]
+    (tmp_path / "own.jsonl").write_text("".join(json.dumps(row) + "\n" for row in own))
+    fields = ["--text-field", "left", "--second-field", "right", "--label-field", "score"]
+    found = []
+    for words in (["rows.jsonl"], ["sts-dev.tsv"], ["own.jsonl", *fields]):
+        words = ["evaluate", "similarity", str(tmp_path / words[0]), "--model", str(model), *words[1:]]
+        assert main([*words, "--json", "--intervals", "--resamples", "9"]) == 0
+        found.append(json.loads(capsys.readouterr().out))
+    assert found[0] == found[1] == found[2] and found[0]["total"] == 4 and -100 <= found[0]["pearson"] <= 100
+    assert main([*words, "--pooling", "cls", "--output", str(tmp_path / "out")]) == 0
+    assert capsys.readouterr().out.startswith("4 pairs, pooling cls\npearson ")
+    assert read_results([tmp_path / "out"])[0]["settings"]["text-field"] == "left"
+    (tmp_path / "alone.jsonl").write_text('{"text": "a", "label": 1}\n')
+    message = refused(capsys, "evaluate", "similarity", tmp_path / "alone.jsonl", "--model", model)
+    assert "alone.jsonl, item 1: no second text" in message

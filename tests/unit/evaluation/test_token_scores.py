@@ -145,6 +145,13 @@ def test_equal_texts_have_equal_scores_and_one_longer_than_the_positions_is_refu
         token_scores(lm, [texts[0], np.full(47, 5)], SCORINGS["left_to_right"])
 
 
+@pytest.mark.parametrize("scoring", SCORINGS)
+def test_a_text_without_a_token_to_score_has_the_score_0(scoring):
+    lm = UnifiedLM(model(), vocabulary(), None, "left_to_right", None)
+    found = token_scores(lm, [np.array([], dtype=np.int64), np.array([5, 6])], SCORINGS[scoring], given=[0, 2])
+    assert [one.log_probs.tolist() for one in found] == [[], [0.0, 0.0]]
+
+
 def test_a_long_text_is_read_in_several_batches():
     """46 copies of 48 tokens in each of 16 orders are more than a batch holds."""
     lm = UnifiedLM(model(layers=1, width=8, heads=1), vocabulary(), None, "nothing", None)

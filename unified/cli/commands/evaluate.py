@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import argparse
 
-from unified.cli.commands.evaluating import minimal_pairs
+from unified.cli.commands.evaluating import minimal_pairs, perplexity, similarity
 from unified.cli.output import add_json_argument
 
-HELP = "evaluate a language model without fine-tuning: minimal pairs of grammar"
+HELP = "evaluate a model without fine-tuning: minimal pairs, perplexity, similarity of texts"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
     types = parser.add_subparsers(dest="evaluation", required=True, metavar="TYPE")
-    for family in (minimal_pairs,):
+    for family in (minimal_pairs, perplexity, similarity):
         own = types.add_parser(family.NAME, help=family.HELP, description=family.DESCRIPTION)
         family.add_arguments(own)
         own.set_defaults(evaluate=family.run)

