@@ -14,8 +14,9 @@ The folder depends on the text and the settings alone, not on the number of work
 
 from __future__ import annotations
 
+import itertools
 import platform
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
@@ -33,6 +34,7 @@ from unified.corpus.readers import (
     DocumentCorpus,
     PairChunk,
     ParallelCorpus,
+    RowDocuments,
     RowPairCorpus,
     RowPairs,
 )
@@ -67,7 +69,7 @@ class Settings:
         tokenizer: how to get the tokenizer.
         cleaning: what is removed from documents, in every split; None takes them as they are.
         annotation: who annotates the documents; None leaves them as they are.
-        skip_empty: leave pairs with an empty side out instead of refusing them.
+        skip_empty: leave rows without text and pairs with an empty side out instead of refusing them.
         oracle: take along where the sentences of the sources are and which of them the oracle takes.
         reserve: fewest symbols ``[unused1]``, ``[unused2]``, ... of the dictionary, which no text contains and later
             tasks take as markers (:mod:`unified.data.markers`).
@@ -119,7 +121,10 @@ class Settings:
     def chunks(self, corpus: Corpus) -> Iterator[DocumentChunk | PairChunk | RowPairs]:
         """The chunks of one of the texts, cleaned where the settings say so."""
         if self.cleaning is not None and isinstance(corpus, DocumentCorpus):
-            yield from (CleanedChunk(chunk, self.cleaning) for chunk in corpus.chunks(whole_documents=True))
+            chunks = corpus.chunks(whole_documents=True, skip_empty=self.skip_empty)
+            yield from (CleanedChunk(chunk, self.cleaning) for chunk in chunks)
+        elif isinstance(corpus, DocumentCorpus):
+            yield from corpus.chunks(skip_empty=self.skip_empty)
         else:
             yield from corpus.chunks()
 
@@ -229,8 +234,12 @@ def _encode(
 ) -> Report:
     function = _chunk_encoder(settings, name, encoder, annotator)
     progress, report = Progress(name, total=_bytes_of(corpus)), Report()
-    for size, encoded, encoded_valid, *cleaned in ordered_map(function, settings.chunks(corpus), workers):
+    given, chunks = itertools.tee(settings.chunks(corpus))
+    for chunk, (size, encoded, encoded_valid, *cleaned) in zip(
+        chunks, ordered_map(function, given, workers), strict=True
+    ):
         report = sum(cleaned, report)
+        writers[name].skipped += _empty_rows(chunk, [encoded, encoded_valid], cleaned)
         if encoded is not None:
             writers[name].add(encoded)
         if encoded_valid is not None:
@@ -238,6 +247,15 @@ def _encode(
         progress.add(size, writers[name].summary)
     progress.finish(writers[name].summary)
     return report
+
+
+def _empty_rows(chunk: DocumentChunk | PairChunk | RowPairs, encoded: Sequence[Any], cleaned: Sequence[Report]) -> int:
+    """Rows of a chunk of documents that hold no text, by what was made of the chunk; pairs are counted elsewhere."""
+    rows = chunk.chunk if isinstance(chunk, CleanedChunk) else chunk
+    if not isinstance(rows, RowDocuments):
+        return 0
+    found = cleaned[0].input.documents if cleaned else sum(one.documents for one in encoded if one is not None)
+    return rows.chunk.count - found
 
 
 def _bytes_of(corpus: Corpus) -> int | None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol, TypeVar
 
 from unified.data.annotations import ORACLE, SENTENCES, source_spans
-from unified.errors import MissingField, Problems, UnifiedError
+from unified.errors import EmptyField, MissingField, Problems, UnifiedError
 from unified.files.json_files import Fields
 from unified.files.raw_text import RawTextReader
 from unified.files.rows import Row, RowChunk, has_fields, row_chunks
@@ -72,19 +72,27 @@ class TextChunk:
 class RowDocuments:
     """Rows of a file with fields, one document each, whose paragraphs are the lines of its text.
 
-    A document's number counts the numbers of rows, which for JSON lines are those of lines.
+    A document's number counts the numbers of rows, which for JSON lines are those of lines. Rows without text are left
+    out where ``skip_empty`` says so, and refused otherwise.
     """
 
     chunk: RowChunk
     first_document: int
     text_field: str
+    skip_empty: bool
 
     def documents(self) -> Iterator[tuple[int, list[str]]]:
         """(number, paragraphs) of each document, as :meth:`TextChunk.documents` gives them."""
-        for row, text in _read(self.chunk, lambda fields: _text_field(fields, self.text_field, "--text-field")):
+        for row, text in _read(self.chunk, self._text):
             paragraphs = [line for line in text.split("\n") if not _is_blank(line)]
             if paragraphs:
                 yield self.first_document + row.number - self.chunk.first, paragraphs
+
+    def _text(self, fields: Fields) -> str:
+        text = _text_field(fields, self.text_field, "--text-field")
+        if _is_blank(text) and not self.skip_empty:
+            raise UnifiedError(f"{EmptyField(self.text_field)}; --skip-empty leaves such rows out")
+        return text
 
     @property
     def size(self) -> int:
@@ -172,8 +180,12 @@ class DocumentCorpus:
     text_field: str = "text"
     chunk_bytes: int = CHUNK_BYTES
 
-    def chunks(self, whole_documents: bool = False) -> Iterator[TextChunk | RowDocuments]:
-        """Chunks of ``chunk_bytes``; with ``whole_documents`` none divides a document, and raw text makes longer ones.
+    def chunks(self, whole_documents: bool = False, skip_empty: bool = False) -> Iterator[TextChunk | RowDocuments]:
+        """Chunks of ``chunk_bytes``.
+
+        Args:
+            whole_documents: divide no document; chunks of raw text may then be longer.
+            skip_empty: leave rows without text out, which are otherwise refused when a chunk is read.
 
         Raises:
             UnifiedError: a document is longer than :data:`LONGEST_DOCUMENT_BYTES`, where it has to be whole.
@@ -182,7 +194,7 @@ class DocumentCorpus:
         for path in self.paths:
             if has_fields(path):
                 for rows in row_chunks(path, self.chunk_bytes):
-                    yield RowDocuments(rows, document, self.text_field)
+                    yield RowDocuments(rows, document, self.text_field, skip_empty)
                     document += rows.count
                 continue
             inside = False  # does the last line read belong to document number `document`?

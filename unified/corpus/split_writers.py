@@ -52,13 +52,16 @@ class DocumentSplitWriter:
     """``NAME.bin`` and ``NAME.idx`` in ``folder``; complete when its ``with`` block ends without an exception.
 
     With ``kinds`` of annotations also ``NAME.KIND.bin`` and ``NAME.KIND.idx``.
+
+    Attributes:
+        skipped: rows that were left out because they hold no text, for the statistics; the reader counts them.
     """
 
     def __init__(self, folder: Path, name: str, vocabulary: Vocabulary, kinds: tuple[str, ...] = ()):
         self._file = _CountedFile(folder / name, vocabulary)
         self._separator = np.array([vocabulary.special.separator])
         self._spans = {kind: TokenFileWriter(span_prefix(folder / name, kind), np.int32) for kind in kinds}
-        self._documents = 0
+        self.skipped = self._documents = 0
         self._last: int | None = None
 
     def add(self, encoded: EncodedDocuments) -> None:
@@ -84,7 +87,8 @@ class DocumentSplitWriter:
     def statistics(self) -> dict[str, Any]:
         """Counts for the manifest."""
         separators = max(self._documents - 1, 0)
-        counts = {"documents": self._documents, "sentences": self._file.items - separators, **self._file.statistics}
+        counts = {"documents": self._documents, "skipped": self.skipped, "sentences": self._file.items - separators}
+        counts |= self._file.statistics
         spans = {kind: writer.tokens // columns(kind) for kind, writer in self._spans.items()}
         return {**counts, "spans": spans} if spans else counts
 
@@ -108,13 +112,16 @@ class PairSplitWriter:
     """``NAME.source-target.source.*`` and ``….target.*`` in ``folder``; otherwise as :class:`DocumentSplitWriter`.
 
     With ``kinds`` of annotations also ``NAME.source-target.source.KIND.*``.
+
+    Attributes:
+        skipped: pairs that were left out because a side is empty.
     """
 
     def __init__(self, folder: Path, name: str, vocabulary: Vocabulary, kinds: tuple[str, ...] = ()):
         prefixes = {side: folder / f"{name}.{SOURCE}-{TARGET}.{side}" for side in (SOURCE, TARGET)}
         self._files = {side: _CountedFile(prefix, vocabulary) for side, prefix in prefixes.items()}
         self._spans = {kind: TokenFileWriter(span_prefix(prefixes[SOURCE], kind), np.int32) for kind in kinds}
-        self._skipped = 0
+        self.skipped = 0
 
     def add(self, encoded: EncodedPairs) -> None:
         """Append pairs."""
@@ -122,7 +129,7 @@ class PairSplitWriter:
         self._files[TARGET].add(encoded.target)
         for kind, writer in self._spans.items():
             writer.add_many(encoded.spans[kind].tokens, encoded.spans[kind].sizes)
-        self._skipped += encoded.skipped
+        self.skipped += encoded.skipped
 
     @property
     def counts(self) -> np.ndarray:
@@ -134,7 +141,7 @@ class PairSplitWriter:
         """Counts for the manifest."""
         sides = {side: file.statistics for side, file in self._files.items()}
         spans = {kind: writer.tokens // columns(kind) for kind, writer in self._spans.items()}
-        counts = {"pairs": self._files[SOURCE].items, "skipped": self._skipped, **sides}
+        counts = {"pairs": self._files[SOURCE].items, "skipped": self.skipped, **sides}
         return {**counts, "spans": spans} if spans else counts
 
     @property

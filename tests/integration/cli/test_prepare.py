@@ -152,6 +152,7 @@ def test_manifest_says_what_is_there(tmp_path):
     letters = sum(len(line.split()) + len(line.replace(" ", "")) for document in documents for line in document)
     assert manifest["splits"]["train"] == {
         "documents": 26,
+        "skipped": 0,
         "sentences": sum(map(len, documents)) + 1,
         "tokens": letters + 4,  # a space sign before each word; the two Ω of a word make one unknown piece
         "unknown": 2,

@@ -16,7 +16,7 @@ from unified.files.text_files import CHUNK_BYTES
 def read_documents(paths, chunk_bytes=CHUNK_BYTES):
     """Paragraphs by document, put together over chunks."""
     documents = {}
-    for chunk in DocumentCorpus(tuple(paths), chunk_bytes=chunk_bytes).chunks():
+    for chunk in DocumentCorpus(tuple(paths), chunk_bytes=chunk_bytes).chunks(skip_empty=True):
         for number, paragraphs in chunk.documents():
             documents.setdefault(number, []).extend(paragraphs)
     return [documents[number] for number in sorted(documents)]

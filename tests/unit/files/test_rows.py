@@ -242,6 +242,19 @@ def test_prepared_folders_are_equal_in_every_format(tmp_path, capsys):
     assert made[0] == made[1] == made[2] and "valid.bin" in made[0]
 
 
+def test_rows_without_text_are_refused_or_counted(tmp_path, capsys):
+    """An empty cell, one of blanks, and one of a space of no width, of which the tokenizer makes nothing."""
+    rows = [{"text": text} for text in ("a b", "", "c\n\nd", " \n ", "\u200b", "e f")]
+    path = write(tmp_path / "rows.csv", csv_text(rows))
+    words = ("--tokenizer", "unigram", "--chunk-bytes", "8", "--output", tmp_path / "data")
+    assert run(path, *words, "--chunk-bytes", "999") == 2
+    says = "rows.csv, 2 lines (3, 7): the field 'text' is empty; --skip-empty leaves such rows out"
+    assert says in capsys.readouterr().err and not (tmp_path / "data").exists()
+    for more, skipped in (("--workers", "1"), 3), (("--workers", "2"), 3), (("--clean", "sentences"), 2):
+        assert run(path, *words, "--skip-empty", "--overwrite", *more) == 0
+        assert f"train: 3 documents ({skipped} skipped), " in capsys.readouterr().out
+
+
 def test_a_table_is_never_read_as_raw_text(tmp_path, capsys):
     path = write(tmp_path / "films.csv", csv_text([{"sentence": "a film", "label": 1}] * 20))
     assert run(path, "--output", tmp_path / "data") == 2

@@ -47,6 +47,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     files.add_argument(
         "--text-field", default="text", metavar="NAME", help="field or column that holds the text (default: text)"
     )
+    files.add_argument(
+        "--skip-empty",
+        action="store_true",
+        help="leave out rows whose text, source or target is empty; without it they are refused",
+    )
     files.add_argument("--output", required=True, metavar="DIR", help="folder to make")
     files.add_argument("--overwrite", action="store_true", help="replace DIR if this command made it")
 
@@ -73,8 +78,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     pairs.add_argument(
         "--test-target", nargs="+", metavar="FILE", help="targets of the test pairs, one file for each file of --test"
     )
-    pairs.add_argument("--skip-empty", action="store_true", help="leave out pairs whose source or target is empty")
-
     pairs.add_argument(
         "--oracle",
         action="store_true",
@@ -291,11 +294,12 @@ def _summary(manifest: dict[str, Any]) -> list[str]:
 
     lines = []
     for name, own in manifest["splits"].items():
+        skipped = f" ({own['skipped']:,} skipped)" if own["skipped"] else ""
         if manifest["content"] == "documents":
-            lines.append(f"{name}: {own['documents']:,} documents, {own['sentences']:,} sentences, {_tokens(own)}")
+            counted = f"{own['documents']:,} documents{skipped}, {own['sentences']:,} sentences"
+            lines.append(f"{name}: {counted}, {_tokens(own)}")
             lines += [f"{name}: {count:,} {kind}" for kind, count in own.get("spans", {}).items()]
         else:
-            skipped = f" ({own['skipped']:,} skipped)" if own["skipped"] else ""
             sides = "; ".join(f"{side} {_tokens(own[side])}" for side in ("source", "target"))
             lines.append(f"{name}: {own['pairs']:,} pairs{skipped}; {sides}")
             if "spans" in own:

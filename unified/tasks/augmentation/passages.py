@@ -71,7 +71,7 @@ def _passages(corpus: DocumentCorpus) -> Iterator[Passage]:
 
 
 def _paragraphs(corpus: DocumentCorpus) -> Iterable[tuple[int, str]]:
-    for chunk in corpus.chunks():
+    for chunk in corpus.chunks(skip_empty=True):
         for document, paragraphs in chunk.documents():  # one document may go on in the next chunk
             for text in paragraphs:
                 yield document, text
