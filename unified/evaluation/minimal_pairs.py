@@ -12,7 +12,7 @@ import numpy as np
 from unified.errors import Problems, UnifiedError
 from unified.evaluation.pair_files import FIELD, TERM, Paradigm
 from unified.evaluation.patterns import Sampling
-from unified.evaluation.scorings import Scoring, require_scorable
+from unified.evaluation.scorings import Scoring, longest_text, require_scorable
 from unified.evaluation.token_scores import token_scores
 from unified.inference.language_model import UnifiedLM
 from unified.inference.sequences import Codec
@@ -104,11 +104,12 @@ def score_pairs(
     """
     for scoring in scorings:
         require_scorable(lm, scoring)
+    most = min(longest_text(lm, scoring) for scoring in scorings)
     sentences = [
         (s, place) for p in paradigms for s, place in zip((*p.good, *p.bad), (*p.places, *p.places), strict=True)
     ]
-    texts = Codec(lm.tokenizer, lm.vocabulary, lm.model.config.position_limit).encode([s for s, _ in sentences])
-    _check_lengths(texts, [place for _, place in sentences], lm.model.config.position_limit - 2)
+    texts = Codec(lm.tokenizer, lm.vocabulary, most).encode([s for s, _ in sentences])
+    _check_lengths(texts, [place for _, place in sentences], most)
     totals = np.zeros(len(texts))
     for scoring in scorings:
         totals += [own.total for own in token_scores(lm, texts, scoring, sampling=sampling, done=done)]

@@ -185,6 +185,11 @@ def form_of(lm: UnifiedLM, scoring: Scoring) -> SequenceForm:
     return SequenceForm.of(lm, lm.writes, lm.model.config.mask)
 
 
+def longest_text(lm: UnifiedLM, scoring: Scoring) -> int:
+    """Tokens of the longest text that a model can score: what its positions leave beside the special symbols."""
+    return lm.model.config.position_limit - (3 if form_of(lm, scoring).target_next else 2)
+
+
 def learnt_scorings(lm: UnifiedLM) -> tuple[str, ...]:
     """Names of the scorings that a model has learnt: by its objectives, or where nothing names them as it writes."""
     objectives = _objectives(lm)

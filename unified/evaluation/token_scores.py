@@ -19,7 +19,7 @@ from unified.data.targets import TOKEN
 from unified.errors import UnifiedError
 from unified.evaluation.patterns import Sampling
 from unified.evaluation.predictions import OBJECTIVE, TokenizedTexts
-from unified.evaluation.scorings import Scoring, form_of, require_scorable
+from unified.evaluation.scorings import Scoring, form_of, longest_text, require_scorable
 from unified.inference.language_model import UnifiedLM
 from unified.masks.steps import Integers
 
@@ -70,7 +70,7 @@ def token_scores(
     """
     require_scorable(lm, scoring)
     firsts = [0] * len(texts) if given is None else list(given)
-    limit = lm.model.config.position_limit - 2
+    limit = longest_text(lm, scoring)
     for number, text in enumerate(texts):
         if len(text) > limit:
             raise UnifiedError(

@@ -9,7 +9,7 @@ import numpy as np
 
 from unified.errors import UnifiedError
 from unified.evaluation.patterns import Sampling
-from unified.evaluation.scorings import Scoring
+from unified.evaluation.scorings import Scoring, longest_text
 from unified.evaluation.token_scores import TokenScores, token_scores
 from unified.inference.language_model import UnifiedLM
 from unified.masks.steps import Integers
@@ -37,16 +37,15 @@ def windows(length: int, size: int, stride: int) -> list[tuple[int, int, int]]:
     return found
 
 
-def window_size(lm: UnifiedLM, wanted: int | None = None) -> int:
+def window_size(lm: UnifiedLM, scoring: Scoring, wanted: int | None = None) -> int:
     """Tokens that a window has beside special symbols: ``wanted``, or what the positions leave.
 
     Raises:
         UnifiedError: the model reads fewer than ``wanted``.
     """
-    config = lm.model.config
-    most = config.position_limit - 2
+    most = longest_text(lm, scoring)
     if wanted is None:
-        return _WITHOUT_LIMIT if config.relative else most
+        return _WITHOUT_LIMIT if lm.model.config.relative else most
     if wanted > most:
         raise UnifiedError(f"windows of {wanted:,} tokens: the model reads {most:,} beside its special symbols")
     return wanted

@@ -81,10 +81,12 @@ def test_a_text_that_fits_is_one_window_and_another_scoring_counts_as_its_own():
     for name in ("pseudo_likelihood", "diffusion"):
         [whole] = scores_in_windows(lm, [text], SCORINGS[name], size=4, stride=2)
         assert whole.log_probs.shape == (4,) and whole.total < 0
-    assert window_size(lm) == 46 and window_size(lm, 7) == 7
+    one_sided = SCORINGS["left_to_right"]
+    assert window_size(lm, one_sided) == 46 and window_size(lm, one_sided, 7) == 7
+    assert window_size(handle("next"), one_sided) == 45
     with pytest.raises(UnifiedError, match="windows of 47 tokens: the model reads 46 beside its special symbols"):
-        window_size(lm, 47)
-    assert window_size(handle("permutation", positions="relative")) == 512
+        window_size(lm, one_sided, 47)
+    assert window_size(handle("permutation", positions="relative"), one_sided) == 512
 
 
 def test_intervals_are_over_documents():

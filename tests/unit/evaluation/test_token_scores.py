@@ -111,9 +111,10 @@ def test_every_scoring_is_what_its_definition_gives_with_a_published_model(peers
             assert own.log_probs[given:].tolist() == pytest.approx(wanted, abs=1e-4 if kind == "xlnet" else 1e-9)
 
 
+@pytest.mark.parametrize("changes", [{}, {"positions": "rotary", "attention_windows": "0,2", "token_types": 0}])
 @pytest.mark.parametrize("scheme", ["left_to_right", "next"])
-def test_left_to_right_gives_what_generation_gives(scheme):
-    asked = decoder(scheme)
+def test_left_to_right_gives_what_generation_gives(scheme, changes):
+    asked = decoder(scheme, **changes)
     lm = UnifiedLM(asked.model, vocabulary(), None, scheme, None)
     texts = [[5, 9, 4, 12, 7], [6, 8]]
     found = token_scores(lm, [np.array(text) for text in texts], SCORINGS["left_to_right"], given=[2, 1])

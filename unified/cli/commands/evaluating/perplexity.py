@@ -76,7 +76,7 @@ def run(args: argparse.Namespace) -> int:
 
     path, lm = Path(args.data), language_model(args)
     [scoring] = chosen_scorings(names, lm)
-    size = window_size(lm, args.window)
+    size = window_size(lm, scoring, args.window)
     stride = max(1, size // 2) if args.stride is None else args.stride
     if stride > size:
         raise UnifiedError(f"--stride {stride}: a window has {size} tokens, and can score no more")

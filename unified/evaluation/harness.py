@@ -1,0 +1,186 @@
+"""Adapter for lm-evaluation-harness: our models answer the requests of its tasks.
+
+The harness finds models by the names that are registered when it starts, so it is started by this module, with the
+options of ``lm_eval``::
+
+    python -m unified.evaluation.harness --model unified --model_args pretrained=models/corpus --tasks blimp
+
+In Python :func:`register` makes the name known to ``lm_eval.simple_evaluate``. The harness itself is imported there
+alone; ``pip install 'unified-lm[harness]'`` brings it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+
+from unified.errors import UnifiedError
+from unified.evaluation.patterns import Sampling
+from unified.evaluation.scorings import SCORINGS, learnt_scorings, require_scorable, scorings_named
+from unified.evaluation.token_scores import token_scores
+from unified.evaluation.windows import scores_in_windows, window_size
+from unified.generation import SCHEMES, GenerationConfig
+from unified.inference.language_model import UnifiedLM
+from unified.inference.sequences import Codec
+from unified.runtime.progress import Progress, StepProgress
+
+#: The name of the adapter in the harness, and the scorings that know a context from what follows it.
+NAME = "unified"
+WITH_CONTEXT = ("left_to_right", "pseudo_likelihood", "shifted", "permutation", "diffusion")
+#: Tokens to generate where a task does not say.
+_LENGTH = 256
+
+
+class Request(Protocol):
+    """A request of the harness (``lm_eval.api.instance.Instance``)."""
+
+    @property
+    def args(self) -> tuple[Any, ...]:
+        """Texts, and for generation settings."""
+
+
+class HarnessModel:
+    """Answers to the three kinds of requests of the harness (``lm_eval.api.model.LM``).
+
+    Args:
+        pretrained: a checkpoint, a folder with one or of ``transformers``, or a name of the hub.
+        scoring: one of :data:`WITH_CONTEXT`; default: what the model has learnt first.
+        draws, seed: of "permutation" and "diffusion".
+        device: "cpu", "cuda", ...; None for "cpu". Without a GPU the harness's default, "cuda:0", is the CPU, which a
+            note says.
+        batch_size: texts that are generated together. Scores take as many texts as fit.
+        max_batch_size: is ignored.
+
+    Raises:
+        UnifiedError: the model cannot be loaded, or cannot score so.
+    """
+
+    def __init__(
+        self,
+        pretrained: str,
+        scoring: str = "",
+        draws: int = Sampling.draws,
+        seed: int = Sampling.seed,
+        device: str | None = None,
+        batch_size: int | str | None = None,
+        max_batch_size: int | None = None,
+    ):
+        super().__init__()
+        if device is not None and device.startswith("cuda") and not torch.cuda.is_available():
+            Progress.say(f"note: no GPU on this machine for the device {device}, the default of lm_eval; using the CPU")
+            device = None
+        self.lm = UnifiedLM.from_pretrained(pretrained, device=device or "cpu")
+        self.batch_size = int(str(batch_size)) if str(batch_size).isdecimal() else 32
+        self.sampling = Sampling(int(draws), int(seed))
+        known = [name for name in learnt_scorings(self.lm) if name in WITH_CONTEXT]
+        chosen = scorings_named(scoring) if scoring else [SCORINGS[(*known, "left_to_right")[0]]]
+        if len(chosen) > 1 or chosen[0].name not in WITH_CONTEXT:
+            raise UnifiedError(f"scoring {scoring!r}: requests have a context; take one of {', '.join(WITH_CONTEXT)}")
+        self.scoring = chosen[0]
+        require_scorable(self.lm, self.scoring)
+
+    def loglikelihood(self, requests: Sequence[Request], disable_tqdm: bool = False) -> list[tuple[float, bool]]:
+        """Log-probability in nats of each continuation behind its context, and whether it is what greedy search writes.
+
+        A token belongs to the continuation where it ends behind the context. Contexts that are too long lose their
+        first tokens.
+        """
+        pairs = [(str(request.args[0]), str(request.args[1])) for request in requests]
+        limit = window_size(self.lm, self.scoring)
+        codec = Codec(self.lm.tokenizer, self.lm.vocabulary, limit)
+        encoded = codec.encode_offsets([context + continuation for context, continuation in pairs])
+        texts, given = [], []
+        for (tokens, characters), (context, _) in zip(encoded, pairs, strict=True):
+            before = int((characters[:, 1] <= len(context)).sum())
+            kept = max(len(tokens) - limit, 0)
+            texts.append(tokens[kept:])
+            given.append(max(before - kept, 0))
+        with StepProgress("log-likelihoods", len(texts), "requests", eager=False) as progress:
+            scored = token_scores(
+                self.lm,
+                texts,
+                self.scoring,
+                given=given,
+                sampling=self.sampling,
+                done=lambda count: progress.advance(steps=count),
+            )
+        return [(own.total, bool(own.greedy[first:].all())) for own, first in zip(scored, given, strict=True)]
+
+    def loglikelihood_rolling(self, requests: Sequence[Request], disable_tqdm: bool = False) -> list[float]:
+        """Log-probability in nats of each text of any length; every token is predicted once."""
+        texts = [np.array(self.lm.encode(str(request.args[0])), dtype=np.int64) for request in requests]
+        size = window_size(self.lm, self.scoring)
+        scored = scores_in_windows(self.lm, texts, self.scoring, size, size, self.sampling)
+        return [own.total for own in scored]
+
+    def generate_until(self, requests: Sequence[Request], disable_tqdm: bool = False) -> list[str]:
+        """Texts that continue prompts, or that are written from sources, up to the first of the strings in ``until``.
+
+        Of a request's settings ``until``, ``max_gen_toks``, ``do_sample``, ``temperature``, ``top_p`` and ``top_k`` are
+        read.
+        """
+        found: dict[int, str] = {}
+        alike: dict[str, list[int]] = {}
+        for number, request in enumerate(requests):
+            alike.setdefault(repr(sorted(request.args[1].items())), []).append(number)
+        for numbers in alike.values():
+            settings = requests[numbers[0]].args[1]
+            texts = self._written([str(requests[number].args[0]) for number in numbers], settings)
+            found |= dict(zip(numbers, (_until(text, settings.get("until") or []) for text in texts), strict=True))
+        return [found[number] for number in range(len(requests))]
+
+    def _written(self, contexts: Sequence[str], settings: Mapping[str, Any]) -> list[str]:
+        """What the model writes behind each context, or from it."""
+        lm = self.lm
+        limit = lm.model.config.position_limit
+        length = min(int(settings.get("max_gen_toks", _LENGTH)), max(1, limit // 2))
+        prompts = SCHEMES[lm.scheme()].prompt
+        given = [lm.encode(context)[-lm.tokens_left(length) :] for context in contexts]
+        options: dict[str, Any] = {"max_length": length, "beam": 1}
+        if settings.get("do_sample") and settings.get("temperature") != 0:
+            read = {"temperature": float, "top_p": float, "top_k": int}
+            options |= {"sampling": True, **{name: to(settings[name]) for name, to in read.items() if name in settings}}
+        config = GenerationConfig.of_options(lm.vocabulary, **options)
+        written = [some[0].tokens.tolist() for some in lm.hypotheses(given, config, batch_size=self.batch_size)]
+        if not prompts:
+            return [lm.decode(tokens) for tokens in written]
+        whole = (lm.decode([*before, *tokens]) for before, tokens in zip(given, written, strict=True))
+        return [text[len(lm.decode(before)) :] for text, before in zip(whole, given, strict=True)]
+
+
+def _until(text: str, ends: str | Sequence[str]) -> str:
+    """The text before the first of ``ends`` in it."""
+    for end in [ends] if isinstance(ends, str) else ends:
+        text = text.split(end)[0] if end else text
+    return text
+
+
+def register() -> type:
+    """Makes the adapter known to the harness as the model ``unified``; gives its class.
+
+    Raises:
+        UnifiedError: the harness is not installed.
+    """
+    try:
+        from lm_eval.api.model import LM
+        from lm_eval.api.registry import model_registry
+    except ImportError as problem:
+        raise UnifiedError(f"pip install 'unified-lm[harness]' brings lm-evaluation-harness ({problem})") from None
+    if NAME not in model_registry:
+        model_registry.register(NAME)(type("UnifiedHarnessModel", (HarnessModel, LM), {}))
+    return model_registry.get(NAME)
+
+
+def main() -> None:
+    """Runs ``lm_eval`` with the options of the command line, our model registered."""
+    register()
+    from lm_eval.__main__ import cli_evaluate
+
+    cli_evaluate()
+
+
+if __name__ == "__main__":
+    main()
