@@ -133,7 +133,7 @@ class HarnessModel:
         return [found[number] for number in range(len(requests))]
 
     def _written(self, contexts: Sequence[str], settings: Mapping[str, Any]) -> list[str]:
-        """What the model writes behind each context, or from it."""
+        """Texts that the model writes behind each context, or from it as a source."""
         lm = self.lm
         limit = lm.model.config.position_limit
         length = min(int(settings.get("max_gen_toks", _LENGTH)), max(1, limit // 2))
