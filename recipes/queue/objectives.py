@@ -33,7 +33,7 @@ SEEDS = (1, 2, 3)
 # The budget.
 FILES = ("00", "01")
 VOCABULARY = 4000
-ROW, TOKENS, UPDATES = 64, 1024, 4000
+ROW, TOKENS, UPDATES = 64, 512, 8000
 RATE = 2e-3
 BODY = "--layers 8 --token-types 6 --attention-windows 0 --initializer-range 0.04 --dropout 0 --attention-dropout 0"
 

@@ -16,6 +16,7 @@ from tests.recipes.test_recipes import load
 from tests.support import fairseq_runs
 from tests.support.prepared_python import interpreter
 from unified.cli.parsing import command_of, make_parser
+from unified.objectives import OBJECTIVES, parse_objectives
 
 ROOT = Path(__file__).resolve().parents[2]
 QUEUE = ROOT / "recipes" / "queue" / "run.py"
@@ -213,6 +214,23 @@ def test_tables_have_means_over_seeds_and_say_what_is_missing(tmp_path):
     assert "| rte | accuracy | 62.0 ± 2.8 (2) | 61.0 ± 0.0 (2) | +1.0 |" in rows
     assert "| cola | matthews | missing | missing |  |" in rows
     assert rows[-1] == "2 lines of 2026-01-02; P, threads 1; torch 2; commits 000000000."
+
+
+def test_models_of_the_comparison_differ_in_objective_and_seed_alone():
+    """So all have one body and one budget; the untrained one has fewer updates; every objective on text is compared."""
+    objectives = load(QUEUE.with_name("objectives.py"))
+    parser, budgets, alone = make_parser("pretrain"), {}, set()
+    for objective, seeds in objectives.COMPARED:
+        for seed in seeds:
+            (command,) = objectives.pretraining(objective, seed).commands
+            options = vars(parser.parse_args(command[1:]))
+            mixture = parse_objectives(options.pop("objectives"))
+            assert options.pop("seed") == seed
+            alone |= set(mixture.names if len(mixture.names) == 1 else ())
+            budgets.setdefault(json.dumps(options, default=str), []).append(objective.name)
+    assert sorted(map(len, budgets.values())) == [1, 6 * 3 + len(objectives.OTHERS) - 1]
+    assert ["untrained"] in budgets.values()
+    assert alone == {name for name, kind in OBJECTIVES.items() if not kind.paired}
 
 
 def test_every_command_of_the_plan_is_one_that_there_is():
