@@ -12,7 +12,10 @@ from entries import Figures
 from unified.errors import UnifiedError
 from unified.reports.results import measures_of, read_results
 from unified.reports.training_log import read_training_log
+from unified.tasks.metrics import folder_unigram_entropy
 
+#: Figures of an evaluation that are too many for a line.
+_LONG = ("paradigm", "tied")
 #: Digits after the point that a line keeps.
 _DIGITS = 6
 #: Figures of a name: one number, or the bounds of an interval.
@@ -48,12 +51,20 @@ def _finetuned(path: Path) -> Found:
     }
 
 
-def _pairs(path: Path) -> Found:
-    """Accuracy on minimal pairs in a ``results.json`` of ``unified evaluate``: of all, by field and by term."""
+def _evaluated(path: Path) -> Found:
+    """Figures in a ``results.json`` of ``unified evaluate``, without single paradigms; intervals of the whole alone."""
     (result,) = read_results([path])
-    details = result["details"]
-    grouped = {key: details[key] for key in ("accuracy", "field", "linguistics_term", "ties") if key in details}
-    return {**dict(_leaves(grouped, ())), "accuracy.interval": details["intervals"]["accuracy"]}
+    details = dict(result["details"])
+    intervals = details.pop("intervals", {})
+    whole = {f"{name}.interval": pair for name, pair in intervals.items() if isinstance(pair, list)}
+    return {**dict(_leaves({name: one for name, one in details.items() if name not in _LONG}, ())), **whole}
+
+
+def _prepared(path: Path) -> Found:
+    """Counts in the manifest of ``unified prepare``, and the unigram entropy of the validation text in bits a token."""
+    manifest = json.loads(path.read_text(encoding="utf-8"))
+    counts = {name: manifest[name] for name in ("symbols", "splits")}
+    return {**dict(_leaves(counts, ())), "unigram": folder_unigram_entropy(path.parent, "valid").bits}
 
 
 def _trained(path: Path) -> Found:
@@ -84,7 +95,8 @@ def _leaves(content: Any, names: tuple[str, ...]) -> Iterable[tuple[str, float |
 #: Kind of a file -> what reads it.
 READERS: dict[str, Callable[[Path], Found]] = {
     "finetuned": _finetuned,
-    "pairs": _pairs,
+    "evaluated": _evaluated,
+    "prepared": _prepared,
     "trained": _trained,
     "numbers": _numbers,
 }

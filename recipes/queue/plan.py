@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
+import objectives
 import parity
 import questions
 
-ENTRIES = [*parity.entries(), *questions.entries()]
+ENTRIES = [
+    *objectives.data(),
+    *parity.entries(1),
+    *objectives.entries(1),
+    *questions.entries(),
+    *parity.entries(2),
+    *objectives.entries(2),
+    *parity.entries(3),
+    *objectives.entries(3),
+]

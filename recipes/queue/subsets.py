@@ -1,6 +1,7 @@
 """Writes parts of data sets that a small model can be trained on and scored by in minutes.
 
-    UNIFIED_DATA=... python recipes/queue/subsets.py blimp FOLDER    # the first 200 pairs of each of BLiMP's paradigms
+    UNIFIED_DATA=... python recipes/queue/subsets.py blimp FOLDER    # the first 100 pairs of each of BLiMP's paradigms
+    UNIFIED_DATA=... python recipes/queue/subsets.py paragraphs FOLDER  # a paragraph of each validation document
     UNIFIED_DATA=... python recipes/queue/subsets.py sst2 FOLDER     # SST-2 with 10,000 training examples
     UNIFIED_DATA=... python recipes/queue/subsets.py squad FOLDER    # SQuAD 1.1 with passages of at most 100 words
 
@@ -10,6 +11,7 @@ Nothing is drawn but the 1,000 questions of SQuAD that score, always the same.
 from __future__ import annotations
 
 import argparse
+import json
 import lzma
 import os
 import sys
@@ -26,7 +28,9 @@ from squad_splits import articles_of, drawn, kept, write_splits  # noqa: E402
 from unified.errors import UnifiedError  # noqa: E402
 from unified.files.destination import new_folder  # noqa: E402
 
-PAIRS, MOST_WORDS, QUESTIONS = 200, 100, 1000
+PAIRS, MOST_WORDS, QUESTIONS = 100, 100, 1000
+#: Words of a paragraph for perplexity, at least and at most.
+WORDS = (20, 60)
 
 
 def blimp(folder: Path, real: Path) -> None:
@@ -34,6 +38,15 @@ def blimp(folder: Path, real: Path) -> None:
     for path in sorted((real / "blimp").glob("*.jsonl.xz")):
         with lzma.open(path, "rt", encoding="utf-8") as lines:
             (folder / path.stem).write_text("".join(islice(lines, PAIRS)), encoding="utf-8")
+
+
+def paragraphs(folder: Path, real: Path) -> None:
+    """The first paragraph of a fitting length of each document of Wikipedia that models are validated on."""
+    with lzma.open(real / "pretrain_wiki" / "valid.jsonl.xz", "rt", encoding="utf-8") as lines:
+        documents = [json.loads(line)["text"].split("\n") for line in lines]
+    fitting = ([one for one in document if WORDS[0] <= len(one.split()) <= WORDS[1]] for document in documents)
+    texts = [json.dumps({"text": found[0]}, ensure_ascii=False) + "\n" for found in fitting if found]
+    (folder / "valid.jsonl").write_text("".join(texts), encoding="utf-8")
 
 
 def sst2(folder: Path, real: Path) -> None:
@@ -58,7 +71,12 @@ def _short(articles: list[dict]) -> list[dict]:
     return kept(short, lambda question: True)
 
 
-SUBSETS: dict[str, Callable[[Path, Path], None]] = {"blimp": blimp, "sst2": sst2, "squad": squad}
+SUBSETS: dict[str, Callable[[Path, Path], None]] = {
+    "blimp": blimp,
+    "paragraphs": paragraphs,
+    "sst2": sst2,
+    "squad": squad,
+}
 
 
 def main(words: list[str] | None = None) -> None:

@@ -58,7 +58,7 @@ def parity_table(lines: Lines) -> str:
 
 def objectives_table(lines: Lines) -> str:
     """A row for each objective and way of scoring it: minimal pairs, and every fine-tuning."""
-    heads = ["objective", "minimal pairs by", "minimal pairs", *objectives.MEASURES, "minutes"]
+    heads = ["objective", "scoring", "minimal pairs", "perplexity", *objectives.MEASURES, "minutes"]
     rows = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
     for objective, seeds in objectives.COMPARED:
         names = [f"objectives/{objective.name}-{seed}" for seed in seeds]
@@ -68,7 +68,9 @@ def objectives_table(lines: Lines) -> str:
 
         minutes = [lines[name]["processor_seconds"] / 60 for name in names if name in lines]
         for number, scoring in enumerate(objective.scorings):
-            cells = [objective.name, scoring, shown(values("/minimal-pairs", f"{scoring}.accuracy"))]
+            pairs = values("/minimal-pairs", f"{scoring}.accuracy")
+            perplexities = values("/perplexity", f"{scoring}.word_perplexity")
+            cells = [objective.name, scoring, shown(pairs), shown(perplexities, 0)]
             measured = (shown(values(f"/{task}", f"valid.{name}")) for task, name in objectives.MEASURES.items())
             more = [*measured, shown(minutes)] if number == 0 else [""] * (len(objectives.MEASURES) + 1)
             rows.append(f"| {' | '.join([*cells, *more])} |")

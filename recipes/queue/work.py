@@ -10,10 +10,11 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from entries import Entry, Plan
+from entries import Entry, Plan, filled
 from execution import (
     LOG,
     Runner,
@@ -98,8 +99,13 @@ class Queue:
             retry: whether those that failed before are tried again, once.
 
         Raises:
+            UnifiedError: a path that a command names is unknown, such as UNIFIED_DATA.
             Stopped: the time is up.
         """
+        for entry in wanted:
+            for one in (*self.plan.before(entry.name), entry):
+                for word in chain.from_iterable(one.commands):
+                    filled(word, self.placeholder)
         tried: set[str] = set()
         while True:
             made, waiting, lines = False, False, self.lines()
