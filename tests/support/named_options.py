@@ -17,8 +17,8 @@ from unified.cli.parsing import command_modules, make_parser
 
 ROOT = Path(__file__).resolve().parents[2]
 OPTION = re.compile(r"(?<![\w-])--[a-z][\w-]*")
-#: Of other programs: `hf download`, `lm_eval`.
-OTHERS = {"--local-dir", "--model_args", "--tasks"}
+#: Of other programs: `hf download`.
+OTHERS = {"--local-dir"}
 #: A text that names a command may name the command's options.
 COMMAND = re.compile(r"`+unified ([a-z-]+)|\b(fairseq-[a-z]+)|\bfairseq's\b")
 
