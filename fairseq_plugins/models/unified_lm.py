@@ -26,7 +26,14 @@ from fairseq_plugins.parameter_groups import mark_parameters
 from fairseq_plugins.refusals import refusal, refusing
 from fairseq_plugins.task import DictionaryTask
 from unified.checkpoints import fingerprint, load_parameters
-from unified.checkpoints.heads import OPTIONAL_HEADS, prefixes, task_head_prefixes, with_pooler, without_other_sizes
+from unified.checkpoints.heads import (
+    OPTIONAL_HEADS,
+    prefixes,
+    start_new_token_head,
+    task_head_prefixes,
+    with_pooler,
+    without_other_sizes,
+)
 from unified.checkpoints.vocabularies import grown
 from unified.data.example import Batch
 from unified.generation.cache import SourceCache
@@ -121,6 +128,7 @@ class UnifiedLMModel(BaseFairseqModel):
         heads = prefixes([*parameters, *self.core.state_dict()])
         optional = (*heads, *OPTIONAL_HEADS, *task_head_prefixes(self.core), "lstm.")
         new, unused = load_parameters(self.core, parameters, optional, optional)
+        readout = start_new_token_head(self.core, new)
         if not added and saved != int(self.dictionary_version):
             raise refusal(
                 "the checkpoint was trained with another dictionary of the same size; prepare this data with "
@@ -134,6 +142,8 @@ class UnifiedLMModel(BaseFairseqModel):
         for fate, names in fates.items():
             if names:
                 logger.info("parameters of the checkpoint that are %s: %s", fate, ", ".join(names))
+        if readout:
+            logger.info("the new token head starts by comparing states with embeddings")
         if added:
             logger.info("symbols that the checkpoint lacks, with new rows: %d%s", len(added), _examples(added))
         self._score_targets()

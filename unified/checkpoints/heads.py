@@ -9,6 +9,7 @@ import torch
 
 from unified.data.targets import NEXT_SENTENCE, PREDICTION_HEADS, TOKEN
 from unified.model import UnifiedModel
+from unified.model.heads import LanguageModelHead
 
 #: Begins the names of parameters of the token head.
 TOKEN_HEAD = f"heads.{TOKEN}."
@@ -41,6 +42,23 @@ def task_head_prefixes(model: UnifiedModel) -> tuple[str, ...]:
     heads = tuple(f"heads.{name}." for name in model.task_heads)
     modules = (f"heads.{name}.{own}." for name, head in model.task_heads.items() for own, _ in head.named_children())
     return heads + tuple(modules)
+
+
+def start_new_token_head(model: UnifiedModel, new: Iterable[str]) -> bool:
+    """Start the token head of a model by :meth:`unified.model.heads.LanguageModelHead.start_as_readout` if it is new.
+
+    Args:
+        new: parameters of the model that the checkpoint lacks, as
+            :func:`unified.checkpoints.parameters.load_parameters` returns them.
+
+    Returns:
+        Whether the token head is among them.
+    """
+    head = model.prediction_heads.get(TOKEN)
+    if not isinstance(head, LanguageModelHead) or not any(name.startswith(TOKEN_HEAD) for name in new):
+        return False
+    head.start_as_readout()
+    return True
 
 
 def with_pooler(parameters: Mapping[str, torch.Tensor], model: UnifiedModel) -> dict[str, torch.Tensor]:

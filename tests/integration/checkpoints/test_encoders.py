@@ -297,7 +297,11 @@ def test_an_encoder_learns_to_write_with_a_new_head(encoder, tmp_path, capfd):
     said = capfd.readouterr()
     (line,) = [line for line in (said.out + said.err).splitlines() if "new, initialised at random" in line]
     assert "heads.token.dense.weight" in line and "transformer" not in line
-    assert load(tmp_path / "texts").model.config.token_head == "transform"
+    model = load(tmp_path / "texts").model
+    assert model.config.token_head == "transform"
+    # A new head starts from the identity, scaled; two updates move each weight by at most 3e-5.
+    scaled = model.config.initializer_range * torch.eye(model.config.width)
+    torch.testing.assert_close(model.heads["token"].dense.weight, scaled, atol=1e-4, rtol=0)
 
 
 def test_language_modelling_needs_a_head(encoder, tmp_path):

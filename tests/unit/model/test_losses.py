@@ -8,8 +8,9 @@ from tests.support.tiny_models import example, model
 from unified import masks
 from unified.data.collate import collate
 from unified.data.targets import NEXT_SENTENCE, TOKEN, Targets
+from unified.model import TransformerConfig
 from unified.model.embeddings import SymbolTable
-from unified.model.heads import classified, cross_entropy, summed
+from unified.model.heads import LanguageModelHead, classified, cross_entropy, summed
 
 OBJECTIVES = ("a", "b", "never")
 EXAMPLES = [
@@ -92,3 +93,16 @@ def test_losses_are_summed_by_group():
         expected = torch.nn.functional.cross_entropy(logits[own], labels[own], reduction="sum")
         torch.testing.assert_close(loss.total, expected)
         assert int(loss.correct) == int((logits[own].argmax(-1) == labels[own]).sum())
+
+
+@torch.no_grad()
+def test_a_head_that_starts_as_a_readout_compares_states_with_embeddings():
+    """Its logits are those of normalized states without a transform, whatever was drawn for the transform before."""
+    torch.manual_seed(3)
+    config = TransformerConfig(vocabulary_size=50, layers=1, width=64, heads=2)
+    head, table, states = LanguageModelHead(config), SymbolTable(config), torch.randn(20, 64)
+    expected = torch.nn.functional.layer_norm(states, (64,)) @ table.weight.T
+    assert torch.corrcoef(torch.stack([head(states, table).flatten(), expected.flatten()]))[0, 1] < 0.5
+    head.start_as_readout()
+    # GELU(x) = x / 2 + 0.4 x^2: at a standard deviation of 0.02 the square adds a fiftieth.
+    torch.testing.assert_close(head(states, table), expected, atol=0.1 * float(expected.std()), rtol=0)
