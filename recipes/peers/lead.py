@@ -1,8 +1,9 @@
-"""The first sentence of each source as its summary, which a model has to beat.
+"""A sentence of each source as its text, which a model that writes has to beat.
 
     python recipes/peers/lead.py TASK --data ITEMS --output FOLDER
 
-ITEMS is the folder of items of ``unified finetune``. Of a question's source it is the first sentence of the window.
+ITEMS is the folder of items of ``unified finetune``. Of a source of one part it is the first sentence, the usual
+baseline of summaries. Of a passage with an answer behind it, it is the sentence of the passage that holds the answer.
 """
 
 from __future__ import annotations
@@ -21,8 +22,10 @@ from unified.tokenization import parts_of
 
 
 def lead(item: WritingItem) -> str:
-    """The first sentence."""
-    return split_sentences(parts_of(item.source)[0])[0]
+    """The first sentence that holds all further parts of the source, or else the first sentence of all."""
+    text, *others = parts_of(item.source)
+    sentences = split_sentences(text)
+    return next((one for one in sentences if all(other in one for other in others)), sentences[0])
 
 
 def main(words: list[str] | None = None) -> None:
@@ -37,10 +40,10 @@ def main(words: list[str] | None = None) -> None:
         task_named(arguments.task),
         arguments.data,
         lambda items: [lead(item) for item in items],
-        "first sentence",
+        "copied sentence",
         0,
         bert_words=False,
-        model={"name": "first sentence", "sha256": None},
+        model={"name": "copied sentence", "sha256": None},
         settings={},
     )
 

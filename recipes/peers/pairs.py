@@ -32,7 +32,7 @@ class Pair:
 
     @property
     def writes(self) -> bool:
-        """Whether its answers are written: the peer has an encoder and a decoder, and first sentences stand beside."""
+        """Whether its answers are written: the peer has an encoder and a decoder, and copied sentences stand beside."""
         return isinstance(task_named(self.task), WritingTask)
 
 

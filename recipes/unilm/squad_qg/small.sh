@@ -2,7 +2,7 @@
 # small.sh OUTPUT: the whole recipe at the size of two CPU cores and about ten minutes.
 #
 # Pre-trains unified_lm_tiny on a part of pretrain_wiki, fine-tunes on 33 articles of SQuAD, writes 500 questions of the dev set
-# and scores them beside a baseline that copies the first sentence of the window. The figures say that the recipe works; at
+# and scores them beside a baseline that copies the sentence of the answer. The figures say that the recipe works; at
 # this size they say nothing about the method. Needs UNIFIED_DATA, the folder of real data.
 #
 #   PRETRAIN_UPDATES, EPOCHS   change how long it takes
