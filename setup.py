@@ -87,6 +87,7 @@ DOCS = [  # `make docs`
 
 TEST = [
     *CLEAN,
+    *HUB,
     *PARQUET,
     *PLOT,
     *SPACY,

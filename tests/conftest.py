@@ -19,7 +19,8 @@ os.environ["TOKENIZERS_PARALLELISM"] = "false"  # silences a warning of `tokeniz
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["UNIFIED_CACHE"] = tempfile.mkdtemp(prefix="unified-cache-")  # of models that tests name
 os.environ["HF_MODULES_CACHE"] = tempfile.mkdtemp(prefix="modules-cache-")  # code of models that transformers runs
-for variable in ("UNIFIED_CACHE", "HF_MODULES_CACHE"):
+os.environ["HF_DATASETS_CACHE"] = tempfile.mkdtemp(prefix="datasets-cache-")
+for variable in ("UNIFIED_CACHE", "HF_MODULES_CACHE", "HF_DATASETS_CACHE"):
     atexit.register(shutil.rmtree, os.environ[variable], ignore_errors=True)
 # What is written need not outlive the power: waiting for a busy disk took up to five seconds for each checkpoint.
 os.fsync = lambda descriptor: None

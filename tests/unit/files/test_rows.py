@@ -90,22 +90,37 @@ def test_a_missing_library_is_one_line(tmp_path, monkeypatch, name):
         list(read_rows(path))
 
 
-def test_data_sets_of_the_hub(monkeypatch):
-    """The name is divided as it says; whatever goes wrong is one line that says what to do instead."""
+@pytest.mark.slow
+def test_data_sets_of_the_hub(tmp_path):
+    """The library datasets reads a folder of Parquet files as it does a data set of the hub."""
+    parts = {
+        "train": [{"text": f"w{i}", "label": i % 2} for i in range(5)],
+        "validation": [{"text": "", "label": None}],
+    }
+    (tmp_path / "films" / "data").mkdir(parents=True)
+    for split, rows in parts.items():
+        parquet(tmp_path / "films" / "data" / f"{split}-00000-of-00001.parquet", rows)
+    hub = f"hub:{tmp_path / 'films'}"
+    assert [row.fields for row in read_rows(hub)] == parts["train"]
+    assert [(row.location, row.fields) for row in read_rows(f"{hub}@validation")] == [("row 1", parts["validation"][0])]
+    assert [row.fields for row in read_rows(f"{hub}@train[1:3]")] == parts["train"][1:3]
+    with pytest.raises(UnifiedError, match=r"films@test: the hub does not give it \(Unknown split .test.\. Should be"):
+        list(read_rows(f"{hub}@test"))
+    with pytest.raises(UnifiedError, match="^hub:owner/none: the hub does not give it .*; download the files and name"):
+        list(read_rows("hub:owner/none"))  # tests are offline
+
+
+def test_how_the_name_of_a_data_set_of_the_hub_is_divided(monkeypatch):
     asked = []
 
     def load_dataset(name, configuration, split):
         asked.append((name, configuration, split))
-        if name == "owner/none":
-            raise ConnectionError("no network\nand a long story")
         return [{"text": "a"}, {"text": "b"}]
 
     monkeypatch.setitem(sys.modules, "datasets", types.SimpleNamespace(load_dataset=load_dataset))
     assert [row.fields["text"] for row in read_rows("hub:owner/films")] == ["a", "b"]
     assert [row.location for row in read_rows("hub:owner/films:small@test")] == ["row 1", "row 2"]
     assert asked == [("owner/films", None, "train"), ("owner/films", "small", "test")]
-    with pytest.raises(UnifiedError, match=r"^hub:owner/none: the hub does not give it \(no network\); download"):
-        list(read_rows("hub:owner/none"))
 
 
 def test_large_arrays_are_read_in_pieces(tmp_path):
