@@ -274,6 +274,8 @@ def table(scores: dict[str, Any]) -> str:
     rows = [(_LABELS[name], _value(value, intervals.get(name))) for name, value in scores.items() if name in _LABELS]
     width = max(len(label) for label, _ in rows)
     lines = [f"{label:<{width}}  {value}" for label, value in rows]
+    if intervals and "meteor" in scores:
+        lines.append("note: METEOR has no interval, because its Java program scores all texts at once")
     without_words = scores.get("without_words", 0)
     if without_words:
         lines.append(f"note: {without_words} references hold no ASCII letter or digit, for which ROUGE is always 0")
