@@ -1,5 +1,8 @@
 """The recipes of docs/how-to/masks_in_transformers.md on tiny models: what sees what, equal losses, a few updates."""
 
+import ast
+import inspect
+
 import pytest
 import torch
 import transformers
@@ -12,6 +15,21 @@ MASK, END = 3, 2
 TEXTS = [torch.randint(4, VOCABULARY, (n,), generator=torch.Generator().manual_seed(n)).tolist() for n in (7, 5, 9, 4)]
 PAIRS = [(TEXTS[0], [*TEXTS[1], END]), (TEXTS[3], [*TEXTS[2], END])]
 SHORT = [(source, [*target[:3], END]) for source, target in PAIRS]
+
+
+@pytest.mark.parametrize(
+    "recipe", [bidirectional_decoder, hybrid_decoder, packed_trainer, prefix_decoder, seq2seq_encoder]
+)
+def test_a_recipe_has_at_most_thirty_lines_of_code(recipe):
+    """Lines that hold more than a comment, an import or a docstring."""
+    source = inspect.getsource(recipe)
+    left_out: set[int] = set()
+    for node in ast.walk(ast.parse(source)):
+        text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        if text or isinstance(node, ast.Import | ast.ImportFrom):
+            left_out.update(range(node.lineno, node.end_lineno + 1))
+    lines = [line.strip() for number, line in enumerate(source.splitlines(), 1) if number not in left_out]
+    assert 15 < sum(bool(line) and not line.startswith("#") for line in lines) <= 30
 
 
 def draws() -> torch.Generator:

@@ -90,7 +90,7 @@ def test_from_the_command_line(stand_in, tmp_path, capsys):
     assert "METEOR" not in capsys.readouterr().out
     for name in ("hypotheses", "references", "sources"):
         (tmp_path / name).write_text("who is it ?\nwhat is it ?\n")
-    assert main([*kind, "--meteor", "--intervals", "--samples", "5"]) == 0
+    assert main([*kind, "--meteor", "--intervals", "--resamples", "5"]) == 0
     shown = capsys.readouterr().out.splitlines()
     assert [line for line in shown if "METEOR" in line and "[" in line] == []
     assert shown[-1] == "note: METEOR has no interval, because its Java program scores all texts at once"
