@@ -21,6 +21,11 @@ from unified.training.fairseq_options import by_name
 _LAST_LINES = 12
 #: Begins the line of a refusal of the plug-ins.
 _REFUSAL = "unified_lm: error: "
+#: Sentence on the unit of the losses of a criterion.
+_UNITS = {
+    "unified_lm": "losses are in bits; the one called loss is the sum over the objectives",
+    "unified_understanding": "losses are in bits, but for those of numbers, which are squared errors",
+}
 #: The package that each service for watching runs needs.
 _TRACKERS = ("tensorboard", "wandb")
 
@@ -130,6 +135,8 @@ def run_command(words: Sequence[str]) -> None:
     log.parent.mkdir(parents=True, exist_ok=True)
     last: deque[str] = deque(maxlen=_LAST_LINES)
     with log.open("a", encoding="utf-8") as file, TrainingDisplay(options) as display:
+        if options.get("--criterion") in _UNITS:
+            display.say(_UNITS[str(options["--criterion"])])
         display.say(f"training on {'the CPU' if '--cpu' in options else 'GPUs'}; fairseq-train logs to {log}")
         if done:
             display.say(f"{folder} holds {done:,} updates of this training, which goes on behind them")

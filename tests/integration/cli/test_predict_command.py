@@ -68,6 +68,19 @@ def test_a_file_is_checked_before_anything_is_predicted(model, tmp_path, capsys)
     assert [json.loads(line)["id"] for line in found] == ["1", "3"]
 
 
+def test_finished_predictions_are_not_replaced_unasked(model, tmp_path, capsys):
+    output = tmp_path / "out.jsonl"
+    words = ("predict", "classification", "--model", model, '{"text": "w1"}', "--output", output)
+    said(capsys, *words)
+    before = output.read_bytes()
+    output.write_bytes(b"others")
+    message = refused(capsys, *words)
+    assert message.endswith(f"{output}: exists already; --overwrite replaces it, or give another --output\n")
+    assert output.read_bytes() == b"others"
+    said(capsys, *words, "--overwrite")
+    assert output.read_bytes() == before
+
+
 def test_what_streams_is_answered_until_a_line_is_bad(model, monkeypatch, tmp_path, capsys):
     arguments = ("predict", "classification", "--model", str(model), "--ahead", "1")
     for stream, says in (

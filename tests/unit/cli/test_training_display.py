@@ -96,6 +96,13 @@ def test_it_is_said_where_the_training_runs(tmp_path, monkeypatch, capsys):
     assert capsys.readouterr().err.startswith("training on the CPU; fairseq-train logs to ")
 
 
+def test_it_is_said_what_losses_are(tmp_path, monkeypatch, capsys):
+    for criterion, says in (("unified_lm", "losses are in bits; the one"), ("unified_understanding", "squared errors")):
+        play(monkeypatch, [], 0)
+        run_command([*WORDS, "--save-dir", str(tmp_path), "--criterion", criterion])
+        assert says in capsys.readouterr().err.splitlines()[0]
+
+
 def test_another_log_format_is_shown_as_it_is(tmp_path, monkeypatch, capsys):
     play(monkeypatch, [line("train_inner", "epoch 001:   10 / 20 loss=3.5")], 0)
     run_command([*WORDS, "--save-dir", str(tmp_path)])

@@ -67,6 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="file for the predictions instead of stdout; an interrupted run resumes when it is repeated",
     )
+    parser.add_argument("--overwrite", action="store_true", help="replace FILE if it exists")
     parser.add_argument(
         "--ahead",
         type=int,
@@ -119,6 +120,8 @@ def run(args: argparse.Namespace) -> int:
         value = getattr(args, name)
         if value is not None and value < 1:
             raise UnifiedError(f"--{name.replace('_', '-')} must be at least 1, got {value}")
+    if args.output is not None and not args.overwrite and Path(args.output).exists():
+        raise UnifiedError(f"{args.output}: exists already; --overwrite replaces it, or give another --output")
     # Imported here, so that --help does not wait for torch.
     import torch
 
@@ -229,7 +232,7 @@ def predictor_of(args: argparse.Namespace, task: Task | WritingTask, handle: Tra
 
 
 def _by_threshold(task: SpanAnswers, threshold: Threshold | None, args: argparse.Namespace) -> SpanAnswers:
-    """The task with the requested threshold; names the one found in fine-tuning, where that counts.
+    """The task with the requested threshold; says which counts where none was requested.
 
     Raises:
         UnifiedError: none was found.
@@ -243,12 +246,11 @@ def _by_threshold(task: SpanAnswers, threshold: Threshold | None, args: argparse
         )
     if threshold is not None and threshold != BEST:
         return task.with_threshold(threshold)
-    if task.threshold_found_on is not None:
-        print(
-            f"no answer where its probability exceeds {task.threshold:.4g}, found on {task.threshold_found_on}; "
-            "--threshold NUMBER sets it",
-            file=sys.stderr,
-        )
+    found = "" if task.threshold_found_on is None else f", found on {task.threshold_found_on}"
+    print(
+        f"no answer where its probability exceeds {task.threshold:.4g}{found}; --threshold NUMBER sets it",
+        file=sys.stderr,
+    )
     return task
 
 
