@@ -108,7 +108,8 @@ def _of_rows(file: Path, problems: Problems) -> list[Paradigm]:
             continue
         name = str(fields.get(PARADIGM) or stem)
         pairs.setdefault(name, []).append((good, bad, location))
-        groups.setdefault(name, {one: str(fields[one]) for one in (FIELD, TERM) if fields.get(one)})
+        # One of BLiMP's files writes the field "syntax_semantics" with a slash.
+        groups.setdefault(name, {one: str(fields[one]).replace("/", "_") for one in (FIELD, TERM) if fields.get(one)})
     return [Paradigm(name, groups[name], *map(list, zip(*own, strict=True))) for name, own in pairs.items()]
 
 

@@ -95,7 +95,7 @@ def rows(*pairs, **more):
 
 
 def test_files_of_blimp_and_of_zorro_are_read_compressed_or_not(tmp_path):
-    groups = {"field": "syntax", "linguistics_term": "islands"}
+    groups = {"field": "syntax/semantics", "linguistics_term": "islands"}
     (tmp_path / "wh.jsonl").write_text(rows(("A b.", "B a."), UID="wh_island", **groups))
     with lzma.open(tmp_path / "b.jsonl.xz", "wt") as stream:
         stream.write(rows(("C d.", "D c."), ("E f.", "F e.")))
@@ -107,7 +107,7 @@ def test_files_of_blimp_and_of_zorro_are_read_compressed_or_not(tmp_path):
     assert [(p.name, p.groups, list(zip(p.good, p.bad, strict=True))) for p in found.paradigms] == [
         ("b", {}, [("C d.", "D c."), ("E f.", "F e.")]),
         ("case-subjective", {"field": "case"}, [("good one", "bad one"), ("good two", "bad two")]),
-        ("wh_island", groups, [("A b.", "B a.")]),
+        ("wh_island", {**groups, "field": "syntax_semantics"}, [("A b.", "B a.")]),
     ]
     assert found.paradigms[1].places[1].endswith("case-subjective.txt, line 3")
     assert [p.name for p in read_paradigms(tmp_path / "wh.jsonl").paradigms] == ["wh_island"]
