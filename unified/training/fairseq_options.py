@@ -39,8 +39,8 @@ def flags(cards: int) -> list[str]:
 
 
 def words_of(options: Mapping[str, object]) -> list[str]:
-    """Words of a command line: each option and its value."""
-    return [str(word) for pair in options.items() for word in pair]
+    """Words of a command line: each option and its value; an option whose value is True stands alone."""
+    return [word for name, value in options.items() for word in ([name] if value is True else [name, str(value)])]
 
 
 def by_name(words: Sequence[str]) -> dict[str, str | bool]:
