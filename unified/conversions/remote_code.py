@@ -33,6 +33,7 @@ from unified.model import TransformerConfig, UnifiedModel
 from unified.tokenization import Tokenizer, ordinary_symbols
 from unified.tokenization.anna import FILE_NAME as ANNA_NAME
 from unified.tokenization.anna import AnnaTokenizer
+from unified.tokenization.anna_json import no_anna_json
 from unified.tokenization.xlnet import XLNetTokenizer
 
 MODEL_TYPE = "unified"
@@ -81,8 +82,9 @@ def export_with_code(source: Source, destination: Path) -> Conversion:
 
     write_folder(destination, settings, {name: value.contiguous() for name, value in found.items()}, save_others)
     remarks = [f"it loads with its own code: AutoModel.from_pretrained({str(destination)!r}, trust_remote_code=True)"]
-    if isinstance(source.tokenizer, AnnaTokenizer):
-        remarks.append(f"transformers has no class for its tokenizer, {ANNA_NAME}; unified.load reads it")
+    reason = no_anna_json(source.tokenizer) if isinstance(source.tokenizer, AnnaTokenizer) else None
+    if reason is not None:
+        remarks.append(f"transformers cannot read its tokenizer, {ANNA_NAME}, unified.load does: {reason}")
     return Conversion(left_out=tuple(name for name in parameters if name not in found), remarks=tuple(remarks))
 
 

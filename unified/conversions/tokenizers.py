@@ -12,6 +12,8 @@ from unified.checkpoints.vocabularies import SCORED
 from unified.conversions.export import Source
 from unified.data.vocabulary import BEGIN, SENTINELS, SEPARATOR, UNKNOWN
 from unified.objectives.xlnet import CLS_TYPE
+from unified.tokenization.anna import AnnaTokenizer
+from unified.tokenization.anna_json import anna_json, no_anna_json
 from unified.tokenization.json_tokenizer import SPECIAL_FIELDS, JsonTokenizer, added_token, write_special
 from unified.tokenization.sentencepiece_json import sentencepiece_json
 from unified.tokenization.sentencepiece_tokenizer import SentencePieceTokenizer
@@ -35,6 +37,15 @@ class TokenizerFiles:
 
     symbols: list[str]
     save: Callable[[Path], None]
+
+    def with_another(self, save: Callable[[Path], object]) -> TokenizerFiles:
+        """A copy that writes further files, by which another library reads the tokenizer."""
+
+        def save_both(folder: Path) -> None:
+            self.save(folder)
+            save(folder)
+
+        return TokenizerFiles(self.symbols, save_both)
 
 
 def no_bert_tokenizer(source: Source) -> str | None:
@@ -85,8 +96,8 @@ def xlnet_tokenizer_files(source: Source) -> TokenizerFiles:
 def every_symbol_files(source: Source) -> TokenizerFiles:
     """The tokenizer of a model that is exported with code of its own, where every symbol of its dictionary has a row.
 
-    ANNA's tokenizer, which ``transformers`` lacks, is written as it is; a model without a tokenizer gets one that
-    divides texts at white space, as its own library reads them.
+    ANNA's tokenizer is written as ``tokenizer.json``, where that can express it, and as it is; a model without a
+    tokenizer gets one that divides texts at white space, as its own library reads them.
     """
     tokenizer, known = source.tokenizer, source.trained.vocabulary.symbols
     native = known if tokenizer is None else tokenizer.native_symbols()
@@ -106,9 +117,12 @@ def every_symbol_files(source: Source) -> TokenizerFiles:
     elif tokenizer is None:
         model = {"type": "WordLevel", "vocab": {symbol: i for i, symbol in enumerate(known)}, "unk_token": UNKNOWN}
         own = known, known, {"version": "1.0", "model": model, "pre_tokenizer": {"type": "WhitespaceSplit"}}
+    elif isinstance(tokenizer, AnnaTokenizer) and no_anna_json(tokenizer) is None:
+        own = native, [*tokenizer.pieces, *tokenizer.words], anna_json(tokenizer)
     else:
         return TokenizerFiles([*native, *more], tokenizer.save)
-    return _json_files(source, *own, more, clean_up_tokenization_spaces=False)
+    files = _json_files(source, *own, more, clean_up_tokenization_spaces=False)
+    return files.with_another(tokenizer.save) if isinstance(tokenizer, AnnaTokenizer) else files
 
 
 def _longest(source: Source) -> int:

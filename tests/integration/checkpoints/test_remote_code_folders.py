@@ -242,19 +242,29 @@ def test_sentencepiece_and_symbols_leave_with_a_tokenizer(tmp_path, relative):
         assert found == [*around[0], *lm.pieces(lm.encode(text)), *around[1]]
 
 
-def test_annas_tokenizer_leaves_as_it_is(tmp_path, capsys):
+def test_annas_tokenizer_leaves_for_both_libraries(tmp_path, capsys):
     lm = lm_with(anna(), tmp_path, sublayers="neighbor,self,feed_forward")
     lm.save_pretrained(tmp_path / "out")
     again = unified.load(tmp_path / "out")
     same(lm, again)
     assert again.encode("the covid-19 u.s.") == lm.encode("the covid-19 u.s.")
+    theirs = transformers.AutoTokenizer.from_pretrained(tmp_path / "out", trust_remote_code=True)
+    found = theirs.convert_ids_to_tokens(theirs("the (covid-19), u.s.?")["input_ids"])
+    assert found == ["[CLS]", *again.pieces(again.encode("the (covid-19), u.s.?")), "[SEP]"]
+    assert {"covid-19", "u.s."} <= set(found)
     assert main(["convert", str(tmp_path / "out"), str(tmp_path / "ours")]) == 0
     assert main(["export", str(tmp_path / "ours"), str(tmp_path / "back")]) == 0
-    said = capsys.readouterr().out
-    assert "transformers has no class for its tokenizer, anna.json; unified.load reads it" in said
+    assert "anna.json" not in capsys.readouterr().out
     assert (tmp_path / "back" / "model.safetensors").read_bytes() == (
         tmp_path / "out" / "model.safetensors"
     ).read_bytes()
+    other = lm_with(AnnaTokenizer(PIECES, ["(c)a"], "a test"), tmp_path, sublayers="neighbor,self,feed_forward")
+    other.save(tmp_path / "marks")
+    assert main(["export", str(tmp_path / "marks"), str(tmp_path / "only-ours")]) == 0
+    said = capsys.readouterr().out
+    assert "transformers cannot read its tokenizer, anna.json, unified.load does: tokenizer.json cannot say" in said
+    assert not (tmp_path / "only-ours" / "tokenizer.json").exists()
+    same(other, unified.load(tmp_path / "only-ours"))
 
 
 @torch.no_grad()
