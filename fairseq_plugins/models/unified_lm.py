@@ -28,6 +28,7 @@ from fairseq_plugins.task import DictionaryTask
 from unified.checkpoints import fingerprint, load_parameters
 from unified.checkpoints.heads import (
     OPTIONAL_HEADS,
+    by_head,
     prefixes,
     start_new_token_head,
     task_head_prefixes,
@@ -136,7 +137,7 @@ class UnifiedLMModel(BaseFairseqModel):
             )
         fates = {
             "new, initialised at random": new,
-            "unused, left out": unused,
+            "unused, left out": by_head(unused),
             "for other labels, left out": other,
         }
         for fate, names in fates.items():

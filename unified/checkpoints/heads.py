@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 
 import torch
@@ -24,6 +25,12 @@ def head_of(parameter: str) -> str | None:
     """The name of the head that a parameter of a model belongs to; None outside of heads."""
     found = _HEAD.match(parameter)
     return found[1] if found else None
+
+
+def by_head(parameters: Iterable[str]) -> list[str]:
+    """Heads that parameters belong to, such as "heads.token (7 parameters)"; parameters outside of heads by name."""
+    counts = Counter(name if head is None else f"heads.{head}" for name, head in ((n, head_of(n)) for n in parameters))
+    return [f"{name} ({count} parameters)" if name.startswith("heads.") else name for name, count in counts.items()]
 
 
 def heads_of_objectives(parameters: Iterable[str], tasks: Iterable[str]) -> list[str]:

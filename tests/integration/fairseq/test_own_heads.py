@@ -81,7 +81,7 @@ def test_finetuning_leaves_it_out_and_says_so(trained):
         data, folder.parent / "tuned", *options, "--finetune-from-model", folder / "checkpoint_last.pt"
     )
     printed = result.stdout + result.stderr
-    assert "parameters of the checkpoint that are unused, left out: heads.word_length.classifier" in printed
+    assert "parameters of the checkpoint that are unused, left out: heads.word_length (2 parameters)" in printed
 
 
 def test_an_unknown_head_is_refused_where_the_model_lacks_it():

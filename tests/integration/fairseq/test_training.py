@@ -95,7 +95,7 @@ def test_spanbert_brings_its_head_along_and_needs_word_starts(data, tmp_path):
         "--finetune-from-model", last,
     )  # fmt: skip
     unused = [line for line in (result.stdout + result.stderr).splitlines() if "unused, left out" in line]
-    assert len(unused) == 1 and "heads.boundary.first.weight" in unused[0]
+    assert len(unused) == 1 and "heads.boundary (" in unused[0]
     # This folder has no tokenizer, so nobody knows where words begin.
     result = fairseq.train(data, tmp_path / "words", "--objectives", "spanbert", "--batch-size", 8, check=False)
     fairseq.assert_refused(result, "objective spanbert: scheme='geometric' needs to know where words begin")
