@@ -10,10 +10,10 @@ from unified.tasks.datasets.own_files import OwnFiles
 
 
 def require_learnt(model: str, task: str) -> None:
-    """Refuse a model of another task, where both are data sets that the library knows by name.
+    """Refuse a model of another task or of data of one's own, where a data set is named that the library knows.
 
-    A model without results beside it, of several tasks, or of one's own data is not refused here: whether it has a head
-    of the task says :meth:`unified.tasks.task_model.TaskModel.predictor`. Any model that generates answers ``texts``.
+    A model without results beside it or of several tasks is not refused here: whether it has a head of the task says
+    :meth:`unified.tasks.task_model.TaskModel.predictor`. Any model that generates answers ``texts``.
 
     Args:
         model: as a user names it.
@@ -27,7 +27,7 @@ def require_learnt(model: str, task: str) -> None:
         return
     (result,) = read_results([path])
     learnt = result["task"]
-    if _is_data_set(learnt) and learnt != task:
+    if learnt != task:
         raise UnifiedError(
             f"{model} was fine-tuned for {learnt}, not for {task}; where its answers are wanted all the same, name its "
             "head instead of the task"

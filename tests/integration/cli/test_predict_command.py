@@ -68,6 +68,17 @@ def test_a_file_is_checked_before_anything_is_predicted(model, tmp_path, capsys)
     assert [json.loads(line)["id"] for line in found] == ["1", "3"]
 
 
+def test_rows_with_an_empty_field_are_left_out_where_it_is_asked_for(model, tmp_path, capsys):
+    path = tmp_path / "rows.jsonl"
+    path.write_text("".join(f'{{"text": "{text}"}}\n' for text in ("w1", "", "w2", " ", "w3")), encoding="utf-8")
+    words = ("predict", "classification", "--model", model, path)
+    assert "2 lines (2, 4): the field 'text' is empty" in refused(capsys, *words)
+    assert main([*map(str, words), "--skip-empty"]) == 0
+    captured = capsys.readouterr()
+    assert [json.loads(line)["id"] for line in captured.out.splitlines()] == ["1", "3", "5"]
+    assert f"{path}: the field 'text' is empty in 2 rows, which are left out" in captured.err
+
+
 def test_finished_predictions_are_not_replaced_unasked(model, tmp_path, capsys):
     output = tmp_path / "out.jsonl"
     words = ("predict", "classification", "--model", model, '{"text": "w1"}', "--output", output)

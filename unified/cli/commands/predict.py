@@ -95,6 +95,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "and then from what was written, instead of cutting the source",
     )
     add_field_arguments(parser, "text", "second", "source")
+    parser.add_argument("--skip-empty", action="store_true", help="leave out rows in which such a field is empty")
     add_pipeline_arguments(parser)
     parser.add_argument(
         "--threshold",
@@ -264,7 +265,7 @@ def _names(args: argparse.Namespace, task: Task | WritingTask) -> FieldNames:
     from unified.tasks.writing import WritingTask
 
     parts = task.parts if isinstance(task, WritingTask) else parse_head(task.head).head_class.parts
-    names = replace(field_names(args), parts=parts)
+    names = replace(field_names(args), parts=parts, skip_empty=args.skip_empty)
     names.check(task.name, classes=False)
     return names
 
@@ -322,6 +323,7 @@ def _claim(args: argparse.Namespace, handle: TrainedModel, predictor: Predictor 
         "--threshold": predictor.task.threshold if abstains(predictor.task) else None,
         "--spacy": args.spacy,
         "--spacy-code": args.spacy_code,
+        "--skip-empty": args.skip_empty,
         **field_options(args),
     }
     checkpoints = [checkpoint_named(model) for model in args.model]

@@ -112,4 +112,5 @@ def next_command(args: argparse.Namespace, learnt: Learnt, items: Path) -> str |
         except UnifiedError:
             return None
     words = [word for option, value in options.items() if value is not None for word in (option, value)]
+    words += ["--skip-empty"] if args.skip_empty else []
     return shlex.join(["unified", "predict", task, file, "--model", args.output, *words])

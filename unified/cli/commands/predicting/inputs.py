@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from unified.errors import Problems, UnifiedError
+from unified.errors import EmptyField, Problems, UnifiedError
 from unified.files.fields import FieldNames
 from unified.files.rows import Row, read_rows, row_of_line
 
@@ -19,23 +20,41 @@ if TYPE_CHECKING:
 def checked(source: str, predictor: Predictor | Writer, names: FieldNames) -> int:
     """Read a file to its end, before anything is answered; returns how many items it holds.
 
+    Standard error says how many rows are left out because a field is empty, where ``names.skip_empty`` asks for that.
+
     Raises:
         UnifiedError: there is none, or rows of it are wrong, of which the first ten are named.
     """
-    problems = Problems()
-    count = sum(1 for _ in items_of(source, predictor, names, problems))
+    problems, empty = Problems(), Counter[str]()
+    count = sum(1 for _ in items_of(source, predictor, names, problems, empty))
     problems.check(f"{source}: ")
+    for reason, rows in empty.items():
+        print(f"{source}: {reason} in {rows:,} rows, which are left out", file=sys.stderr)
     return count
 
 
 def items_of(
-    source: str, predictor: Predictor | Writer, names: FieldNames, problems: Problems | None = None
+    source: str,
+    predictor: Predictor | Writer,
+    names: FieldNames,
+    problems: Problems | None = None,
+    empty: Counter[str] | None = None,
 ) -> Iterator[Any]:
-    """Items as they come; problems with rows are added to ``problems``, or raised without it."""
+    """Items as they come.
+
+    Args:
+        names: what rows call the fields of items; rows with an empty one are left out where ``skip_empty`` says so.
+        problems: takes the problems with rows, which are raised without it.
+        empty: counts the rows that are left out, by the reason.
+    """
     for row in _rows(source):
         try:
             item = _item_of(row, source, predictor, names)
         except UnifiedError as problem:
+            if names.skip_empty and isinstance(problem, EmptyField):
+                if empty is not None:
+                    empty[str(problem)] += 1
+                continue
             if problems is None:
                 location = called(source) if is_object(source) else f"{called(source)}: {row.location}"
                 raise UnifiedError(f"{location}: {problem}") from None
