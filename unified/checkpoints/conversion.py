@@ -10,14 +10,16 @@ import torch
 
 from unified.checkpoints.parameters import listed, shape_name
 from unified.checkpoints.trained import Trained, write
+from unified.checkpoints.vocabularies import over_symbols
+from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
 from unified.files.destination import new_folder
 from unified.generation.schemes import SCHEMES
 from unified.model import TransformerConfig, UnifiedModel
-from unified.tokenization import Tokenizer
+from unified.tokenization import Tokenizer, ordinary_symbols
 
 #: Our activations under the names of ``transformers``.
-ACTIVATIONS = {"gelu": "gelu", "gelu_tanh": "gelu_new"}
+ACTIVATIONS = {"gelu": "gelu", "gelu_tanh": "gelu_new", "silu": "silu"}
 
 
 def activation_of(name: str, field: str) -> str:
@@ -26,9 +28,10 @@ def activation_of(name: str, field: str) -> str:
     Raises:
         UnifiedError: there is none.
     """
-    found = {"gelu": "gelu", "gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh"}.get(name)
+    known = {theirs: ours for ours, theirs in ACTIVATIONS.items()} | {"gelu_pytorch_tanh": "gelu_tanh"}
+    found = known.get(name)
     if found is None:
-        raise UnifiedError(f"config.json: {field} {name!r}; 'gelu' and its approximation 'gelu_new' are built")
+        raise UnifiedError(f"config.json: {field} {name!r}; 'gelu', its approximation 'gelu_new' and 'silu' are built")
     return found
 
 
@@ -194,6 +197,30 @@ def decoding(config: TransformerConfig, writes: str | None, usual: str) -> tuple
             f"by `fairseq-train --token-types {needed}` adds them"
         )
     return writes, [f"it writes by the scheme {writes!r}"]
+
+
+def over_tokenizer(
+    source: Path, config: TransformerConfig, found: Mapping[str, torch.Tensor], tokenizer: Tokenizer
+) -> tuple[TransformerConfig, dict[str, torch.Tensor], Vocabulary, list[str]]:
+    """Configuration and parameters over a dictionary of ours, that dictionary, and what of the tables is left out.
+
+    Args:
+        source: where they came from, for messages.
+        config: as the file has it.
+        found: parameters under our names, rows in the order of the tokenizer's entries, which may be fewer.
+
+    Raises:
+        UnifiedError: the tables have fewer rows than the tokenizer entries, or shapes are not those of ``config``.
+    """
+    vocabulary, symbols = Vocabulary(ordinary_symbols(tokenizer)), tokenizer.native_symbols()
+    more = config.vocabulary_size - len(symbols)
+    if more < 0:
+        raise UnifiedError(
+            f"{source}: {len(symbols)} entries in its vocabulary, {config.vocabulary_size} in config.json"
+        )
+    left_out = [f"{more} rows that no entry of the vocabulary has"] if more else []
+    found = over_symbols(fitting(source, found, config), symbols, vocabulary.symbols, config.initializer_range)
+    return config.with_vocabulary(len(vocabulary)), found, vocabulary, left_out
 
 
 def fitting(source: Path, found: Mapping[str, torch.Tensor], config: TransformerConfig) -> dict[str, torch.Tensor]:

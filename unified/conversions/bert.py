@@ -17,24 +17,23 @@ from unified.checkpoints.conversion import (
     Imported,
     activation_of,
     decoding,
-    fitting,
+    over_tokenizer,
     require_model_type,
     with_heads_of,
 )
 from unified.checkpoints.sources import counted, read_parameters, read_settings
 from unified.checkpoints.tensorflow import find_tensorflow, load_tensorflow
 from unified.checkpoints.trained import Trained
-from unified.checkpoints.vocabularies import over_symbols
 from unified.conversions.bert_names import from_bert, from_tensorflow, to_bert
-from unified.conversions.export import OWN_SETTINGS, Source, write_folder
+from unified.conversions.export import OWN_SETTINGS, Source, has_plain_layers, write_folder
 from unified.conversions.task_heads import BERT, fine_tuned, take_head
 from unified.conversions.tokenizers import bert_tokenizer_files, no_bert_tokenizer
-from unified.data.vocabulary import PAD, Vocabulary
+from unified.data.vocabulary import PAD
 from unified.errors import UnifiedError
 from unified.generation.lengths import PairLengths
 from unified.generation.schemes import SCHEMES
 from unified.model import TransformerConfig
-from unified.tokenization import Tokenizer, load_tokenizer, ordinary_symbols
+from unified.tokenization import Tokenizer, load_tokenizer
 from unified.tokenization.wordpiece import WordPieceTokenizer
 from unified.tokenization.wordpiece_files import JSON_NAME, SETTINGS_NAME, VOCABULARY_NAME
 from unified.tokenization.wordpiece_files import read_settings as read_tokenizer_settings
@@ -84,16 +83,8 @@ def of_parameters(
     config = bert_config(settings)
     found, new = from_bert(parameters, config.layers)
     config, new, remarks = with_heads_of(found, new, config)
-    vocabulary, symbols = Vocabulary(ordinary_symbols(tokenizer)), tokenizer.native_symbols()
-    if config.vocabulary_size < len(symbols):
-        raise UnifiedError(
-            f"{source}: {len(symbols)} entries in its vocabulary, {config.vocabulary_size} in config.json"
-        )
-    found = fitting(source, found, config)
-    if config.vocabulary_size > len(symbols):
-        left_out = [*left_out, f"{config.vocabulary_size - len(symbols)} rows that no entry of the vocabulary has"]
-    config = config.with_vocabulary(len(vocabulary))
-    found = over_symbols(found, symbols, vocabulary.symbols, config.initializer_range)
+    config, found, vocabulary, beyond = over_tokenizer(source, config, found, tokenizer)
+    left_out = [*left_out, *beyond]
     if head is not None:
         found = {name: value for name, value in found.items() if not name.startswith("heads.next_sentence.")}
         trained = Trained(
@@ -162,7 +153,7 @@ def no_bert(source: Source) -> str | None:
     """Why a model cannot be one of BERT's class; None where it can."""
     config = source.config
     plain = config.positions == "learned" and config.token_head in ("transform", "none")
-    if config.sublayers != "self,feed_forward" or config.norm != "post" or not plain:
+    if config.sublayers != "self,feed_forward" or config.norm != "post" or not plain or not has_plain_layers(config):
         return (
             "BERT's layers are self-attention and feed-forward, post-norm, with learned positions and a transform "
             "before the softmax; this model's are not"

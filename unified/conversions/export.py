@@ -137,6 +137,12 @@ class Source:
         return found
 
 
+def has_plain_layers(config: TransformerConfig) -> bool:
+    """Whether layers are as BERT and XLNet have them: no gate, no window, LayerNorm and linear maps with biases."""
+    others = config.gated, config.linear_without_bias, any(config.windows), config.norm_type != "layer"
+    return not any(others)
+
+
 def write_folder(
     destination: Path,
     settings: dict[str, Any],

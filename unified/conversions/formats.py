@@ -11,6 +11,8 @@ from unified.checkpoints.roberta import read_roberta
 from unified.checkpoints.sources import read_settings
 from unified.conversions.bert import export_bert, no_bert, read_bert
 from unified.conversions.export import Source
+from unified.conversions.modern_bert import MODEL_TYPE as MODERN_BERT
+from unified.conversions.modern_bert import export_modern_bert, no_modern_bert, read_modern_bert
 from unified.conversions.remote_code import MODEL_TYPE, export_with_code, read_with_code
 from unified.conversions.roberta import MODEL_TYPES, read_transformers_roberta
 from unified.conversions.xlnet import export_xlnet, no_xlnet, read_xlnet
@@ -30,13 +32,21 @@ READERS: dict[str, Callable[[Path, str | None], Imported]] = {
     "bert": read_bert,
     "roberta": _any_roberta,
     "xlnet": read_xlnet,
+    MODERN_BERT: read_modern_bert,
     MODEL_TYPE: read_with_code,
 }
 #: Writers of a folder for ``transformers``, by the format that ``unified export --format`` names.
 WRITERS: dict[str, Callable[[Source, Path], Conversion]] = {
     "bert": export_bert,
     "xlnet": export_xlnet,
+    MODERN_BERT: export_modern_bert,
     MODEL_TYPE: export_with_code,
+}
+#: Kind of positions -> the format whose class of ``transformers`` has them, and why a model is none of that class.
+_USUAL: dict[str, tuple[str, Callable[[Source], str | None]]] = {
+    "learned": ("bert", no_bert),
+    "relative": ("xlnet", no_xlnet),
+    "rotary": (MODERN_BERT, no_modern_bert),
 }
 
 
@@ -60,7 +70,7 @@ def format_of(folder: Path) -> str:
     named = settings.get("model_type", "xlnet" if "d_model" in settings else "bert")
     found = "roberta" if named in MODEL_TYPES else named
     if found not in READERS:
-        known = ", ".join(("bert", *MODEL_TYPES, "xlnet", MODEL_TYPE))
+        known = ", ".join(("bert", *MODEL_TYPES, "xlnet", MODERN_BERT, MODEL_TYPE))
         raise UnifiedError(f"{folder / CONFIG}: model_type {named!r}; models of type {known} are read")
     return found
 
@@ -80,9 +90,9 @@ def export(source: Source, destination: Path, format: str | None = None) -> Conv
     Args:
         source: the model.
         destination: must not exist, or be empty.
-        format: one of :data:`WRITERS`; None takes the class of BERT or XLNet where it would give the same states and
-            the model was not fine-tuned to write, and else "unified", whose folders bring the code of their model
-            along.
+        format: one of :data:`WRITERS`; None takes the class of BERT, XLNet or ModernBERT where it would give the same
+            states and the model was not fine-tuned to write, and else "unified", whose folders bring the code of their
+            model along.
 
     Raises:
         UnifiedError: there is no such format, or the model or its tokenizer does not fit it; nothing is written.
@@ -91,8 +101,8 @@ def export(source: Source, destination: Path, format: str | None = None) -> Conv
         if format not in WRITERS:
             raise UnifiedError(f"format must be one of {', '.join(WRITERS)}, got {format!r}")
         return WRITERS[format](source, destination)
-    usual, reason = ("xlnet", no_xlnet(source)) if source.config.relative else ("bert", no_bert(source))
-    trained = source.trained
+    usual, why_not = _USUAL[source.config.positions]
+    reason, trained = why_not(source), source.trained
     if reason is None and trained.lengths.longest_target:
         reason = "the model was fine-tuned to write, which no class of transformers does as it does"
     if reason is None:

@@ -81,6 +81,19 @@ def bert_tokenizer_files(source: Source) -> TokenizerFiles:
     return _json_files(source, *own, [*special, *_beyond(source, [*own[0], *special])])
 
 
+def json_tokenizer_files(source: Source) -> TokenizerFiles:
+    """The tokenizer as ``tokenizer.json``, for classes that read no ``vocab.txt``.
+
+    :func:`no_bert_tokenizer` must have no objection.
+    """
+    tokenizer = source.tokenizer
+    if not isinstance(tokenizer, WordPieceTokenizer):
+        return bert_tokenizer_files(source)
+    native = tokenizer.native_symbols()
+    special = [symbol for symbol in SPECIAL_FIELDS if symbol not in native]
+    return _json_files(source, *_wordpiece(tokenizer, [*special, *_beyond(source, [*native, *special])]), ())
+
+
 def xlnet_tokenizer_files(source: Source) -> TokenizerFiles:
     """The tokenizer of a model that is exported as an XLNet; :func:`no_xlnet_tokenizer` must have no objection."""
     tokenizer = source.tokenizer
@@ -105,11 +118,7 @@ def every_symbol_files(source: Source) -> TokenizerFiles:
     if isinstance(tokenizer, XLNetTokenizer):
         return _xlnet_files(tokenizer, more)
     if isinstance(tokenizer, WordPieceTokenizer):
-        entries = {symbol: entry for entry, symbol in SPECIAL_ENTRIES.items()}
-        whole = tokenizer.with_entries([entries.get(symbol, symbol) for symbol in more])
-        decoder = {"type": "WordPiece", "prefix": CONTINUATION, "cleanup": False}
-        own = whole.native_symbols(), whole.entries, {**whole.content, "decoder": decoder}
-        more = []
+        own, more = _wordpiece(tokenizer, more), []
     elif isinstance(tokenizer, JsonTokenizer):
         own = native, tokenizer.entries, tokenizer.content
     elif isinstance(tokenizer, SentencePieceTokenizer):
@@ -135,6 +144,14 @@ def _save_wordpiece(source: Source, tokenizer: WordPieceTokenizer, folder: Path)
     path = folder / SETTINGS_NAME
     content = json.loads(path.read_text(encoding="utf-8")) | {"model_max_length": _longest(source)}
     path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+
+
+def _wordpiece(tokenizer: WordPieceTokenizer, more: Sequence[str]) -> tuple[list[str], list[str], dict[str, Any]]:
+    """Symbols and entries of a WordPiece tokenizer with ``more`` symbols, and its ``tokenizer.json``."""
+    entries = {symbol: entry for entry, symbol in SPECIAL_ENTRIES.items()}
+    whole = tokenizer.with_entries([entries.get(symbol, symbol) for symbol in more])
+    decoder = {"type": "WordPiece", "prefix": CONTINUATION, "cleanup": False}
+    return whole.native_symbols(), whole.entries, {**whole.content, "decoder": decoder}
 
 
 def _sentencepiece(tokenizer: SentencePieceTokenizer) -> tuple[list[str], list[str], dict[str, Any]]:

@@ -21,7 +21,7 @@ from unified.checkpoints.sources import counted, read_parameters, read_settings,
 from unified.checkpoints.tensorflow import find_tensorflow, load_tensorflow
 from unified.checkpoints.trained import Trained
 from unified.checkpoints.vocabularies import over_symbols
-from unified.conversions.export import OWN_SETTINGS, Source, write_folder
+from unified.conversions.export import OWN_SETTINGS, Source, has_plain_layers, write_folder
 from unified.conversions.task_heads import XLNET, fine_tuned, take_head
 from unified.conversions.tokenizers import PIECES_NAME, no_xlnet_tokenizer, xlnet_tokenizer_files
 from unified.conversions.xlnet_names import from_tensorflow, from_xlnet, to_xlnet
@@ -122,7 +122,7 @@ def no_xlnet(source: Source) -> str | None:
     """Why a model cannot be one of XLNet's class; None where it can."""
     config = source.config
     plain = config.relative and config.token_head in ("plain", "none") and config.norm == "post"
-    if not plain or config.sublayers != "self,feed_forward":
+    if not plain or config.sublayers != "self,feed_forward" or not has_plain_layers(config):
         return (
             "XLNet has relative positions, attention and feed-forward in each layer, post-norm, and nothing before "
             "the softmax; this model has not"

@@ -21,6 +21,7 @@ BODIES: dict[str, dict] = {
     "left to right": {"mask": "left_to_right", "token_types": 6},
     "sequence to sequence": {"mask": "seq2seq", "token_types": 6},
     "relative": {"positions": "relative", "norm": "pre"},
+    "rotary": {"positions": "rotary", "token_types": 0, "gated": True, "attention_windows": "0,2"},
     "neighbor": {"sublayers": "neighbor,self,feed_forward"},
 }
 HEADS = {

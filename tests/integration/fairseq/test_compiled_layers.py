@@ -63,8 +63,15 @@ def afresh():
     torch._dynamo.reset()
 
 
-def test_compiled_layers_give_the_same_losses_and_gradients_and_are_compiled_once():
-    settings = {"layers": 3, "attention_backend": "sdpa", "dropout": 0.0, "attention_dropout": 0.0}
+MODERN = {
+    "positions": "rotary", "gated": True, "linear_without_bias": True, "norm": "pre", "norm_type": "rms",
+    "embedding_norm": True, "attention_windows": "0,3", "token_types": 0,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("shape", [{}, MODERN], ids=["UniLM", "rotary positions and windows"])
+def test_compiled_layers_give_the_same_losses_and_gradients_and_are_compiled_once(shape):
+    settings = {"layers": 3, "attention_backend": "sdpa", "dropout": 0.0, "attention_dropout": 0.0, **shape}
     plain, compiled = (accelerated(**settings).train() for _ in range(2))
     compiled.transformer.compile_layers(backend="aot_eager")
     graphs = []

@@ -15,6 +15,7 @@ from unified.masks import AttentionMask
 WRITING = [
     *((body, writes) for body in BODIES for writes in ("cloze", "next", "left_to_right") if body != "entities"),
     ("relative", "permutation"),
+    ("rotary", "permutation"),
     ("one way", "permutation"),
 ]
 #: Settings of searches: greedy; a wide beam with all of its texts; every rule at once.
@@ -69,7 +70,7 @@ def test_states_and_scores_under_any_mask(made, body):
     tokens = torch.randint(4, len(one.ids), (3, 9), generator=rng)
     positions = torch.tensor([[*range(9)], [*range(4), *range(5)], [*range(8, -1, -1)]])
     types = torch.randint(0, 6, (3, 9), generator=rng)
-    if one.lm.model.config.relative:  # a query stream behind the tokens, of the first row's last three
+    if one.lm.model.config.positions_in_attention:  # a query stream behind the tokens, of the first row's last three
         positions = torch.cat([torch.tensor([[*range(9)]] * 3), torch.tensor([[6, 7, 8]] * 3)], dim=1)
         types = torch.cat([types, types[:, -3:]], dim=1)
     entities = torch.rand(3, 9, generator=rng) < 0.4 if body == "entities" else None
@@ -219,7 +220,7 @@ def test_the_loss_is_that_of_labels_in_their_places(made):
     [
         ({"query_step": torch.zeros(3)}, "query_step, key_start and key_stop"),
         ({"attention_mask": torch.ones(1, 2, 3, dtype=torch.bool)}, r"\(1, 3, 3\), got \(1, 2, 3\)"),
-        ({"position_ids": torch.arange(4)[None]}, "a query stream is XLNet's"),
+        ({"position_ids": torch.arange(4)[None]}, "a query stream needs relative or rotary positions"),
     ],
 )
 def test_inputs_that_cannot_be_read(made, given, message):

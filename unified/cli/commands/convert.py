@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from unified.checkpoints.vocabularies import VocabularyChange
 
 #: Names of :data:`unified.conversions.formats.READERS`, written out so that help does not wait for torch.
-FORMATS = ("bert", "roberta", "xlnet", "unified")
+FORMATS = ("bert", "roberta", "xlnet", "modernbert", "unified")
 HELP = "import a checkpoint from another library, or give one another dictionary"
 
 
@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         dest="source_format",
         choices=FORMATS,
         help="format to import: bert or xlnet (folders of transformers or TensorFlow), roberta (of transformers or "
-        "fairseq), or unified (of unified export); default: as the folder's files say",
+        "fairseq), modernbert (of transformers), or unified (of unified export); default: as the folder's files say",
     )
     direction.add_argument(
         "--vocabulary", metavar="DATA", type=Path, help="prepared folder whose dictionary the checkpoint gets"

@@ -8,7 +8,7 @@ from pathlib import Path
 from unified.cli.output import add_json_argument, print_json
 
 #: Names of :data:`unified.conversions.formats.WRITERS`, written out so that help does not wait for torch.
-FORMATS = ("bert", "xlnet", "unified")
+FORMATS = ("bert", "xlnet", "modernbert", "unified")
 HELP = "write a model as a folder for transformers"
 
 
@@ -22,9 +22,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--format",
         choices=FORMATS,
-        help="what to write: the class of BERT or of XLNet; or unified, any model with code of its own, which writes "
-        "texts as the model does and is loaded with trust_remote_code=True (default: the first that gives the same "
-        "states; unified of a model that was fine-tuned to write)",
+        help="what to write: the class of BERT, XLNet or ModernBERT; or unified, any model with code of its own, which "
+        "writes texts as the model does and is loaded with trust_remote_code=True (default: the first that gives the "
+        "same states; unified of a model that was fine-tuned to write)",
     )
     parser.add_argument("output", metavar="OUT", type=Path, help="folder to make; it must not exist or be empty")
     add_json_argument(parser)

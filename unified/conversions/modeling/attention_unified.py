@@ -85,12 +85,13 @@ class Attention(nn.Module):
 
     projections = 3  # query, key, value
 
-    def __init__(self, config: UnifiedConfig, number: int, hides_self: bool = False):
+    def __init__(self, config: UnifiedConfig, number: int, window: int, hides_self: bool = False):
         super().__init__()
-        self.number, self.hides_self = number, hides_self
+        self.number, self.window, self.hides_self = number, window, hides_self
         self.heads, self.size = config.heads, config.width // config.heads
-        self.query_key_value = nn.Linear(config.width, self.projections * config.width)
-        self.output = nn.Linear(config.width, config.width)
+        has_bias = not config.linear_without_bias
+        self.query_key_value = nn.Linear(config.width, self.projections * config.width, bias=has_bias)
+        self.output = nn.Linear(config.width, config.width, bias=has_bias)
         self.dropout = nn.Dropout(config.attention_dropout)
 
     def project(self, states: torch.Tensor, view: View) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -105,6 +106,8 @@ class Attention(nn.Module):
     def visible(self, view: View) -> torch.Tensor:
         """bool (B, 1, Q, S)."""
         seen = view.visible & ~view.own if self.hides_self else view.visible
+        if self.window:
+            seen = seen & (view.distances.abs() <= self.window)
         return seen.unsqueeze(1)
 
     def weights(self, scores: torch.Tensor, view: View) -> torch.Tensor:
@@ -138,8 +141,8 @@ class ClippedDistances(nn.Module):
 class RelativeKeyAttention(Attention):
     """Keys get a vector of their distance (Shaw et al. 2018, equation 4)."""
 
-    def __init__(self, config: UnifiedConfig, number: int):
-        super().__init__(config, number)
+    def __init__(self, config: UnifiedConfig, number: int, window: int):
+        super().__init__(config, number, window)
         self.clipped = ClippedDistances(config)
 
     def forward(self, states: torch.Tensor, view: View) -> torch.Tensor:
@@ -152,8 +155,8 @@ class RelativeKeyAttention(Attention):
 class RelativeValueAttention(Attention):
     """Values get a vector of their distance (Shaw et al. 2018, equation 3)."""
 
-    def __init__(self, config: UnifiedConfig, number: int):
-        super().__init__(config, number)
+    def __init__(self, config: UnifiedConfig, number: int, window: int):
+        super().__init__(config, number, window)
         self.clipped = ClippedDistances(config)
 
     def forward(self, states: torch.Tensor, view: View) -> torch.Tensor:
@@ -186,9 +189,9 @@ class TransformerXLAttention(Attention):
     ``(q + r_w) k + (q + r_r) (W_r R) + (q + r_s) s``, over the square root of K.
     """
 
-    def __init__(self, config: UnifiedConfig, number: int):
+    def __init__(self, config: UnifiedConfig, number: int, window: int):
         nn.Module.__init__(self)
-        self.number, self.hides_self, self.clamp_len = number, False, config.clamp_len
+        self.number, self.window, self.hides_self, self.clamp_len = number, window, False, config.clamp_len
         self.width, self.heads, self.size = config.width, config.heads, config.width // config.heads
         self.query_key_value = nn.Linear(config.width, 3 * config.width, bias=False)
         self.distances = nn.Linear(config.width, config.width, bias=False)
@@ -229,11 +232,35 @@ class TransformerXLAttention(Attention):
         return torch.where(different.unsqueeze(1), other, same)
 
 
-def attention_of(sublayer_type: str, config: UnifiedConfig, number: int) -> nn.Module:
-    """The attention of that type, the ``number``-th of the model."""
+class RotaryAttention(Attention):
+    """Queries and keys are turned by angles that grow with their position (Su et al. 2021)."""
+
+    def __init__(self, config: UnifiedConfig, number: int, window: int, hides_self: bool = False):
+        super().__init__(config, number, window, hides_self)
+        self.theta = config.local_rotary_theta if window and config.local_rotary_theta else config.rotary_theta
+
+    def project(self, states: torch.Tensor, view: View) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """(B, Q, D) -> query (B, H, Q, K), key and value (B, H, S, K); keys are cached as they are turned."""
+        query, key, value = (split_heads(part, self.heads) for part in self.query_key_value(states).chunk(3, dim=-1))
+        query, key = self.turned(query, view), self.turned(key, view)
+        return query, *self.remembered(key[:, :, : view.content], value[:, :, : view.content], view)
+
+    def turned(self, states: torch.Tensor, view: View) -> torch.Tensor:
+        """(B, H, Q, K) -> (B, H, Q, K), pairs (i, i + K / 2) turned by position x theta ** (-2 i / K), in float32."""
+        exponents = torch.arange(0, self.size, 2, dtype=torch.float32, device=states.device) / self.size
+        angles = (view.query_positions.float().unsqueeze(-1) * self.theta**-exponents).unsqueeze(1)
+        cosine, sine = angles.cos(), angles.sin()  # (B, 1, Q, K / 2)
+        first, second = states.float().chunk(2, dim=-1)
+        turned = torch.cat([first * cosine - second * sine, second * cosine + first * sine], dim=-1)
+        return turned.to(states.dtype)
+
+
+def attention_of(sublayer_type: str, config: UnifiedConfig, number: int, window: int) -> nn.Module:
+    """The attention of that type, the ``number``-th of the model, in a layer with that window (0: none)."""
     if config.positions == "relative":
-        return TransformerXLAttention(config, number)
+        return TransformerXLAttention(config, number, window)
     if sublayer_type in ("self", "neighbor"):
-        return Attention(config, number, hides_self=sublayer_type == "neighbor")
+        own = RotaryAttention if config.positions == "rotary" else Attention
+        return own(config, number, window, hides_self=sublayer_type == "neighbor")
     others = {"relative_key": RelativeKeyAttention, "relative_value": RelativeValueAttention, "entity": EntityAttention}
-    return others[sublayer_type](config, number)
+    return others[sublayer_type](config, number, window)

@@ -16,19 +16,27 @@ class UnifiedConfig(PreTrainedConfig):
         layers, width, heads, feed_forward: number of layers, size of states, attention heads, inner size.
         sublayers: sublayers of each layer in order, separated by commas: "self", "neighbor" (no token sees itself),
             "relative_key", "relative_value", "entity", "feed_forward".
-        positions: "learned" (tables of positions and token types) or "relative" (XLNet).
+        gated: whether the feed-forward sublayer is a gated linear unit.
+        positions: "learned" (tables of positions and token types), "relative" (XLNet) or "rotary" (ModernBERT, Llama).
+        rotary_theta, local_rotary_theta: with rotary positions, base of the wavelengths, and that of layers with a
+            window; 0: the same.
+        attention_windows: how many positions on each side attention reads, layer by layer, separated by commas, again
+            from the first when the list ends; 0: all.
         attn_type: "bi", or "uni": no token sees what stands behind it, whatever the mask (XLNet).
         mask: how texts are read where no mask is given: "bidirectional", "left_to_right", "right_to_left" or "seq2seq".
         clamp_len: with relative positions, distances above this count as it; 0: all are told apart.
         clip_distance: greatest distance that "relative_key" and "relative_value" tell from farther ones.
-        max_positions, token_types: rows of the tables of positions and of token types.
+        max_positions, token_types: rows of the tables of positions and of token types; 0 token types: no table.
         boundary_offsets, sentence_head: rows of the span-boundary head's table of distances; whether there is a head
             that chooses sentences.
-        activation: "gelu" or "gelu_tanh".
-        token_head: "transform" (dense, GELU, LayerNorm before the softmax), "plain" or "none".
+        activation: "gelu", "gelu_tanh" or "silu".
+        linear_without_bias: whether linear maps of the layers and of the token head have no biases.
+        token_head: "transform" (dense, activation, norm before the softmax), "plain" or "none".
         dropout, inner_dropout, attention_dropout: rates in training.
         norm: "post" or "pre".
-        norm_epsilon, initializer_range: of LayerNorm; standard deviation of initial weights.
+        norm_type: "layer", "layer_without_bias" or "rms".
+        embedding_norm: with norm "pre", a norm behind the embeddings in place of the one before the first sublayer.
+        norm_epsilon, initializer_range: of the norms; standard deviation of initial weights.
         prediction_heads: names of the heads of language modelling that the file has parameters of.
         task_head: name of the head of fine-tuning that the file has parameters of; "" where it has none.
         classifier_dropout: rate in training before that head's projection.
@@ -56,8 +64,12 @@ class UnifiedConfig(PreTrainedConfig):
         width: int = 768,
         heads: int = 12,
         feed_forward: int = 3072,
+        gated: bool = False,
         sublayers: str = "self,feed_forward",
         positions: str = "learned",
+        rotary_theta: float = 10000.0,
+        local_rotary_theta: float = 0.0,
+        attention_windows: str = "0",
         attn_type: str = "bi",
         mask: str = "bidirectional",
         clamp_len: int = 0,
@@ -67,11 +79,14 @@ class UnifiedConfig(PreTrainedConfig):
         boundary_offsets: int = 0,
         sentence_head: bool = False,
         activation: str = "gelu",
+        linear_without_bias: bool = False,
         token_head: str = "transform",
         dropout: float = 0.1,
         inner_dropout: float = 0.0,
         attention_dropout: float = 0.1,
         norm: str = "post",
+        norm_type: str = "layer",
+        embedding_norm: bool = False,
         norm_epsilon: float = 1e-12,
         initializer_range: float = 0.02,
         prediction_heads: Sequence[str] = ("token",),
@@ -93,6 +108,9 @@ class UnifiedConfig(PreTrainedConfig):
             positions,
             attn_type,
         )
+        self.gated, self.linear_without_bias, self.attention_windows = gated, linear_without_bias, attention_windows
+        self.rotary_theta, self.local_rotary_theta = rotary_theta, local_rotary_theta
+        self.norm_type, self.embedding_norm = norm_type, embedding_norm
         self.mask, self.clamp_len, self.clip_distance = mask, clamp_len, clip_distance
         self.max_positions, self.token_types, self.boundary_offsets = max_positions, token_types, boundary_offsets
         self.sentence_head, self.activation, self.token_head = sentence_head, activation, token_head

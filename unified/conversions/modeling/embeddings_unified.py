@@ -10,6 +10,7 @@ from torch import nn
 from torch.nn import functional
 
 from .configuration_unified import UnifiedConfig
+from .norms_unified import norm_of
 
 
 class SymbolTable(nn.Embedding):
@@ -37,13 +38,16 @@ class Embeddings(nn.Module):
         self.tokens = SymbolTable(config)
         self.positions = nn.Embedding(config.max_positions, config.width)
         self.token_types = nn.Embedding(config.token_types, config.width)
-        self.norm = nn.LayerNorm(config.width, config.norm_epsilon) if config.norm == "post" else nn.Identity()
+        self.norm = norm_of(config) if config.norm == "post" or config.embedding_norm else nn.Identity()
         self.dropout = nn.Dropout(config.dropout)
 
     def forward(self, tokens: torch.Tensor, positions: torch.Tensor, token_types: torch.Tensor) -> torch.Tensor:
         """int64 (B, T) three times -> (B, T, D)."""
         if positions.size(1) != tokens.size(1):
-            raise ValueError(f"{positions.size(1)} positions for {tokens.size(1)} tokens: a query stream is XLNet's")
+            raise ValueError(
+                f"{positions.size(1)} positions for {tokens.size(1)} tokens: a query stream needs relative or rotary "
+                "positions"
+            )
         summed = self.tokens(tokens) + self.positions(positions) + self.token_types(token_types)
         return self.dropout(self.norm(summed))
 
@@ -55,9 +59,38 @@ class TokenEmbeddings(nn.Module):
         super().__init__()
         self.tokens = SymbolTable(config)
         self.query = nn.Parameter(torch.zeros(config.width))
+        self.norm = norm_of(config) if config.embedding_norm else nn.Identity()
         self.dropout = nn.Dropout(config.dropout)
 
     def forward(self, tokens: torch.Tensor, positions: torch.Tensor, token_types: torch.Tensor) -> torch.Tensor:
         """int64 (B, T), (B, Q), (B, Q) -> (B, Q, D)."""
-        queries = self.query.expand(len(tokens), positions.size(1) - tokens.size(1), -1)
-        return self.dropout(torch.cat([self.tokens(tokens), queries], dim=1))
+        return self.dropout(self.norm(self.joined(tokens, positions.size(1))))
+
+    def joined(self, tokens: torch.Tensor, length: int) -> torch.Tensor:
+        """(B, T) -> (B, ``length``, D): embeddings of tokens, and behind them the vector of queries."""
+        queries = self.query.expand(len(tokens), length - tokens.size(1), -1)
+        return torch.cat([self.tokens(tokens), queries], dim=1)
+
+
+class RotaryEmbeddings(TokenEmbeddings):
+    """Embeddings of tokens and, where there is a table of them, of token types."""
+
+    def __init__(self, config: UnifiedConfig):
+        super().__init__(config)
+        self.token_types = nn.Embedding(config.token_types, config.width) if config.token_types else None
+        self.norm = norm_of(config) if config.norm == "post" or config.embedding_norm else nn.Identity()
+
+    def forward(self, tokens: torch.Tensor, positions: torch.Tensor, token_types: torch.Tensor) -> torch.Tensor:
+        """int64 (B, T), (B, Q), (B, Q) -> (B, Q, D)."""
+        summed = self.joined(tokens, positions.size(1))
+        if self.token_types is not None:
+            summed = summed + self.token_types(token_types)
+        return self.dropout(self.norm(summed))
+
+
+#: Embeddings by the kind of positions.
+EMBEDDINGS: dict[str, type[Embeddings] | type[TokenEmbeddings]] = {
+    "learned": Embeddings,
+    "relative": TokenEmbeddings,
+    "rotary": RotaryEmbeddings,
+}

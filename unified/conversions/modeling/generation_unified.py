@@ -119,14 +119,14 @@ class Writing:
 
     def _positions_left(self, length: int) -> float:
         """Positions beside a target of ``length`` tokens, begin, separator and what asks for the next token."""
-        return torch.inf if self.config.positions == "relative" else self.config.max_positions - length - 3
+        return torch.inf if self.config.positions != "learned" else self.config.max_positions - length - 3
 
     def _usual_length(self, longest: int, prompt: bool, max_source: int | None) -> int:
         """Most tokens to write where the user does not say."""
         if prompt:
             return int(min(128, self._positions_left(longest)))
         lengths = self.config.pair_lengths
-        quarter = torch.inf if self.config.positions == "relative" else self.config.max_positions // 4
+        quarter = torch.inf if self.config.positions != "learned" else self.config.max_positions // 4
         left = min(128, max(quarter, self._positions_left(max(longest, 1))))
         usual = lengths["max_target"] or lengths["longest_target"] or left
         return int(max(1, min(usual, self._positions_left(max_source or 0))))

@@ -11,18 +11,18 @@ from torch.nn import functional
 
 from .configuration_unified import UnifiedConfig
 from .embeddings_unified import SymbolTable
-from .layers_unified import gelu
+from .norms_unified import activation_of, gelu_of, norm_of
 
 
 class TokenHead(nn.Module):
-    """The tied embeddings and a bias, behind dense, GELU and LayerNorm where ``token_head`` is "transform"."""
+    """The tied embeddings and a bias, behind dense, activation and norm where ``token_head`` is "transform"."""
 
     def __init__(self, config: UnifiedConfig):
         super().__init__()
         self.transforms = config.token_head == "transform"
         if self.transforms:
-            self.dense, self.activation = nn.Linear(config.width, config.width), gelu(config)
-            self.norm = nn.LayerNorm(config.width, config.norm_epsilon)
+            self.dense = nn.Linear(config.width, config.width, bias=not config.linear_without_bias)
+            self.activation, self.norm = activation_of(config), norm_of(config)
         self.bias = nn.Parameter(torch.zeros(config.vocabulary_size))
 
     def forward(self, states: torch.Tensor, symbols: SymbolTable) -> torch.Tensor:
@@ -49,7 +49,7 @@ class SentenceHead(nn.Module):
 
     def __init__(self, config: UnifiedConfig):
         super().__init__()
-        self.dense, self.activation = nn.Linear(config.width, config.width), gelu(config)
+        self.dense, self.activation = nn.Linear(config.width, config.width), gelu_of(config)
         self.norm = nn.LayerNorm(config.width, config.norm_epsilon)
         self.classifier = nn.Linear(config.width, 2)
 

@@ -20,11 +20,12 @@ from transformers.modeling_outputs import (
 
 from .attention_unified import TransformerXLAttention, View
 from .configuration_unified import UnifiedConfig
-from .embeddings_unified import Embeddings, SymbolTable, TokenEmbeddings
+from .embeddings_unified import EMBEDDINGS, SymbolTable, TokenEmbeddings
 from .generation_unified import Writing
 from .heads_unified import HEADS, BoundaryHead, LinearHead, PooledHead, TokenHead
 from .layers_unified import Layer
 from .masks_unified import class_index, types_of_texts, visible_by_steps, visible_in_texts, without_following
+from .norms_unified import norm_of
 from .reader_unified import Reader
 from .search_unified import Hypothesis, Search
 
@@ -45,8 +46,9 @@ class UnifiedPreTrainedModel(PreTrainedModel):
             nn.init.normal_(module.weight, std=deviation)
         if isinstance(module, nn.Linear) and module.bias is not None:
             nn.init.zeros_(module.bias)
-        if isinstance(module, nn.LayerNorm):
+        if isinstance(module, nn.LayerNorm | nn.RMSNorm):
             nn.init.ones_(module.weight)
+        if isinstance(module, nn.LayerNorm) and module.bias is not None:
             nn.init.zeros_(module.bias)
         if isinstance(module, SymbolTable):
             nn.init.ones_(module.scored)
@@ -70,10 +72,9 @@ class UnifiedModel(UnifiedPreTrainedModel):
 
     def __init__(self, config: UnifiedConfig):
         super().__init__(config)
-        self.embeddings = (TokenEmbeddings if config.positions == "relative" else Embeddings)(config)
-        attentions = sum(one.strip() != "feed_forward" for one in config.sublayers.split(","))
-        self.layers = nn.ModuleList(Layer(config, i * attentions) for i in range(config.layers))
-        self.norm = nn.LayerNorm(config.width, config.norm_epsilon) if config.norm == "pre" else nn.Identity()
+        self.embeddings = EMBEDDINGS[config.positions](config)
+        self.layers = nn.ModuleList(Layer(config, i) for i in range(config.layers))
+        self.norm = norm_of(config) if config.norm == "pre" else nn.Identity()
         self.dropout = nn.Dropout(config.dropout if config.positions == "relative" else 0.0)
         self.post_init()
 
@@ -104,7 +105,7 @@ class UnifiedModel(UnifiedPreTrainedModel):
             attention_mask: (B, T), 0 at padding; or the mask itself, bool (B, Q, T), True where a query may attend.
             token_type_ids: int64 (B, T), or (B, Q) with a query stream; default: all 0.
             position_ids: int64 (B, Q), default: tokens are counted, padding left out. Those beyond the T tokens are
-                those of a query stream, in a model of relative positions.
+                those of a query stream, in a model of relative or rotary positions.
             query_step, key_start, key_stop: a mask as integers, (B, Q) or (Q,) and twice (B, T) or (T,): a query sees
                 the keys with ``key_start <= query_step < key_stop``, and no padding.
             entities: bool (B, T), tokens within named entities, for a model that reads them.
