@@ -45,7 +45,7 @@ def window_size(lm: UnifiedLM, scoring: Scoring, wanted: int | None = None) -> i
     """
     most = longest_text(lm, scoring)
     if wanted is None:
-        return _WITHOUT_LIMIT if lm.model.config.relative else most
+        return _WITHOUT_LIMIT if lm.model.config.positions_in_attention else most
     if wanted > most:
         raise UnifiedError(f"windows of {wanted:,} tokens: the model reads {most:,} beside its special symbols")
     return wanted

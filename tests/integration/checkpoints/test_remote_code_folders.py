@@ -304,7 +304,7 @@ def test_the_format_is_the_first_that_gives_the_same_states(tmp_path, capsys):
     assert "written as the format 'unified': the model reads texts under the mask" in capsys.readouterr().out
     assert main(["export", "--format", "bert", str(tmp_path / "three"), str(tmp_path / "no")]) == 2
     assert "BERT's layers are" in capsys.readouterr().err and not (tmp_path / "no").exists()
-    with pytest.raises(UnifiedError, match="format must be one of bert, xlnet, unified, got 'gpt'"):
+    with pytest.raises(UnifiedError, match="format must be one of bert, xlnet, modernbert, unified, got 'gpt'"):
         UnifiedLM.from_pretrained(tmp_path / "one").save_pretrained(tmp_path / "no", format="gpt")
 
 

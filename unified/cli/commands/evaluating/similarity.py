@@ -76,7 +76,7 @@ def run(args: argparse.Namespace) -> int:
     items = _items(args)
     model = load(args.model, device=use_device(args))
     config = model.model.config
-    longest = args.max_length or (0 if config.relative else config.position_limit - 2)
+    longest = args.max_length or (0 if config.positions_in_attention else config.position_limit - 2)
     gold = np.array([item.gold_number for item in items])
     found = similarities(
         model,
