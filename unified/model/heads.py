@@ -121,12 +121,13 @@ class LanguageModelHead(PredictionHead):
         The states of a trained encoder still tell which tokens stand where: multiplied by the embeddings, the last
         states of all-MiniLM-L6-v2 name their own token in 58 % of cases. A transform of random weights hides that from
         the softmax, and a model that learns to write would first have to undo it. The weights are the identity, scaled
-        to ``initializer_range``: GELU halves values so close to 0 and changes nothing else, and LayerNorm restores
-        their size.
+        to ``initializer_range``: GELU and SiLU halve values so close to 0 and change nothing else, and the norm
+        restores their size.
         """
         if self.dense is not None:
             nn.init.eye_(self.dense.weight).mul_(self._initializer_range)
-            nn.init.zeros_(self.dense.bias)
+            if self.dense.bias is not None:
+                nn.init.zeros_(self.dense.bias)
 
     def forward(self, states: torch.Tensor, symbols: SymbolTable) -> torch.Tensor:
         """(N, D) states of predicted tokens and the embeddings of V symbols -> (N, V) logits."""

@@ -240,6 +240,17 @@ def test_the_gate_is_the_second_half():
         torch.testing.assert_close(unit(states), expected)
 
 
+@pytest.mark.parametrize("changes", [{}, {"norm_type": "rms", "activation": "silu"}], ids=["ModernBERT's", "RMSNorm"])
+def test_a_new_token_head_without_biases_compares_states_with_embeddings(changes):
+    config = replace(MODERN_BERT, vocabulary_size=200, width=64, norm_epsilon=1e-8, **changes)
+    own = UnifiedModel.for_language(config)
+    states = torch.randn(50, 64)
+    states -= states.mean(-1, keepdim=True)
+    own.heads["token"].start_as_readout()
+    expected = (states / states.square().mean(-1, keepdim=True).sqrt()) @ own.symbols.weight.T
+    torch.testing.assert_close(own.logits(states), expected, atol=0.03, rtol=0.05)
+
+
 def test_names_and_kinds_of_parameters_of_the_presets():
     """Only the scores of symbols have a bias, and norms have a weight alone; the first attention has no norm."""
     built = UnifiedModel.for_language(PRESETS["modern_tiny"](vocabulary_size=9))
