@@ -81,7 +81,8 @@ def test_formats_that_are_not_read_are_named(tmp_path, capsys):
     (tmp_path / "config.json").write_text('{"model_type": "gpt2"}')
     said = refusal(capsys, tmp_path, tmp_path / "out")
     assert said.endswith(
-        "config.json: model_type 'gpt2'; models of type bert, roberta, xlm-roberta, camembert, xlnet, unified are read"
+        "config.json: model_type 'gpt2'; models of type bert, roberta, xlm-roberta, camembert, xlnet, "
+        "modernbert, unified are read"
     )
 
 
