@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import torch
 from torch import nn
 
+from unified.kernels.plain import LinearMap
 from unified.model.attention import AttentionSublayer, SelfAttention
 from unified.model.config import TransformerConfig
 from unified.model.modules import activation_of, norm_of
@@ -54,13 +55,17 @@ class GatedFeedForward(nn.Module):
     def __init__(self, config: TransformerConfig):
         super().__init__()
         self.inner = nn.Linear(config.width, 2 * config.feed_forward, bias=not config.linear_without_bias)
+        self.linear = LinearMap()  # by halves of the weight above
         self.activation = activation_of(config)
         self.dropout = nn.Dropout(config.inner_dropout)
         self.outer = nn.Linear(config.feed_forward, config.width, bias=not config.linear_without_bias)
 
     def forward(self, states: torch.Tensor) -> torch.Tensor:
         """(..., D) -> (..., D)."""
-        activated, gate = self.inner(states).chunk(2, dim=-1)
+        weights = self.inner.weight.chunk(2)
+        biases = (None, None) if self.inner.bias is None else self.inner.bias.chunk(2)
+        # Two products: halves of one would have gaps, and their gradients would be joined by a copy.
+        activated, gate = (self.linear(states, *half) for half in zip(weights, biases, strict=True))
         return self.outer(self.dropout(self.activation(activated) * gate))
 
 

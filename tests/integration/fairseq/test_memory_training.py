@@ -53,6 +53,20 @@ def test_one_way_attention_with_clamped_distances_trains_and_is_kept_in_the_chec
     assert written.startswith("w1 w2 w3 w")
 
 
+def test_rotary_positions_with_windows_have_a_memory_too(data, tmp_path):
+    """Another length of memory changes the losses from the second update on, and the model continues prompts."""
+    modern = ("--arch", "modern_tiny", "--attention-windows", "0,9", "--batch-size", 4, "--max-update", 6)
+    longer, shorter = (
+        inner(fairseq.train(data, tmp_path / str(length), *SYSTEM[4:], *modern, "--memory", length))
+        for length in (40, 8)
+    )
+    assert longer[0] == shorter[0] and longer[1:] != shorter[1:]
+    lm = UnifiedLM.from_pretrained(tmp_path / "40" / "checkpoint_last.pt", data=data)
+    assert (lm.model.config.windows, lm.model.config.token_types, lm.writes) == ((0, 9), 0, "permutation")
+    (written,) = lm.generate(["w1 w2 w3"], max_length=12)
+    assert written.startswith("w1 w2 w3 w")
+
+
 def test_restart_goes_on_exactly_with_workers_too(data, whole, tmp_path):
     save, expected = whole
     shutil.copy(save / "checkpoint_1_10.pt", tmp_path / "checkpoint_last.pt")

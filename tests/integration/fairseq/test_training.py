@@ -68,11 +68,16 @@ def test_objectives_whose_examples_grow_train_beside_others(data, tmp_path):
     assert checkpoint["cfg"]["model"]["writes"] == "next"
 
 
-def test_objectives_of_every_system_share_one_model_and_its_batches(data, tmp_path):
-    """Query stream, boundaries, next sentences, sentinels and all directions, on relative positions."""
+@pytest.mark.parametrize(
+    "body",
+    [("--arch", "xlnet_tiny", "--inner-dropout", 0), ("--arch", "modern_tiny", "--attention-windows", "0,16")],
+    ids=["relative positions", "rotary positions"],
+)
+def test_objectives_of_every_system_share_one_model_and_its_batches(data, tmp_path, body):
+    """Query stream, boundaries, next sentences, sentinels and all directions, on one body."""
     names = ("xlnet", "bert", "spanbert", "random_spans", "left_to_right", "anna")
     objectives = "xlnet:2,bert:2,spanbert(scheme='subword'),random_spans,left_to_right,anna(scheme='token')"
-    settings = ("--arch", "xlnet_tiny", "--inner-dropout", 0, "--objectives", objectives, "--batch-size", 16)
+    settings = (*body, "--objectives", objectives, "--batch-size", 16)
     result = fairseq.train(data, tmp_path, *settings, "--max-epoch", 5, "--lr", 3e-3)
     rows = fairseq.logged(result.stdout + result.stderr, "train")
     for name in (*names, "spanbert_boundary"):

@@ -47,7 +47,7 @@ ROWS = {
         torch.tensor([[3, 0]] * 2)
     ),
     "one way, within a window": lambda: masks.batch([masks.permutation(STEPS)] * 2).causal().windowed(1),
-    "within a window": lambda: masks.permutation(STEPS).windowed(2),
+    "within a window": lambda: masks.batch([masks.permutation(STEPS)] * 2).windowed(2),
     "within a window, packed": lambda: masks.pack([masks.seq2seq(2, 1), masks.bidirectional(2)], 6).windowed(
         1, *[torch.tensor([[0, 1, 2, 0, 1, 0], [1, 2, 3, 9, 8, 0]])] * 2
     ),

@@ -101,6 +101,16 @@ REFUSALS = [
     (lambda: row.causal().block_mask(), "FlexAttention serves steps alone"),
     (lambda: row.causal().mask_mod, "FlexAttention serves steps alone"),
     (lambda: by_hand(last_key=torch.arange(3)), "last_key must be int64 of the shape of query_step, (2,), got torch"),
+    (lambda: row.windowed(-1), "window must be an integer of at least 0, got -1"),
+    (lambda: row.windowed(2).windowed(1), "windowed takes a mask without a window, got one of 2"),
+    (lambda: stream.windowed(1), "windowed needs query_positions: this mask has queries without a key of their own"),
+    (lambda: row.windowed(1, torch.arange(2)), "query_positions must be int64 of the shape of query_step, (3,), got"),
+    (lambda: row.windowed(1, None, [0, 1, 2]), "key_positions must be int64 of the shape of key_start, (3,), got list"),
+    (lambda: row.windowed(1).with_memory(2), "with_memory takes a mask without a window; call windowed() on the resul"),
+    (lambda: masks.pack([row, row.windowed(1)], 9), "pack takes masks without a window, but mask 1 has one"),
+    (lambda: masks.batch([row.windowed(1)]), "batch takes masks without a window, but mask 0 has one"),
+    (lambda: by_hand(window=1), "query_position must be int64 of the shape of query_step, (2,), got NoneType"),
+    (lambda: by_hand(query_position=torch.arange(2)), "query_position and key_position belong to a window"),
     (lambda: by_hand(exclude_self=1), "exclude_self must be True or False, got 1"),
 ]  # fmt: skip
 

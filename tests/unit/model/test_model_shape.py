@@ -63,7 +63,7 @@ def test_presets_have_the_published_sizes():
 def test_parameters_of_anna_are_those_that_the_documentation_gives():
     """With the paper's vocabulary of 127,490, part by part; docs/background/decisions.md quotes each number."""
     page = (Path(__file__).parents[3] / "docs" / "background" / "decisions.md").read_text(encoding="utf-8")
-    quoted = page[page.index("**ANNA's sizes") :].partition("\n\n")[0]
+    quoted = page[page.index("**ANNA's sizes") :].partition("\n\n**")[0]
 
     def counts(name: str, **changes) -> tuple[int, ...]:
         with torch.device("meta"):
