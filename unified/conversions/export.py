@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -154,3 +155,4 @@ def write_folder(
         (folder / "config.json").write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
         save_tokenizer(folder)
         save_file(parameters, folder / "model.safetensors", metadata={"format": "pt"})
+        shutil.copymode(folder / "config.json", folder / "model.safetensors")  # else its owner alone may read it

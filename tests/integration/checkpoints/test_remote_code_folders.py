@@ -114,6 +114,12 @@ def test_a_folder_is_opened_where_the_library_is_not(tmp_path):
     torch.testing.assert_close(torch.tensor(found["first"]), wanted[0, 0], atol=1e-5, rtol=1e-5)
 
 
+def test_whoever_may_read_the_configuration_may_read_the_parameters(tmp_path):
+    language_model().save_pretrained(tmp_path / "out")
+    modes = {path.stat().st_mode & 0o777 for path in (tmp_path / "out").iterdir() if path.is_file()}
+    assert len(modes) == 1
+
+
 def test_pipelines_fill_masks(tmp_path):
     lm = language_model(**BODIES["pre-norm"])
     lm.save_pretrained(tmp_path / "out")
