@@ -1,9 +1,9 @@
 """Adapter for lm-evaluation-harness: our models answer the requests of its tasks.
 
 The harness finds models by the names that are registered when it starts, so it is started by this module:
-``python -m unified.evaluation.harness`` takes the options of ``lm_eval`` (docs/how-to/evaluate.md). In Python
-:func:`register` makes the name known to ``lm_eval.simple_evaluate``. The harness itself is imported there alone; ``pip
-install 'unified-lm[harness]'`` brings it.
+``python -m unified.evaluation.harness`` takes the options of ``lm_eval``
+(docs/how-to/evaluate.md). In Python :func:`register` makes the name known to ``lm_eval.simple_evaluate``. The harness
+itself is imported there alone; ``pip install 'unified-lm[harness]'`` brings it.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ def refusal(tmp_path, capsys, *arguments):
         ("a.jsonl", b"[" * 100_000, "a.jsonl, line 1: not JSON of a data set ("),
         ("a.txt", b"", "a.txt: no text"),
         ("a.txt", b"\n \n\t\n", "a.txt: no text"),
-        ("a.jsonl", b'{"text": ""}\n', "a.jsonl: no text"),
+        ("a.jsonl", b'{"text": ""}\n', "a.jsonl, line 1: the field 'text' is empty; --skip-empty leaves such rows out"),
     ],
 )
 def test_bad_documents(tmp_path, capsys, name, content, message, workers):

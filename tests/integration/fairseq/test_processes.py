@@ -109,7 +109,14 @@ def test_processes_of_fairseq_are_guarded(monkeypatch):
 
     import fairseq_plugins  # noqa: F401
 
-    seen, cfg = [], Namespace(distributed_training=Namespace(distributed_init_method=None), common=Namespace(tpu=False))
+    seen, cfg = (
+        [],
+        Namespace(
+            distributed_training=Namespace(distributed_init_method=None, distributed_rank=0),
+            common=Namespace(tpu=False),
+            common_eval=Namespace(path="model.pt"),  # a command that reads a model leaves no files when it ends
+        ),
+    )
     monkeypatch.setattr(utils, "infer_init_method", lambda settings: None)
     utils.call_main(cfg, lambda cfg: seen.append(os.environ.get("PYTHONSAFEPATH")))
     assert seen == ["1"]
@@ -133,5 +140,8 @@ def test_every_command_that_starts_python_says_so():
     for path in files:
         lines = path.read_text(encoding="utf-8").splitlines()
         found[str(path.relative_to(ROOT))] = [line.strip() for line in lines if started.search(line)]
-    advice = {"unified/corpus/spacy_pipeline.py": ['"with: python -m spacy download en_core_web_sm"']}
+    advice = {
+        "unified/corpus/spacy_pipeline.py": ['"with: python -m spacy download en_core_web_sm"'],
+        "unified/evaluation/harness.py": ["``python -m unified.evaluation.harness`` takes the options of ``lm_eval``"],
+    }
     assert {path: lines for path, lines in found.items() if lines} == advice

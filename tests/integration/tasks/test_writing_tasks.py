@@ -132,10 +132,10 @@ def test_the_command_and_the_handle_ask_the_same(asker, capsys, tmp_path, monkey
     assert [one["text"] for one in found] == [ask(lm, c, a.text, start=a.start) for c, a in asked]
     # A broken run goes on where it stopped.
     complete = output.read_text()
+    output.unlink()
     broken_run(monkeypatch, *words)
     partial = Path(f"{output}.partial")
     partial.write_text("".join(complete.splitlines(keepends=True)[:7]) + '{"id": "br')
-    output.unlink()
     assert main(words) == 0 and output.read_text() == complete and not partial.exists()
     capsys.readouterr()
     assert main(["predict", "squad_qg", "--model", str(folder / "run"), json.dumps(rows[0])]) == 0
@@ -376,12 +376,13 @@ def test_scores_are_those_of_the_metrics():
     assert answered.pop("signature") == "rules:coqa|refs:leave-one-out"
     assert answered == score_coqa([["four", "4"], ["no", "never"]], ["4", "yes"])
     scored = score_texts(several, ["4", "never"], False)
-    assert scored == score_generation(["4", "never"], [["four", "4"], ["no", "never"]]).to_dict()
+    references, sources = [["four", "4"], ["no", "never"]], ["s", "s"]
+    assert scored == score_generation(["4", "never"], references, sources=sources).to_dict()
     rules, text = POST_PROCESSING["cnndm"], "He didn't pay the whole sum yet. | Too short."
     item = WritingItem("1", "s", "He didn't pay the sum. | It was high then, too.")
     cleaned = score_texts([item], [text], False, separator="|", post_processing="cnndm")
     expected = score_generation(
-        [rules(text, "|")], [[rules.in_form(item.target, "|")]], sentence_separator="|"
+        [rules(text, "|")], [[rules.in_form(item.target, "|")]], sentence_separator="|", sources=["s"]
     ).to_dict()  # fmt: skip
     assert cleaned == {**expected, "post_process": str(rules)} and "Too short" not in rules(text, "|")
 
