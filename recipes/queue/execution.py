@@ -143,6 +143,7 @@ class Runner:
                 start_new_session=True,
                 pass_fds=(lock,),
             )
+            _lower_group(process.pid)
             begun = noted = time.monotonic()
             base = state.seconds
             try:
@@ -196,6 +197,17 @@ def _children_seconds() -> float:
     """Seconds of the processor that commands took which have ended, with all that they started and waited for."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
+
+
+def _lower_group(leader: int) -> None:
+    """Give a new session the priority of this process as a group.
+
+    Linux shares processors among sessions first where its scheduler groups them, so that a low priority of each process
+    alone slows nothing but its own session.
+    """
+    group = Path(f"/proc/{leader}/autogroup")
+    with suppress(OSError):  # systems without groups have no such file, and a process that has ended has none
+        group.write_text(str(os.nice(0)), encoding="ascii")
 
 
 def _end(process: subprocess.Popen) -> None:

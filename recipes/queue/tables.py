@@ -21,6 +21,7 @@ sys.path[:0] = [str(HERE), str(ROOT)]
 import objectives  # noqa: E402
 import parity  # noqa: E402
 import plan  # noqa: E402
+import published  # noqa: E402
 import questions  # noqa: E402
 from entries import Plan  # noqa: E402
 from lines import Line, latest, read_lines  # noqa: E402
@@ -87,6 +88,23 @@ def questions_table(lines: Lines) -> str:
     return "\n".join(rows)
 
 
+def published_table(lines: Lines) -> str:
+    """A row for each task with published figures: theirs, ours, and what separates them."""
+    rows = ["| task | published | ours | what separates them |", "|---|---|---|---|"]
+    for task, (figures, ours) in published.rows().items():
+        cells = [task, published.systems(figures), "", published.NOT_RUN]
+        if ours is not None:
+            found = [lines[name]["figures"] for name in ours.lines if name in lines]
+            scores = {
+                measure: [one[key] for one in found if (key := f"{ours.prefix}.{measure}") in one]
+                for measure in published.measures(figures)
+            }
+            measured = (f"{measure} {shown(values)}" for measure, values in scores.items() if values)
+            cells[2:] = [", ".join(measured) or MISSING, ours.separates]
+        rows.append(f"| {' | '.join(cells)} |")
+    return "\n".join(rows)
+
+
 def made_with(lines: Sequence[Line]) -> str:
     """A sentence that says when and on what the lines were made, and how many of them were repeated."""
     if not lines:
@@ -95,8 +113,9 @@ def made_with(lines: Sequence[Line]) -> str:
     machines = sorted({f"{line['machine']['processor']}, threads {line['machine']['threads']}" for line in lines})
     torch = sorted({line["versions"]["torch"] for line in lines})
     commits = sorted({commit[:9] + commit[40:] for line in lines for commit in line["commits"]})
+    count = "1 line" if len(lines) == 1 else f"{len(lines)} lines"
     return (
-        f"{len(lines)} lines of {' to '.join(dict.fromkeys((dates[0], dates[-1])))}; {'; '.join(machines)}; "
+        f"{count} of {' to '.join(dict.fromkeys((dates[0], dates[-1])))}; {'; '.join(machines)}; "
         f"torch {', '.join(torch)}; commits {', '.join(commits)}."
     )
 
@@ -106,12 +125,16 @@ SECTIONS: dict[str, Callable[[Lines], str]] = {
     objectives.TABLE: objectives_table,
     parity.TABLE: parity_table,
     questions.TABLE: questions_table,
+    published.TABLE: published_table,
 }
+#: Tables whose lines a section reads, where they are not its own alone.
+READS: dict[str, tuple[str, ...]] = {published.TABLE: published.READS}
 
 
 def section(table: str, results: Path) -> str:
     """Markdown of a table and of how it was made."""
-    lines = latest(read_lines(results, table), Plan(plan.ENTRIES).recipes)
+    found = [line for read in READS.get(table, (table,)) for line in read_lines(results, read)]
+    lines = latest(found, Plan(plan.ENTRIES).recipes)
     return f"{SECTIONS[table](lines)}\n\n{made_with(list(lines.values()))}"
 
 

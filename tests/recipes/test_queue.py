@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -104,6 +105,22 @@ def until(happened: Callable[[], bool], seconds: float = 120) -> None:
 
 def at_third_step(queue: Queue) -> bool:
     return queue.text("counts", "steps") == "012"
+
+
+PRIORITY = """
+from entries import Entry
+script = "import os, pathlib, time; time.sleep(0.3); group = pathlib.Path('/proc/self/autogroup'); " \\
+    "print('priority', os.nice(0), group.read_text().split()[-1] if group.exists() else os.nice(0))"
+ENTRIES = [Entry("low", "small", (("python", "-c", script),), ())]
+"""
+
+
+def test_commands_have_the_low_priority_as_processes_and_as_a_group(tmp_path):
+    """A scheduler that groups sessions compares the priorities of groups."""
+    queue = Queue(tmp_path, PRIORITY)
+    wanted = os.nice(0) + 5
+    assert queue.run("--nice", "5").returncode == 0
+    assert f"priority {wanted} {wanted}\n" in queue.text("low", "log.txt")
 
 
 def test_lines_failures_and_repeats(queue):
@@ -214,6 +231,10 @@ def test_tables_have_means_over_seeds_and_say_what_is_missing(tmp_path):
     assert "| rte | accuracy | 62.0 ± 2.8 (2) | 61.0 ± 0.0 (2) | +1.0 |" in rows
     assert "| cola | matthews | missing | missing |  |" in rows
     assert rows[-1] == "2 lines of 2026-01-02; P, threads 1; torch 2; commits 000000000."
+    beside = {row.split(" | ")[0]: row.split(" | ")[1:] for row in tables.section("published", tmp_path).splitlines()}
+    published, ours, _ = beside["| rte"]
+    assert "BERT: accuracy 70.4" in published and ours == "accuracy 62.0 ± 2.8 (2)"
+    assert beside["| race"][1] == "" and beside["| cola"][1] == "missing"
 
 
 def test_models_of_the_comparison_differ_in_objective_and_seed_alone():

@@ -1,0 +1,80 @@
+"""Figures of the papers beside ours: the published ones of every task of the library, and the lines of the queue.
+
+No entries of its own: the table reads the lines of others. A task without a line says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import parity
+
+from unified.tasks.catalogue import TASKS
+from unified.tasks.settings import Published
+
+TABLE = "published"
+#: Tables whose lines it reads.
+READS = (parity.TABLE,)
+
+#: The model that all these lines fine-tune, beside which the papers' systems are larger.
+MINILM = "6 × 384, 22 million parameters, a sentence encoder"
+
+
+@dataclass(frozen=True)
+class Ours:
+    """Lines that hold our figures of a task.
+
+    Attributes:
+        lines: names of the lines, one for each seed.
+        prefix: what stands before a measure's name in a line's figures.
+        separates: what differs from the published experiments.
+    """
+
+    lines: tuple[str, ...]
+    prefix: str
+    separates: str
+
+
+_DATA = {
+    "cola": "all of the training data",
+    "stsb": "all of the training data",
+    "rte": "all of the training data",
+    "mrpc": "3,576 of the 4,076 pairs, tested on the other 500",
+    "squad2.0": "4,000 questions for training, of 130,319",
+}
+
+#: Task -> our lines.
+OURS: dict[str, Ours] = {
+    task: Ours(
+        tuple(f"parity/{task}-{seed}" for seed in parity.SEEDS),
+        "ours.valid",
+        f"{MINILM}; {_DATA[task]}" if task in _DATA else MINILM,
+    )
+    for task in parity.TASKS
+}
+
+#: The last cell of a task without lines.
+NOT_RUN = "not run"
+
+
+def systems(published: Published) -> str:
+    """Published figures in one cell: each split's systems, with their measures."""
+    splits = []
+    for split, found in published.items():
+        named = (
+            f"{system}: {', '.join(f'{measure} {figure:g}' for measure, figure in figures.items())}"
+            for system, figures in found.items()
+        )
+        splits.append(f"{split}: {'; '.join(named)}")
+    return "<br>".join(splits)
+
+
+def measures(published: Published) -> list[str]:
+    """Names of all published measures of a task, each once."""
+    return list(dict.fromkeys(m for split in published.values() for figures in split.values() for m in figures))
+
+
+def rows() -> Mapping[str, tuple[Published, Ours | None]]:
+    """Task -> its published figures and our lines, for every task with published figures."""
+    return {task.name: (task.published, OURS.get(task.name)) for task in TASKS.values() if task.published}
