@@ -146,7 +146,8 @@ def label_log_probs(logits: torch.Tensor, labels: torch.Tensor) -> tuple[torch.T
     highest = logits.amax(-1, keepdim=True)
     wanted = logits.gather(-1, labels.unsqueeze(-1))
     parts = zip(logits.split(_SUMMED_AT_ONCE), highest.split(_SUMMED_AT_ONCE), strict=True)
-    norms = torch.cat([some.double().sub_(top).exp_().sum(-1) for some, top in parts]).log_()  # few rows stay in caches
+    # Few rows stay in caches; only sums need float64: what is added is as exact as the logits.
+    norms = torch.cat([(some - top).exp_().sum(-1, dtype=torch.float64) for some, top in parts]).log_()
     return (wanted.double() - highest).squeeze(-1) - norms, (wanted >= highest).squeeze(-1)
 
 
