@@ -323,6 +323,14 @@ def test_questions_are_those_of_the_recipe(tmp_path):
                 (p.id, p.source, p.target, p.sentence) for p in expected
             ]
         assert len(splits["train"]) == 18 * 4
+    sentences = task_named("squad_qg_sentence")
+    for part, items in (("train", train), ("valid", train), ("test", dev)):
+        expected = {pair.id: pair for pair in question_pairs(items, budget.counter, 12, sentences=True)}
+        found = sentences.read(tmp_path, budget)[part]
+        assert found and all(item.source == expected[item.id].source for item in found)
+    paragraph, question = train[0], train[0].questions[0]
+    fields = {"context": paragraph.context, "answer": question.answers[0].text, "start": question.answers[0].start}
+    assert sentences.item(fields, 1, budget).source == sentences.read(tmp_path, budget)["train"][0].source
     (tmp_path / "doclist-test.txt").unlink()
     with pytest.raises(UnifiedError, match=r"doclist-test.txt: no such file"):
         task_named("squad_qg_du").read(tmp_path, budget)
@@ -371,13 +379,13 @@ def test_scores_are_those_of_the_metrics():
     signed = {"signature": plain["signature"].replace("penn-treebank", "bert-words")}
     assert signed["signature"] != plain["signature"]
     assert score_questions(items, apart, bert_words=True) == plain | signed
-    several = [WritingItem("1", "s", "four", ("four", "4")), WritingItem("2", "s", "no", ("no", "never"))]
+    several = [WritingItem("1", ("a b", "4 c"), "four", ("four", "4")), WritingItem("2", "s", "no", ("no", "never"))]
     answered = score_answers(several, ["4", "yes"], False)
     assert answered.pop("signature") == "rules:coqa|refs:leave-one-out"
     assert answered == score_coqa([["four", "4"], ["no", "never"]], ["4", "yes"])
     scored = score_texts(several, ["4", "never"], False)
-    references, sources = [["four", "4"], ["no", "never"]], ["s", "s"]
-    assert scored == score_generation(["4", "never"], references, sources=sources).to_dict()
+    expected = score_generation(["4", "never"], [["four", "4"], ["no", "never"]], sources=["a b 4 c", "s"]).to_dict()
+    assert scored == expected and scored["source_words"] == 50
     rules, text = POST_PROCESSING["cnndm"], "He didn't pay the whole sum yet. | Too short."
     item = WritingItem("1", "s", "He didn't pay the sum. | It was high then, too.")
     cleaned = score_texts([item], [text], False, separator="|", post_processing="cnndm")

@@ -39,13 +39,14 @@ class QuestionPair:
 
 
 def question_pairs(
-    paragraphs: Iterable[SquadParagraph], counter: TokenCounter, max_source: int = MAX_SOURCE
+    paragraphs: Iterable[SquadParagraph], counter: TokenCounter, max_source: int = MAX_SOURCE, sentences: bool = False
 ) -> list[QuestionPair]:
     """A pair for each question that has an answer in its passage, made with the first one.
 
     Args:
         counter: of the model's tokens.
         max_source: tokens of window, separator and answer.
+        sentences: show of a passage the sentence that holds the answer alone [Du et al. 2017], or a window of it.
 
     Raises:
         UnifiedError: answers are too long to stand in the window and behind it; the first ten questions are named.
@@ -60,7 +61,10 @@ def question_pairs(
             start, end = sentence_around(paragraph.context, answer.start, answer.end)
             sentence = paragraph.context[start:end]
             try:
-                source = question_source(words, answer, max_source, counter)
+                if sentences:
+                    source = sentence_source(paragraph.context, answer, max_source, counter)
+                else:
+                    source = question_source(words, answer, max_source, counter)
             except UnifiedError as error:
                 problems.add(f"question {question.id!r}", error)
                 continue
@@ -86,6 +90,17 @@ def question_source(words: Words, answer: SquadAnswer, max_source: int, counter:
             "the window and behind it; allow longer sources"
         )
     return single_spaced(words.text[slice(*span)]), second
+
+
+def sentence_source(passage: str, answer: SquadAnswer, max_source: int, counter: TokenCounter) -> tuple[str, str]:
+    """The sentence of a passage that holds the answer, or a window of it, and the answer; see :func:`question_source`.
+
+    Raises:
+        UnifiedError: the answer does not fit twice.
+    """
+    start, end = sentence_around(passage, answer.start, answer.end)
+    within = SquadAnswer(answer.text, answer.start - start)
+    return question_source(Words.of(passage[start:end], counter), within, max_source, counter)
 
 
 def find_answer(passage: str, answer: str, start: int | None = None) -> SquadAnswer:

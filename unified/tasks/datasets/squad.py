@@ -15,7 +15,13 @@ from unified.errors import UnifiedError, require_fields
 from unified.files.ids import item_id
 from unified.runtime.progress import Progress
 from unified.tasks.datasets.files import matching_files, read_together, split_questions
-from unified.tasks.datasets.question_generation import divide, find_answer, question_pairs, question_source
+from unified.tasks.datasets.question_generation import (
+    divide,
+    find_answer,
+    question_pairs,
+    question_source,
+    sentence_source,
+)
 from unified.tasks.datasets.squad_json import SquadParagraph, misaligned_reasons, read_squad_file
 from unified.tasks.grids import SPANBERT_GRID
 from unified.tasks.heads.questions import UNASKED, Answer, QuestionItem
@@ -67,16 +73,20 @@ def squad_items(paragraphs: Iterable[SquadParagraph]) -> list[QuestionItem]:
     ]
 
 
-def read_squad_questions(folder: Path, budget: TokenBudget, split: str) -> dict[str, list[WritingItem]]:
+def read_squad_questions(
+    folder: Path, budget: TokenBudget, split: str, sentences: bool = False
+) -> dict[str, list[WritingItem]]:
     """Splits of SQuAD 1.1 for generating questions, from ``train-v1.1*.json`` and ``dev-v1.1*.json``.
 
     Args:
         split: see :func:`unified.tasks.datasets.question_generation.divide`; but for "paper" the folder also has
             ``doclist-test.txt``, Du et al.'s titles.
+        sentences: see :func:`unified.tasks.datasets.question_generation.question_pairs`.
     """
     train, dev = (_paragraphs(folder, f"{name}-v1.1*.json*") for name in ("train", "dev"))
     held_out = frozenset() if split == "paper" else _titles(folder / "doclist-test.txt")
-    return {name: _questions(name, own, budget) for name, own in divide(train, dev, split, held_out).items()}
+    parts = divide(train, dev, split, held_out)
+    return {name: _questions(name, own, budget, sentences) for name, own in parts.items()}
 
 
 def _paragraphs(folder: Path, pattern: str) -> list[SquadParagraph]:
@@ -90,15 +100,20 @@ def _titles(path: Path) -> frozenset[str]:
     return frozenset(path.read_text(encoding="utf-8").split())
 
 
-def _questions(name: str, paragraphs: Sequence[SquadParagraph], budget: TokenBudget) -> list[WritingItem]:
+def _questions(
+    name: str, paragraphs: Sequence[SquadParagraph], budget: TokenBudget, sentences: bool
+) -> list[WritingItem]:
     for reason, count in misaligned_reasons(paragraphs).items():
         Progress.say(f"{name}: {count:,} answers are left out, {reason}")
-    pairs = question_pairs(paragraphs, budget.counter, budget.tokens)
+    pairs = question_pairs(paragraphs, budget.counter, budget.tokens, sentences)
     return [WritingItem(pair.id, pair.source, pair.target, reference_group=pair.sentence) for pair in pairs]
 
 
-def question_item(fields: dict[str, Any], number: int, budget: TokenBudget) -> WritingItem:
+def question_item(fields: dict[str, Any], number: int, budget: TokenBudget, sentences: bool = False) -> WritingItem:
     """Reads a passage, ``context``, and the ``answer`` in it, at character ``start``, that a question is wanted for.
+
+    Args:
+        sentences: see :func:`unified.tasks.datasets.question_generation.question_pairs`.
 
     Raises:
         UnifiedError: a field is wrong, or the answer does not stand there.
@@ -110,7 +125,10 @@ def question_item(fields: dict[str, Any], number: int, budget: TokenBudget) -> W
     if start is not None and (not isinstance(start, int) or isinstance(start, bool)):
         raise UnifiedError(f"'start' must be a number of characters, got {start!r}")
     found = find_answer(context, answer, start)
-    source = question_source(Words.of(context, budget.counter), found, budget.tokens, budget.counter)
+    if sentences:
+        source = sentence_source(context, found, budget.tokens, budget.counter)
+    else:
+        source = question_source(Words.of(context, budget.counter), found, budget.tokens, budget.counter)
     return WritingItem(item_id(fields, number), source)
 
 
@@ -192,6 +210,10 @@ _ANSWERING = (
 _GENERATION = WritingTraining(epochs=10, lr=2e-5, max_length=512, max_source=456, max_target=48)
 
 
+#: Rows have room for the longest answers of the training set, in a sentence of theirs and behind it.
+_SENTENCES = replace(_GENERATION, max_length=192, max_source=141)
+
+
 def _generate(split: str, name: str, beam: int, published: dict[str, dict[str, float]], more: str = "") -> WritingTask:
     """``published`` is of the test set; ``more`` is said of its sources."""
     read, decoding = partial(read_squad_questions, split=split), {"beam": beam, "max_length": 48}
@@ -200,6 +222,13 @@ def _generate(split: str, name: str, beam: int, published: dict[str, dict[str, f
         name=name, read=read, item=question_item, score=score_questions, training=_GENERATION, decoding=decoding,
         published={"test": published}, source=source, official=question_files, measures=("bleu4", "rougeL"),
     )  # fmt: skip
+
+
+def _from_sentences(task: WritingTask) -> WritingTask:
+    """A task whose sources are sentences with their answers, in place of windows of the passage."""
+    source = f"{task.source}; sources of Du et al. 2017, who show no answer"
+    read, item = partial(task.read, sentences=True), partial(question_item, sentences=True)
+    return replace(task, read=read, item=item, training=_SENTENCES, source=source)
 
 
 TASKS = (
@@ -213,4 +242,5 @@ TASKS = (
         "; MiniLM, 6 layers, of Wang et al. 2020",
     ),
     _generate("reversed", "squad_qg_reversed", 1, {"UniLM large": {"bleu4": 24.32, "meteor": 26.10, "rougeL": 52.69}}),
+    _from_sentences(_generate("paper", "squad_qg_sentence", 3, {})),
 )

@@ -83,6 +83,22 @@ def test_every_answer_stands_whole_in_its_window_and_behind_it(name):
     assert cut > (0 if name == "words" else 100)
 
 
+def test_of_sentences_nothing_else_is_shown():
+    counter = TokenCounter(str.split)
+    paragraphs = random_paragraphs(60)
+    pairs = question_pairs(paragraphs, counter, 456, sentences=True)
+    windows = question_pairs(paragraphs, counter, 456)
+    assert [pair.source[0] for pair in pairs] == [pair.sentence for pair in windows]
+    assert [pair.source[1] for pair in pairs] == [pair.source[1] for pair in windows]
+    assert sum(pair.source != window.source for pair, window in zip(pairs, windows, strict=True)) > 30
+    for pair in question_pairs(paragraphs, counter, 40, sentences=True):
+        assert (
+            len(" ".join(pair.source).split()) < 40
+            and pair.source[1] in pair.source[0]
+            and pair.source[0] in pair.sentence
+        )
+
+
 def test_answers_that_do_not_fit_are_named_and_nothing_is_cut():
     paragraphs = random_paragraphs(30)
     counter = TokenCounter(list)  # characters, gaps among them
