@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Self
 
-from unified.errors import UnifiedError
+from unified.errors import UnifiedError, nearest
 from unified.generation import GenerationConfig
 from unified.inference.language_model import UnifiedLM
 from unified.inference.source_windows import ShortSources, Source
@@ -19,8 +19,12 @@ from unified.tasks.windows import TokenCounter
 from unified.tokenization.symbols import symbol_pieces
 from unified.tokenization.wordpiece import WordPieceTokenizer
 
+#: Names of settings, for ``--system``: those of a task's paper, and those for a model without a token head.
+PUBLISHED, ENCODER = "published", "encoder"
 #: Tokens of a sequence beside source and target.
 _SPECIAL_TOKENS = 3
+#: Learning rate at its peak of a small encoder that learns to write.
+_ENCODER_RATE = 3e-4
 
 
 @dataclass(frozen=True)
@@ -105,6 +109,15 @@ class WritingTraining(Training):
             )
         return found
 
+    def for_encoder(self) -> Self:
+        """The settings with which a model that has no token head learns to write.
+
+        Published settings are for models that have learnt to write in pre-training. Another learns much more of as many
+        pairs where every token predicts the next one, at a higher rate, in smaller batches: docs/background/results.md
+        has the measurements.
+        """
+        return replace(self, objective="target_next", lr=_ENCODER_RATE, batch_size=min(self.batch_size, 8))
+
 
 @dataclass(frozen=True)
 class TokenBudget:
@@ -167,12 +180,20 @@ class WritingTask:
     submit: Callable[[Path, Path], list[Path]] | None = None
 
     def as_in(self, system: str) -> WritingTask:
-        """The task with the settings of another paper, of which there are none.
+        """The task with its published settings, or with those for an encoder.
+
+        Args:
+            system: :data:`PUBLISHED` or :data:`ENCODER`.
 
         Raises:
-            UnifiedError: only the settings of one system are known.
+            UnifiedError: it is neither.
         """
-        raise UnifiedError(f"no settings of {system!r} for {self.name}; only one paper's are known")
+        known = {PUBLISHED: self.training, ENCODER: self.training.for_encoder()}
+        if system not in known:
+            raise UnifiedError(
+                f"no settings of {system!r} for {self.name}{nearest(system, known)}; known are {', '.join(known)}"
+            )
+        return replace(self, training=known[system])
 
 
 @dataclass(frozen=True)

@@ -80,7 +80,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--system",
         metavar="NAME",
-        help="paper whose head and settings to use instead of the task's, such as unilm for GLUE",
+        help="paper whose head and settings to use instead of the task's, such as unilm for GLUE; of generation tasks "
+        "published or encoder, the settings for a model without a token head (default: what fits the model)",
     )
     parser.add_argument(
         "--head", metavar="HEAD", help="settings of the head, such as 'classification(dropout=0)' (default: the task's)"
@@ -229,6 +230,22 @@ def _task_of(args: argparse.Namespace) -> Task | WritingTask | SeveralTasks:
     return with_own_data(args, task)
 
 
+def _for_model(
+    task: Task | WritingTask | SeveralTasks, config: TransformerConfig, args: argparse.Namespace
+) -> Task | WritingTask | SeveralTasks:
+    """A generation task with the settings for encoders, where the model is one and --system is not given."""
+    from unified.tasks.writing import ENCODER, PUBLISHED, WritingTask
+
+    if not isinstance(task, WritingTask) or config.token_head != "none" or args.system is not None:
+        return task
+    print(
+        f"{args.init} has no token head, so it learns with the settings for encoders; --system {PUBLISHED} takes "
+        f"those of {task.name}",
+        file=sys.stderr,
+    )
+    return task.as_in(ENCODER)
+
+
 def _finetune(args: argparse.Namespace) -> int:
     """Fine-tune for one task, or for several at once."""
     from unified.corpus.annotate import annotating
@@ -244,6 +261,8 @@ def _finetune(args: argparse.Namespace) -> int:
     if args.micro_batch is not None and args.micro_batch < 1:
         raise UnifiedError(f"--micro-batch must be at least 1, got {args.micro_batch}")
     task = _task_of(args)
+    start = Start.of(args.init).with_changes(mask=args.mask, lstm=args.lstm)
+    task = _for_model(task, start.config, args)
     training = with_changes(
         task.training,
         select=args.select,
@@ -258,7 +277,6 @@ def _finetune(args: argparse.Namespace) -> int:
         max_target=args.max_target,
     )
     check_selection(task, training.select, args.fairseq)
-    start = Start.of(args.init).with_changes(mask=args.mask, lstm=args.lstm)
     if args.auxiliary_masking and start.config.token_head == "none":
         raise UnifiedError(f"--auxiliary-masking: {args.init} has no token head, which predicts tokens; leave it out")
     job = job_of(task, training, start, Path(args.output))
