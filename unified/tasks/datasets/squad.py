@@ -208,27 +208,33 @@ _ANSWERING = (
 )
 
 _GENERATION = WritingTraining(epochs=10, lr=2e-5, max_length=512, max_source=456, max_target=48)
-
-
 #: Rows have room for the longest answers of the training set, in a sentence of theirs and behind it.
 _SENTENCES = replace(_GENERATION, max_length=192, max_source=141)
 
 
-def _generate(split: str, name: str, beam: int, published: dict[str, dict[str, float]], more: str = "") -> WritingTask:
+def _generate(
+    split: str,
+    name: str,
+    beam: int,
+    published: dict[str, dict[str, float]] | None = None,
+    more: str = "",
+    sentences: bool = False,
+) -> WritingTask:
     """``published`` is of the test set; ``more`` is said of its sources."""
-    read, decoding = partial(read_squad_questions, split=split), {"beam": beam, "max_length": 48}
+    read = partial(read_squad_questions, split=split, sentences=sentences)
     source = f"Dong et al. 2019, section 3.3; rates and {split} split of the released code{more}"
     return WritingTask(
-        name=name, read=read, item=question_item, score=score_questions, training=_GENERATION, decoding=decoding,
-        published={"test": published}, source=source, official=question_files, measures=("bleu4", "rougeL"),
-    )  # fmt: skip
-
-
-def _from_sentences(task: WritingTask) -> WritingTask:
-    """A task whose sources are sentences with their answers, in place of windows of the passage."""
-    source = f"{task.source}; sources of Du et al. 2017, who show no answer"
-    read, item = partial(task.read, sentences=True), partial(question_item, sentences=True)
-    return replace(task, read=read, item=item, training=_SENTENCES, source=source)
+        name=name,
+        read=read,
+        item=partial(question_item, sentences=sentences),
+        score=score_questions,
+        training=_SENTENCES if sentences else _GENERATION,
+        decoding={"beam": beam, "max_length": 48},
+        published={"test": published} if published else {},
+        source=source,
+        official=question_files,
+        measures=("bleu4", "rougeL"),
+    )
 
 
 TASKS = (
@@ -242,5 +248,5 @@ TASKS = (
         "; MiniLM, 6 layers, of Wang et al. 2020",
     ),
     _generate("reversed", "squad_qg_reversed", 1, {"UniLM large": {"bleu4": 24.32, "meteor": 26.10, "rougeL": 52.69}}),
-    _from_sentences(_generate("paper", "squad_qg_sentence", 3, {})),
+    _generate("paper", "squad_qg_sentence", 3, more="; sentences as sources, as Du et al. 2017", sentences=True),
 )
