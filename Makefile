@@ -17,7 +17,7 @@ ifneq ($(wildcard ../shared/data),)
 export UNIFIED_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: help install test check lint docs quickstart quickstart-long bench bench-full bench-gpu
+.PHONY: help install test check lint docs quickstart quickstart-long bench bench-full bench-gpu trust trust-full
 
 help:
 	@echo "make quickstart       prepare, pre-train, fine-tune, generate and score on text that every install has"
@@ -28,6 +28,7 @@ help:
 	@echo "make docs             the documentation as a site in site/, every link checked; open site/index.html"
 	@echo "make bench            speed beside other libraries on this machine; bench-full takes longer"
 	@echo "make bench-gpu        the set for a graphics card: correctness, then speed, in under eight minutes"
+	@echo "make trust            a seeded sample of the campaigns: kills, losses; trust-full runs all of them and can be resumed"
 	@echo "make install          only build .venv; PYTHON=/path/to/python3.12 chooses the Python"
 
 install: $(INSTALLED)
@@ -72,3 +73,9 @@ bench-full: $(INSTALLED)
 
 bench-gpu: $(INSTALLED)
 	$(VENV) benchmarks/gpu.py $(ARGS)
+
+trust: $(INSTALLED)
+	OMP_NUM_THREADS=1 $(VENV) -m trust.run $(ARGS)
+
+trust-full: $(INSTALLED)
+	OMP_NUM_THREADS=1 $(VENV) -m trust.run --set full $(ARGS)
