@@ -4,6 +4,7 @@
     UNIFIED_DATA=... python recipes/queue/subsets.py paragraphs FOLDER  # a paragraph of each validation document
     UNIFIED_DATA=... python recipes/queue/subsets.py sst2 FOLDER     # SST-2 with 10,000 training examples
     UNIFIED_DATA=... python recipes/queue/subsets.py squad FOLDER    # SQuAD 1.1 with passages of at most 100 words
+    UNIFIED_DATA=... python recipes/queue/subsets.py questions FOLDER  # SQuAD 1.1, all that there is of it
 
 Nothing is drawn but the 1,000 questions of SQuAD that score, always the same.
 """
@@ -56,11 +57,22 @@ def sst2(folder: Path, real: Path) -> None:
 
 def squad(folder: Path, real: Path) -> None:
     """SQuAD 1.1's questions about short passages: all of its training set that there is, and some that score."""
+    train, dev = map(_short, _squad(real))
+    write_splits(folder, "v1.1", train, drawn(dev, QUESTIONS))
+
+
+def questions(folder: Path, real: Path) -> None:
+    """SQuAD 1.1: all of its training set that there is, and its development set."""
+    write_splits(folder, "v1.1", *_squad(real))
+
+
+def _squad(real: Path) -> tuple[list[dict], list[dict]]:
+    """Articles for training, and of the development set."""
     train, more, dev = (
-        _short(articles_of(real / "squad" / f"{name}-v1.1{rest}.json.xz"))
-        for name, rest in (("train", "-36articles"), ("train", "-extra-paragraphs"), ("dev", ""))
+        articles_of(real / "squad" / f"{name}.json.xz")
+        for name in ("train-v1.1-36articles", "train-v1.1-extra-paragraphs", "dev-v1.1")
     )
-    write_splits(folder, "v1.1", [*train, *more], drawn(dev, QUESTIONS))
+    return [*train, *more], dev
 
 
 def _short(articles: list[dict]) -> list[dict]:
@@ -76,6 +88,7 @@ SUBSETS: dict[str, Callable[[Path, Path], None]] = {
     "paragraphs": paragraphs,
     "sst2": sst2,
     "squad": squad,
+    "questions": questions,
 }
 
 

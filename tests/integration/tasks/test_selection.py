@@ -292,6 +292,6 @@ def test_the_first_measure_of_a_task_chooses():
     measures = {name: TASKS[name].measures[0] for name in TEXTS}
     assert measures.pop("coqa_free") == "f1"
     assert {name: measure for name, measure in measures.items() if measure != "rougeL"} == dict.fromkeys(
-        ("squad_qg", "squad_qg_du", "squad_qg_reversed"), "bleu4"
+        ("squad_qg", "squad_qg_du", "squad_qg_reversed", "squad_qg_sentence"), "bleu4"
     )
     assert with_head(TASKS["cola"], "classification").measure == "matthews" and TASKS["stsb"].measure == "spearman"
