@@ -145,7 +145,7 @@ def export_bert(source: Source, destination: Path) -> Conversion:
         "type_vocab_size": config.token_types, "initializer_range": config.initializer_range,
         "layer_norm_eps": config.norm_epsilon, "pad_token_id": files.symbols.index(PAD), OWN_SETTINGS: own,
     }  # fmt: skip
-    write_folder(destination, settings, found, files.save)
+    write_folder(destination, settings, found, files.save, source.dtype)
     return Conversion(left_out=tuple(left_out))
 
 

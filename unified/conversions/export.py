@@ -20,6 +20,7 @@ from unified.checkpoints.vocabularies import BIASES, BY_SYMBOL, SCORED
 from unified.conversions.task_heads import Family
 from unified.data.markers import markers_of
 from unified.data.targets import PREDICTION_HEADS
+from unified.errors import UnifiedError
 from unified.files.destination import new_folder
 from unified.model import TransformerConfig, UnifiedModel
 from unified.tokenization import Tokenizer, load_tokenizer, tokenizer_files
@@ -39,11 +40,13 @@ class Source:
         name: what messages call it.
         trained: what it holds, its parameters on the CPU.
         tokenizer: its tokenizer; None where it has none.
+        dtype: of the parameters in the folder that is made.
     """
 
     name: str
     trained: Trained
     tokenizer: Tokenizer | None
+    dtype: torch.dtype = torch.float32
 
     @classmethod
     def read(cls, path: Path) -> Source:
@@ -144,15 +147,30 @@ def has_plain_layers(config: TransformerConfig) -> bool:
     return not any(others)
 
 
+def short_name(dtype: torch.dtype) -> str:
+    """A dtype as ``config.json`` names it, such as "float16"."""
+    return str(dtype).removeprefix("torch.")
+
+
 def write_folder(
     destination: Path,
     settings: dict[str, Any],
-    parameters: dict[str, torch.Tensor],
+    parameters: Mapping[str, torch.Tensor],
     save_tokenizer: Callable[[Path], object],
+    dtype: torch.dtype,
 ) -> None:
-    """``config.json``, ``model.safetensors`` and what ``save_tokenizer`` puts beside them; all of it or nothing."""
+    """``config.json``, ``model.safetensors`` and what ``save_tokenizer`` puts beside them; all of it or nothing.
+
+    Raises:
+        UnifiedError: ``dtype`` cannot hold a parameter, whose name is said.
+    """
+    found = {name: value.to(dtype).contiguous() for name, value in parameters.items()}
+    for name, value in found.items():
+        if not value.isfinite().all():
+            raise UnifiedError(f"{name} holds values that {short_name(dtype)} cannot hold; export float32 or bfloat16")
     with new_folder(destination, overwrite=False) as folder:
-        (folder / "config.json").write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
+        text = json.dumps({**settings, "dtype": short_name(dtype)}, indent=2) + "\n"
+        (folder / "config.json").write_text(text, encoding="utf-8")
         save_tokenizer(folder)
-        save_file(parameters, folder / "model.safetensors", metadata={"format": "pt"})
+        save_file(found, folder / "model.safetensors", metadata={"format": "pt"})
         shutil.copymode(folder / "config.json", folder / "model.safetensors")  # else its owner alone may read it

@@ -108,7 +108,7 @@ def export_modern_bert(source: Source, destination: Path) -> Conversion:
         "eos_token_id": ids[SEPARATOR], "sep_token_id": ids[SEPARATOR], "pad_token_id": ids[PAD],
         OWN_SETTINGS: {"writes": source.trained.writes, **source.trained.lengths.state()},
     }  # fmt: skip
-    write_folder(destination, settings, found, files.save)
+    write_folder(destination, settings, found, files.save, source.dtype)
     return Conversion(left_out=tuple(left_out))
 
 

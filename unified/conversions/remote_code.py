@@ -80,7 +80,7 @@ def export_with_code(source: Source, destination: Path) -> Conversion:
         for path in sorted(_CODE.glob("*_unified.py")):
             shutil.copy(path, folder / path.name)
 
-    write_folder(destination, settings, {name: value.contiguous() for name, value in found.items()}, save_others)
+    write_folder(destination, settings, found, save_others, source.dtype)
     remarks = [f"it loads with its own code: AutoModel.from_pretrained({str(destination)!r}, trust_remote_code=True)"]
     reason = no_anna_json(source.tokenizer) if isinstance(source.tokenizer, AnnaTokenizer) else None
     if reason is not None:

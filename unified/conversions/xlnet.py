@@ -114,7 +114,7 @@ def export_xlnet(source: Source, destination: Path) -> Conversion:
         "initializer_range": config.initializer_range, "layer_norm_eps": config.norm_epsilon, "untie_r": True,
         "attn_type": config.attn_type, "bi_data": False, "clamp_len": config.clamp_len or -1, "same_length": False,
     }  # fmt: skip
-    write_folder(destination, settings, found, files.save)
+    write_folder(destination, settings, found, files.save, source.dtype)
     return Conversion(left_out=tuple(left_out))
 
 

@@ -175,21 +175,25 @@ class TrainedModel:
         ids = [self.encode(text) for text in require_texts("texts", texts)]
         return embedded(self.model, self.vocabulary, self.tokenizer, ids, pooling, normalize, max_tokens, batch_size)
 
-    def save_pretrained(self, folder: str | os.PathLike[str], format: str | None = None) -> None:
+    def save_pretrained(
+        self, folder: str | os.PathLike[str], format: str | None = None, dtype: torch.dtype = torch.float32
+    ) -> None:
         """Write the model for ``transformers``, as ``unified export`` does; :func:`unified.load` reads it again.
 
         Args:
             folder: must not exist, or be empty.
             format: "bert", "xlnet", or "unified" for a folder that brings the code of its model along and writes as
                 the model does; None takes the first of these that gives the same states.
+            dtype: of the weights in the folder, to which they are rounded.
 
         Raises:
-            UnifiedError: the model or its tokenizer does not fit the format, or this is an ensemble.
+            UnifiedError: the model or its tokenizer does not fit the format, ``dtype`` cannot hold a weight, or this is
+                an ensemble.
         """
         self._require_one_model("save_pretrained")
         folder = require_path("folder", folder)
         tokenizer = None if isinstance(self.tokenizer, SymbolTokenizer) else self.tokenizer
-        export(Source("this model", self._as_trained(), tokenizer), Path(folder), format)
+        export(Source("this model", self._as_trained(), tokenizer, dtype), Path(folder), format)
 
     def _as_trained(self) -> Trained:
         known = {name: value for name, value in self.model.state_dict().items() if name not in self.untrained}

@@ -14,6 +14,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 import unified
 from tests.support import task_folders
+from tests.support.exported_models import language_model
 from unified import TaskModel, UnifiedLM
 from unified.cli import main
 from unified.data.vocabulary import Vocabulary
@@ -351,3 +352,36 @@ def test_an_xlnet_with_tokenizer_json_comes_in_and_leaves(tmp_path):
     assert torch.equal(back(**given)[0], theirs.transformer(**given)[0])
     vector = lm.embed(SENTENCES[:1])
     torch.testing.assert_close(vector, back(**given)[0].mean(1), atol=1e-5, rtol=1e-5)
+
+
+@torch.no_grad()
+def test_weights_leave_in_half_precision(berts, tmp_path):
+    """Every format rounds to the nearest, says so in config.json, and is read again with the rounded values."""
+    ours = language_model("cloze", PairLengths(longest_target=6), initializer_range=0.1)
+    for name, model in {"bert": unified.load(berts / "BertForMaskedLM"), "unified": ours}.items():
+        model.save_pretrained(tmp_path / name, format=name)
+        model.save_pretrained(tmp_path / f"{name}-half", format=name, dtype=torch.float16)
+        whole, half = (
+            load_file(folder / "model.safetensors") for folder in (tmp_path / name, tmp_path / f"{name}-half")
+        )
+        assert half.keys() == whole.keys() and len(half) > 10
+        assert all(torch.equal(value, whole[one].half()) for one, value in half.items())
+        dtypes = [json.loads((tmp_path / one / "config.json").read_text())["dtype"] for one in (name, f"{name}-half")]
+        assert dtypes == ["float32", "float16"]
+        loaded = transformers.AutoModel.from_pretrained(tmp_path / f"{name}-half", dtype="auto", trust_remote_code=True)
+        assert {parameter.dtype for parameter in loaded.parameters()} == {torch.float16}
+        unified.load(tmp_path / f"{name}-half").save_pretrained(tmp_path / f"{name}-again", format=name)
+        again = load_file(tmp_path / f"{name}-again" / "model.safetensors")
+        assert again.keys() == half.keys() and all(
+            torch.equal(value.float(), again[one]) for one, value in half.items()
+        )
+
+
+def test_what_half_precision_cannot_hold_is_refused(berts, tmp_path):
+    model = unified.load(berts / "BertForMaskedLM")
+    with torch.no_grad():
+        next(model.model.parameters())[0, 0] = 1e6
+    with pytest.raises(UnifiedError, match=r"embeddings\.word.* holds values that float16 cannot hold"):
+        model.save_pretrained(tmp_path / "out", dtype=torch.float16)
+    assert not (tmp_path / "out").exists()
+    model.save_pretrained(tmp_path / "out", dtype=torch.bfloat16)
