@@ -39,6 +39,13 @@ def entry(seed: int) -> Entry:
     )
 
 
+def package() -> Entry:
+    """A Python package of the first model: `pip install` takes its folder ``questions``."""
+    run = f"{{generation/{TASK}-{SEEDS[0]}}}/run"
+    command = words("python", "{recipes}/models/build.py", "questions", run, "questions")
+    return Entry("models/questions", "data", (command,), ())
+
+
 def entries(seed: int) -> list[Entry]:
     """All runs with one seed."""
     return [entry(seed)]

@@ -12,6 +12,7 @@ ENTRIES = [
     questions.start(),
     generation.data(),
     *generation.entries(1),
+    generation.package(),
     *parity.entries(1),
     *objectives.entries(1),
     *questions.entries(),
