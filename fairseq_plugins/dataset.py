@@ -14,7 +14,7 @@ from unified.data.collate import collate_flat
 from unified.data.example import Batch
 from unified.data.token_files import TokenFile
 from unified.data.vocabulary import SpecialTokens
-from unified.training.batches import batches_by_size
+from unified.training.batches import Cut, batches_by_size
 from unified.training.row_dataset import RowDataset
 from unified.training.stream_dataset import StreamDataset
 
@@ -53,6 +53,16 @@ class Planned(FairseqDataset):
     ) -> list[np.ndarray]:
         """Divides all items into batches; fairseq's default, multiples of 8, would drop the last batch in silence."""
         return super().batch_by_size(indices, max_tokens, max_sentences, required_batch_size_multiple=1)
+
+    def position(self, read: int, begun: Cut, now: Cut) -> tuple[int, Cut]:
+        """The number of rows behind which an epoch goes on, and the cut that decides its order.
+
+        Args:
+            read: rows of the epoch that have been read.
+            begun: how it was cut when it began.
+            now: how it is cut by this run.
+        """
+        return read, begun
 
 
 class RowFairseqDataset(Planned):
@@ -116,6 +126,10 @@ class StreamFairseqDataset(RowFairseqDataset):
         """Cuts the text into as many streams as all processes together have rows in a batch."""
         with refusing():
             self.rows.split(streams)
+
+    def position(self, read: int, begun: Cut, now: Cut) -> tuple[int, Cut]:
+        """Streams are cut by this run: another number of them goes on behind as much text, at a whole step of all."""
+        return -(-read // self.rows.streams) * self.rows.streams, now
 
     def collater(self, indices: Sequence[int]) -> Sample:
         sample = super().collater(indices)

@@ -162,11 +162,12 @@ class HeadsFairseqDataset(Planned):
         max_sentences: int | None = None,
         required_batch_size_multiple: int = 1,
     ) -> list[np.ndarray]:
+        """Batches of one head each; rows of a head that follow each other are cut together."""
         indices, batches = np.asarray(indices), []
         owners = np.searchsorted(self.starts, indices, side="right") - 1
-        for number, dataset in enumerate(self.datasets):
-            own = indices[owners == number] - self.starts[number]
-            found = dataset.batch_by_size(own, max_tokens, max_sentences) if len(own) else []
+        for run in np.split(indices, np.flatnonzero(np.diff(owners)) + 1) if len(indices) else []:
+            number = self._number(run[0])
+            found = self.datasets[number].batch_by_size(run - self.starts[number], max_tokens, max_sentences)
             batches += [batch + self.starts[number] for batch in found]
         return batches
 

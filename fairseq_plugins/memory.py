@@ -20,28 +20,43 @@ class StreamMemory:
     def __init__(self, length: int, taken: int):
         self.memory = Memory(length, taken)
         self._gathered: list[list[torch.Tensor]] | None = None
+        #: Memory of all streams in a checkpoint, per attention (streams, m, D), until the first batch takes its part.
+        self._loaded: list[torch.Tensor] | None = None
 
     def attach(self, sample: Sample, like: torch.Tensor) -> Sample:
         """The sample with the memory that its rows go on from; the first rows of an epoch have none.
 
         ``like`` gives the model's dtype and device; a checkpoint's memory may be of others.
         """
-        rows = len(sample["batch"]["tokens"])
+        if self._loaded is not None:
+            self.memory.states = self._part(self._loaded, len(sample["batch"]["tokens"]))
+            self._loaded = None
         if sample["starts_streams"]:
-            self.memory.clear()
-        elif self.memory.filled and len(self.memory.states[0]) != rows:
-            logger.warning(
-                "the checkpoint's memory is that of %d rows, this run's batches have %d: memory starts empty, streams "
-                "are cut anew",
-                len(self.memory.states[0]),
-                rows,
-            )
             self.memory.clear()
         self.memory.states = [states.to(like) for states in self.memory.states]
         return {**sample, "memory": self.memory}
 
+    @staticmethod
+    def _part(states: list[torch.Tensor], rows: int) -> list[torch.Tensor]:
+        """Memory of the ``rows`` streams of this process; nothing if the run has another number of streams in all."""
+        world = distributed_utils.get_data_parallel_world_size()
+        rank = distributed_utils.get_data_parallel_rank() if world > 1 else 0
+        if not states or len(states[0]) == world * rows:
+            return [own[rank * rows : (rank + 1) * rows] for own in states]
+        if rank == 0:
+            logger.warning(
+                "the checkpoint's memory is that of %d streams, this run has %d: memory starts empty, streams are cut "
+                "anew and go on behind as much text",
+                len(states[0]),
+                world * rows,
+            )
+        return []
+
     def gather(self) -> None:
         """Collect all processes' memories; every process calls this before one of them saves."""
+        if self._loaded is not None:  # no batch has been read since
+            self._gathered = [self._loaded]
+            return
         own = [states.cpu() for states in self.memory.states]
         group = distributed_utils.get_data_parallel_group()
         world = distributed_utils.get_world_size(group)
@@ -57,14 +72,6 @@ class StreamMemory:
         return self._gathered if self._gathered is not None else [[states.cpu() for states in self.memory.states]]
 
     def load(self, state: list[list[torch.Tensor]]) -> None:
-        """Take this process's part; with another number of processes there is none, and the streams start empty."""
-        world = distributed_utils.get_data_parallel_world_size()
-        if len(state) != world:
-            logger.warning(
-                "the checkpoint's memory is that of %d processes, this run has %d: memory starts empty, streams "
-                "are cut anew",
-                len(state),
-                world,
-            )
-            return
-        self.memory.states = state[distributed_utils.get_data_parallel_rank() if world > 1 else 0]
+        """Take the memory of a checkpoint, of whatever number of processes: their streams follow each other."""
+        filled = [own for own in state if own]
+        self._loaded = [torch.cat(parts) for parts in zip(*filled, strict=True)]

@@ -5,16 +5,17 @@ from typing import Any
 import torch
 from fairseq.criterions import FairseqCriterion
 from fairseq.data import Dictionary, FairseqDataset
-from fairseq.data.iterators import EpochBatchIterator
 from fairseq.models import BaseFairseqModel
 from fairseq.tasks import FairseqTask
 
 from fairseq_plugins.config import Settings
 from fairseq_plugins.dictionary import fairseq_dictionary
+from fairseq_plugins.epochs import EpochRows
 from fairseq_plugins.refusals import refusing
 from fairseq_plugins.trust import check_criterion, check_model
 from unified.data.vocabulary import Vocabulary
 from unified.kernels.cpu import keep_freed_memory
+from unified.training.batches import Cut
 from unified.training.model_checks import require_positions
 
 
@@ -50,15 +51,26 @@ class DictionaryTask(FairseqTask):
                 check_criterion(cfg)
         return super().build_criterion(cfg, from_checkpoint)
 
-    def get_batch_iterator(self, dataset: FairseqDataset, *args: Any, **keywords: Any) -> EpochBatchIterator:
-        """Batches of an epoch, made by processes that end with it.
-
-        fairseq's would wait for further epochs, though it makes new ones for each. Nothing tells them to end until the
-        garbage collector finds their loader, and then each is waited for in vain for five seconds and killed.
-        """
-        iterator = super().get_batch_iterator(dataset, *args, **keywords)
-        iterator.persistent_workers = False
-        return iterator
+    def get_batch_iterator(
+        self,
+        dataset: FairseqDataset,
+        max_tokens: int | None = None,
+        max_sentences: int | None = None,
+        num_shards: int = 1,
+        epoch: int = 1,
+        **keywords: Any,
+    ) -> EpochRows:
+        """Batches of an epoch, whose position in a checkpoint is kept in rows."""
+        iterator = super().get_batch_iterator(
+            dataset,
+            max_tokens=max_tokens,
+            max_sentences=max_sentences,
+            num_shards=num_shards,
+            epoch=epoch,
+            **keywords,
+        )
+        update_freq = self.cfg.update_freq[min(epoch, len(self.cfg.update_freq)) - 1]
+        return EpochRows(iterator, Cut(max_tokens, max_sentences, num_shards * update_freq), update_freq)
 
     @property
     def source_dictionary(self) -> Dictionary:

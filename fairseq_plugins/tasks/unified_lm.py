@@ -11,7 +11,6 @@ import torch
 from fairseq import utils
 from fairseq.criterions import FairseqCriterion
 from fairseq.data import FairseqDataset, encoders
-from fairseq.data.iterators import EpochBatchIterator
 from fairseq.models import BaseFairseqModel
 from fairseq.optim import FairseqOptimizer
 from fairseq.sequence_generator import SequenceGenerator
@@ -19,6 +18,7 @@ from fairseq.tasks import register_task
 
 from fairseq_plugins.config import Settings
 from fairseq_plugins.dataset import PairFairseqDataset, RowFairseqDataset, Sample, Side, StreamFairseqDataset, cut_item
+from fairseq_plugins.epochs import EpochRows
 from fairseq_plugins.evaluation import GeneratedTexts
 from fairseq_plugins.generator import ForcedScorer, UnifiedSequenceGenerator
 from fairseq_plugins.language_checks import check_options, settle_model
@@ -160,17 +160,16 @@ class UnifiedLMTask(DictionaryTask):
         max_tokens: int | None = None,
         max_sentences: int | None = None,
         num_shards: int = 1,
+        epoch: int = 1,
         **keywords: Any,
-    ) -> EpochBatchIterator:
+    ) -> EpochRows:
         """Batches in the data's order; there are as many streams as all processes together have rows in a batch."""
         if not isinstance(dataset, StreamFairseqDataset):
-            return super().get_batch_iterator(
-                dataset, max_tokens=max_tokens, max_sentences=max_sentences, num_shards=num_shards, **keywords
-            )
+            return super().get_batch_iterator(dataset, max_tokens, max_sentences, num_shards, epoch, **keywords)
         by_tokens = max_tokens // dataset.rows.row_length if max_tokens else None
         rows = min(count for count in (by_tokens, max_sentences) if count)
         dataset.split(rows * num_shards)
-        iterator = super().get_batch_iterator(dataset, max_sentences=rows, num_shards=num_shards, **keywords)
+        iterator = super().get_batch_iterator(dataset, None, rows, num_shards, epoch, **keywords)
         iterator.disable_shuffling, iterator.shuffle = True, False
         return iterator
 

@@ -68,6 +68,7 @@ class UnifiedUnderstandingTaskConfig(ExportConfig):
     padded: bool = field(default=False, metadata={"help": "read one example a row, padded, instead of packed rows"})
     seed: int = II("common.seed")
     cpu: bool = II("common.cpu")
+    update_freq: list[int] = II("optimization.update_freq")
     max_valid_steps: int | None = II("dataset.max_valid_steps")
     best_checkpoint_metric: str = II("checkpoint.best_checkpoint_metric")
     maximize_best_checkpoint_metric: bool = II("checkpoint.maximize_best_checkpoint_metric")

@@ -1,8 +1,9 @@
-"""Batches of an epoch: which rows are read together, and in which order."""
+"""Batches of an epoch: which rows are read together, in which order, and which are left after a restart."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -49,3 +50,73 @@ def updates_of_epoch(
     np.random.RandomState(rows.seed + epoch).shuffle(batches)  # fairseq shuffles so
     for first in range(0, len(batches), update_freq):
         yield [batch.tolist() for batch in batches[first : first + update_freq]]
+
+
+@dataclass(frozen=True)
+class Cut:
+    """Limits of the batches of an epoch, and the number of batches in an update.
+
+    Attributes:
+        max_tokens: limit of a batch, see :func:`batches_by_size`.
+        batch_size: limit of a batch.
+        batches_per_update: batches of all processes in an update: processes times ``--update-freq``.
+    """
+
+    max_tokens: int | None
+    batch_size: int | None
+    batches_per_update: int
+
+    def has_limits_of(self, other: Cut) -> bool:
+        """Whether both cut the same rows into the same batches."""
+        return (self.max_tokens, self.batch_size) == (other.max_tokens, other.batch_size)
+
+
+def remaining_batches(
+    batches: Sequence[np.ndarray],
+    read: int,
+    begun: Cut,
+    now: Cut,
+    cut: Callable[[np.ndarray], list[np.ndarray]],
+) -> list[np.ndarray]:
+    """Batches of the rows of an epoch that have not been read, in the epoch's order, whatever read them before.
+
+    A change of processes or ``--update-freq`` alone keeps all batches. With other limits of a batch but as many rows in
+    an update, every update keeps its rows, divided into ``now.batches_per_update`` batches, of which the first are
+    empty where there are too few rows. Otherwise the rows are cut anew, one after another.
+
+    Args:
+        batches: all of the epoch, as it was begun, in order: int64 (rows,) each.
+        read: number of their rows, from the first, that have been read.
+        begun: how the epoch was cut when it began.
+        now: how it is to be cut.
+        cut: cuts rows into batches by the limits of ``now``, and keeps their order.
+    """
+    if begun.has_limits_of(now):
+        return _unread(batches, read)
+    rows = np.concatenate(batches)
+    if _largest(batches) * begun.batches_per_update == _largest(cut(rows)) * now.batches_per_update:
+        size = begun.batches_per_update
+        updates = [np.concatenate(batches[first : first + size]) for first in range(0, len(batches), size)]
+        parts = [part for update in _unread(updates, read) for part in _divided(update, now.batches_per_update)]
+        if all(len(cut(part)) == 1 for part in parts if len(part)):
+            return parts
+    return cut(rows[read:]) if read < len(rows) else []
+
+
+def _unread(groups: Sequence[np.ndarray], read: int) -> list[np.ndarray]:
+    """The groups without the first ``read`` rows; of one that is read in part, the rest."""
+    starts = np.cumsum([0, *map(len, groups)])[:-1]
+    return [
+        group[max(0, read - start) :] for group, start in zip(groups, starts, strict=True) if start + len(group) > read
+    ]
+
+
+def _divided(rows: np.ndarray, parts: int) -> list[np.ndarray]:
+    """``parts`` parts of nearly equal size, the smaller ones first: the last has a row wherever any has."""
+    size, larger = divmod(len(rows), parts)
+    sizes = [size] * (parts - larger) + [size + 1] * larger
+    return np.split(rows, np.cumsum(sizes)[:-1])
+
+
+def _largest(batches: Sequence[np.ndarray]) -> int:
+    return max(map(len, batches))

@@ -33,7 +33,7 @@ class Numbers(FairseqDataset):
 
 def test_nothing_is_left_of_an_epoch():
     """Without the garbage collector, which finds a loader at any time, and then waits for its processes."""
-    task = DictionaryTask(Namespace(), Vocabulary(["a"]))
+    task = DictionaryTask(Namespace(update_freq=[1]), Vocabulary(["a"]))
     options = dict(max_sentences=2, num_workers=2, data_buffer_size=10)
     iterator = task.get_batch_iterator(Numbers(), **options)
     assert not multiprocessing.active_children()

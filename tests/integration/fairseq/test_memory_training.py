@@ -1,6 +1,7 @@
 """fairseq-train with a memory: the same numbers whatever the workers, processes and restarts."""
 
 import shutil
+from itertools import pairwise
 from types import SimpleNamespace
 
 import numpy as np
@@ -79,39 +80,37 @@ def test_restart_goes_on_exactly_with_workers_too(data, whole, tmp_path):
     assert all(torch.equal(one[key], two[key]) for key in one)
 
 
-def test_two_processes_are_one_of_twice_the_batch_and_restart_exactly(data, whole, tmp_path):
-    def both(*arguments):
-        first = fairseq.in_two_processes(
-            data, *fairseq.PLUGINS, *fairseq.TINY, *SYSTEM, "--batch-size", 2, "--max-epoch", 2,
-            "--save-interval-updates", 5, "--save-dir", tmp_path, *arguments,
-        )  # fmt: skip
-        return inner(first)
+def test_two_processes_go_on_from_one_of_twice_the_batch_and_restart_exactly(data, whole, tmp_path):
+    """The streams of one process are divided among two, with their memory."""
+    saved, expected = whole
+    arguments = (*fairseq.PLUGINS, *fairseq.TINY, *SYSTEM, "--batch-size", 2, "--max-epoch", 2, "--save-dir", tmp_path)
 
+    def both():
+        return inner(fairseq.in_two_processes(data, *arguments, "--save-interval-updates", 5))
+
+    shutil.copy(saved / "checkpoint_1_10.pt", tmp_path / "checkpoint_last.pt")
     full = both()
-    assert len(full) == len(whole[1])
-    for (_, loss, norm), (_, expected_loss, expected_norm) in zip(full, whole[1], strict=True):
+    assert len(full) == len(expected) - 10
+    for (update, loss, norm), (expected_update, expected_loss, expected_norm) in zip(full, expected[10:], strict=True):
+        assert update == expected_update
         assert float(loss) == pytest.approx(float(expected_loss), abs=2e-3)
         assert float(norm) == pytest.approx(float(expected_norm), rel=2e-3, abs=2e-3)
-    shutil.copy(tmp_path / "checkpoint_1_10.pt", tmp_path / "checkpoint_last.pt")
+    shutil.copy(tmp_path / "checkpoint_1_15.pt", tmp_path / "checkpoint_last.pt")
     memory = torch.load(tmp_path / "checkpoint_last.pt", weights_only=True)["extra_state"]["UnifiedLMTask"]["memory"]
     assert [[tuple(states.shape) for states in process] for process in memory] == [[(2, 40, 64)] * 2] * 2
-    assert both() == full[10:]
+    assert both() == full[5:]
 
 
-def test_a_restart_with_another_batch_goes_on_without_memory(data, whole, tmp_path):
+def test_a_restart_with_another_number_of_streams_goes_on_without_memory(data, whole, tmp_path):
+    """It is said once; the epoch goes on behind as much text, and then comes the next."""
     shutil.copy(whole[0] / "checkpoint_1_10.pt", tmp_path / "checkpoint_last.pt")
-    result = fairseq.train(data, tmp_path, *SYSTEM, "--batch-size", 3, "--max-update", 13, "--no-save")
-    assert (result.stdout + result.stderr).count("memory is that of 4 rows, this run's batches have 3") == 1
-    assert [updates for updates, *_ in inner(result)] == ["11", "12", "13"]
-
-
-def test_another_number_of_processes_is_said(data, whole, tmp_path):
-    content = torch.load(whole[0] / "checkpoint_1_10.pt", weights_only=True)
-    content["extra_state"]["UnifiedLMTask"]["memory"] *= 2
-    torch.save(content, tmp_path / "checkpoint_last.pt")
-    result = fairseq.train(data, tmp_path, *SYSTEM, "--batch-size", 4, "--max-update", 11, "--no-save")
-    assert "the checkpoint's memory is that of 2 processes, this run has 1" in result.stdout + result.stderr
-    assert inner(result)[0] != whole[1][10]
+    arguments = (*SYSTEM, "--batch-size", 3, "--max-epoch", 1, "--no-save")
+    result = fairseq.train(data, tmp_path, *arguments)
+    assert (result.stdout + result.stderr).count("memory is that of 4 streams, this run has 3") == 1
+    rows = fairseq.logged(result.stdout + result.stderr, "train_inner")
+    steps = [round(1 / (float(row["update"]) - float(last["update"]))) for last, row in pairwise(rows[:3])]
+    left = [int(updates) for updates, *_ in inner(result)]
+    assert left == [*range(11, 11 + len(left))] and len(left) == steps[0] - -(-10 * 4 // 3)
 
 
 @pytest.mark.parametrize(
@@ -155,7 +154,7 @@ def task(data, tmp_path):
     shutil.copytree(data, tmp_path / "again")
     settings = UnifiedLMTaskConfig(
         data=f"{data}:{tmp_path / 'again'}", objectives="xlnet", memory=40, tokens_per_sample=64, seed=7,
-        max_tokens=None, best_checkpoint_metric="loss", maximize_best_checkpoint_metric=False,
+        max_tokens=None, update_freq=[1], best_checkpoint_metric="loss", maximize_best_checkpoint_metric=False,
     )  # fmt: skip
     return UnifiedLMTask.setup_task(settings)
 
@@ -193,15 +192,19 @@ def test_memory_goes_on_by_training_alone_and_ends_with_the_epoch(task):
     assert seen.filled == [0, None, None, 32, None, None, 40, None, None] * 2
 
 
-def test_memory_of_a_checkpoint_becomes_the_models_precision_and_must_have_its_rows(caplog):
-    saved = [[torch.randn(4, 5, 2)], [torch.randn(4, 5, 2)]]
+def test_memory_of_a_checkpoint_becomes_the_models_precision_and_must_have_its_streams(caplog):
+    saved = [[torch.randn(2, 5, 2)], [torch.randn(2, 5, 2)]]
     sample = {"starts_streams": False, "batch": {"tokens": torch.zeros(4, 8)}}
     for dtype in (torch.float16, torch.float32):
         memory = StreamMemory(8, 4)
-        memory.load(saved[:1])
+        memory.load(saved)
+        memory.gather()
+        assert torch.equal(torch.cat([process[0] for process in memory.state()]), torch.cat([saved[0][0], saved[1][0]]))
         states = memory.attach(sample, torch.zeros(1, dtype=dtype))["memory"].states
-        assert torch.equal(states[0], saved[0][0].to(dtype)) and states[0].dtype == dtype
+        assert states[0].dtype == dtype
+        assert torch.equal(states[0], torch.cat([saved[0][0], saved[1][0]]).to(dtype))
     assert not caplog.records
+    memory.load(saved)
     attached = memory.attach({**sample, "batch": {"tokens": torch.zeros(3, 8)}}, torch.zeros(1))
     assert attached["memory"].filled == 0
-    assert "memory is that of 4 rows, this run's batches have 3" in caplog.text
+    assert "memory is that of 4 streams, this run has 3" in caplog.text

@@ -172,16 +172,23 @@ def test_killed_in_the_middle_and_resumed_equals_uninterrupted(data, pretrained,
     assert all(torch.equal(one[key], two[key]) for key in one)
 
 
-def test_two_processes_equal_one_with_twice_the_update_frequency(data, tmp_path):
-    shared = (data, *fairseq.PLUGINS, *fairseq.TINY, "--objectives", EVERYTHING, "--batch-size", 2, "--max-update", 25,
-              "--log-interval", 1, "--disable-validation", "--no-save", "--save-dir", tmp_path)  # fmt: skip
-    one = fairseq.run("train_exactly", *shared, "--update-freq", 2)
-    first = fairseq.in_two_processes(*shared, command="train_exactly")
-    expected, got = (fairseq.logged(r.stdout + r.stderr, "train_inner") for r in (one, first))
-    assert len(expected) == len(got) == 25
-    for a, b in zip(expected, got, strict=True):
+def test_any_number_of_processes_goes_on_from_any_other(data, tmp_path):
+    """One process, from its eighth update on two, and from the sixteenth on one with batches of twice the rows."""
+    shared = (data, *fairseq.PLUGINS, *fairseq.TINY, "--objectives", EVERYTHING, "--log-interval", 1,
+              "--disable-validation", "--save-interval-updates", 8)  # fmt: skip
+    small, large = ("--update-freq", 2, "--batch-size", 2), ("--batch-size", 4)
+    one = fairseq.run("train_exactly", *shared, *small, "--max-update", 25, "--save-dir", tmp_path / "one")
+    [saved] = (tmp_path / "one").glob("checkpoint_*_8.pt")
+    (tmp_path / "other").mkdir()
+    saved.rename(tmp_path / "other" / "checkpoint_last.pt")
+    other = (*shared, "--save-dir", tmp_path / "other")
+    two = fairseq.in_two_processes(*other, "--batch-size", 2, "--max-update", 16, command="train_exactly")
+    last = fairseq.run("train_exactly", *other, *large, "--max-update", 25)
+    expected, *parts = (fairseq.logged(r.stdout + r.stderr, "train_inner") for r in (one, two, last))
+    assert [len(rows) for rows in (expected, *parts)] == [25, 8, 9]
+    for a, b in zip(expected[8:], parts[0] + parts[1], strict=True):
         measured = [name for name in a if name.endswith("loss") and a[name] is not None]  # None: no example of it
-        assert len(measured) > 1
+        assert len(measured) > 1 and a["num_updates"] == b["num_updates"]
         for name in measured:
             value = float(a[name])
             rounding = 1e-4 if value >= 10 else 1e-5  # six digits are logged
