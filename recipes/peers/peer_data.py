@@ -19,6 +19,8 @@ SENTENCES = 10_000
 TRAIN, OF = 5, 7
 #: Questions of SQuAD 2.0 that one core can do.
 TRAINING_QUESTIONS, SCORED_QUESTIONS = 4000, 1500
+#: Questions of SQuAD 1.1 that one core can write in minutes.
+ASKED_QUESTIONS = 1000
 
 
 def first_sentences(folder: Path, real: Path) -> None:
@@ -34,6 +36,21 @@ def squad1(folder: Path, real: Path) -> None:
     folder.mkdir(parents=True)
     for name, target in (("train-v1.1-36articles", "train-v1.1"), ("dev-v1.1", "dev-v1.1")):
         _write_articles(folder / f"{target}.json", "1.1", _articles(real / "squad" / f"{name}.json.xz"))
+
+
+def squad1_articles(real: Path) -> tuple[list[dict], list[dict]]:
+    """Articles of SQuAD 1.1: all that there is of its training set, and its development set."""
+    train, more, dev = (
+        articles_of(real / "squad" / f"{name}.json.xz")
+        for name in ("train-v1.1-36articles", "train-v1.1-extra-paragraphs", "dev-v1.1")
+    )
+    return [*train, *more], dev
+
+
+def some_of_squad1(folder: Path, real: Path) -> None:
+    """SQuAD 1.1 with some questions of its development set, drawn at random, few enough to be asked in minutes."""
+    train, dev = squad1_articles(real)
+    write_splits(folder, "v1.1", train, drawn(dev, ASKED_QUESTIONS))
 
 
 def squad2(folder: Path, real: Path) -> None:

@@ -10,7 +10,7 @@ import questions
 ENTRIES = [
     *objectives.data(),
     questions.start(),
-    generation.data(),
+    *generation.data(),
     *generation.entries(1),
     generation.package(),
     *parity.entries(1),

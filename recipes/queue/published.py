@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import generation
 import parity
 
 from unified.tasks.catalogue import TASKS
@@ -15,7 +16,7 @@ from unified.tasks.settings import Published
 
 TABLE = "published"
 #: Tables whose lines it reads.
-READS = (parity.TABLE,)
+READS = (parity.TABLE, generation.TABLE)
 
 #: The model that all these lines fine-tune, beside which the papers' systems are larger.
 MINILM = "6 × 384, 22 million parameters, a sentence encoder"
@@ -53,6 +54,11 @@ OURS: dict[str, Ours] = {
     )
     for task in parity.TASKS
 }
+OURS["squad_qg"] = Ours(
+    tuple(f"generation/{generation.TASK}-{seed}/scores" for seed in generation.SEEDS),
+    "sentences",
+    f"{MINILM}; 11,602 questions for training, of 75,722; sentences as sources, not passages",
+)
 
 #: The last cell of a task without lines.
 NOT_RUN = "not run"

@@ -23,8 +23,8 @@ from pathlib import Path
 RECIPES = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(RECIPES / "common"), str(RECIPES / "peers")]
 
-from peer_data import first_sentences  # noqa: E402
-from squad_splits import articles_of, drawn, kept, write_splits  # noqa: E402
+from peer_data import first_sentences, squad1_articles  # noqa: E402
+from squad_splits import drawn, kept, write_splits  # noqa: E402
 
 from unified.errors import UnifiedError  # noqa: E402
 from unified.files.destination import new_folder  # noqa: E402
@@ -57,22 +57,13 @@ def sst2(folder: Path, real: Path) -> None:
 
 def squad(folder: Path, real: Path) -> None:
     """SQuAD 1.1's questions about short passages: all of its training set that there is, and some that score."""
-    train, dev = map(_short, _squad(real))
+    train, dev = map(_short, squad1_articles(real))
     write_splits(folder, "v1.1", train, drawn(dev, QUESTIONS))
 
 
 def questions(folder: Path, real: Path) -> None:
     """SQuAD 1.1: all of its training set that there is, and its development set."""
-    write_splits(folder, "v1.1", *_squad(real))
-
-
-def _squad(real: Path) -> tuple[list[dict], list[dict]]:
-    """Articles for training, and of the development set."""
-    train, more, dev = (
-        articles_of(real / "squad" / f"{name}.json.xz")
-        for name in ("train-v1.1-36articles", "train-v1.1-extra-paragraphs", "dev-v1.1")
-    )
-    return [*train, *more], dev
+    write_splits(folder, "v1.1", *squad1_articles(real))
 
 
 def _short(articles: list[dict]) -> list[dict]:

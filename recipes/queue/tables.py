@@ -18,6 +18,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 sys.path[:0] = [str(HERE), str(ROOT)]
 
+import generation  # noqa: E402
 import objectives  # noqa: E402
 import parity  # noqa: E402
 import plan  # noqa: E402
@@ -88,6 +89,30 @@ def questions_table(lines: Lines) -> str:
     return "\n".join(rows)
 
 
+#: Columns of the table of written texts: measure -> head.
+WRITTEN = {
+    "bleu4": "BLEU-4",
+    "meteor": "METEOR",
+    "rouge1": "ROUGE-1",
+    "rouge2": "ROUGE-2",
+    "rougeL": "ROUGE-L",
+    "repeated_bigrams": "repeated bigrams, %",
+    "source_words": "words of the source, %",
+}
+
+
+def generation_table(lines: Lines) -> str:
+    """A row for each task and system; a cell is empty where the task is not scored by the measure."""
+    heads = ["task", "written by", *WRITTEN.values()]
+    rows = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
+    for row in generation.rows():
+        found = [lines[name]["figures"] for name in row.lines if name in lines]
+        values = {measure: [one[f"{row.prefix}.{measure}"] for one in found] for measure in row.measures}
+        cells = [shown(values[measure]) if measure in values else "" for measure in WRITTEN]
+        rows.append(f"| {' | '.join([row.task, row.system, *cells])} |")
+    return "\n".join(rows)
+
+
 def published_table(lines: Lines) -> str:
     """A row for each task with published figures: theirs, ours, and what separates them."""
     rows = ["| task | published | ours | what separates them |", "|---|---|---|---|"]
@@ -124,6 +149,7 @@ def made_with(lines: Sequence[Line]) -> str:
 SECTIONS: dict[str, Callable[[Lines], str]] = {
     objectives.TABLE: objectives_table,
     parity.TABLE: parity_table,
+    generation.TABLE: generation_table,
     questions.TABLE: questions_table,
     published.TABLE: published_table,
 }

@@ -237,6 +237,58 @@ def test_tables_have_means_over_seeds_and_say_what_is_missing(tmp_path):
     assert beside["| race"][1] == "" and beside["| cola"][1] == "missing"
 
 
+def test_the_table_of_written_texts_has_the_measures_of_each_task(tmp_path):
+    """Questions of the whole set are read from their scores, comparisons by the split that each task is scored on."""
+    tables, lines = load(QUEUE.with_name("tables.py")), load(QUEUE.with_name("lines.py"))
+    plan = tables.Plan(tables.plan.ENTRIES)
+    made = {"date": "2026-01-02", "machine": {"processor": "P", "threads": 1}, "versions": {"torch": "2"}}
+    blank = dict.fromkeys(("rouge2", "rougeL", "repeated_bigrams", "source_words"), 0.0)
+
+    def scored(prefix: str, **more: float) -> dict[str, float]:
+        return {f"{prefix}.{measure}": value for measure, value in (blank | more).items()}
+
+    figures = {
+        "generation/squad_qg_sentence-1": scored("test", bleu4=1.0),
+        "generation/squad_qg_sentence-1/scores": scored("sentences", bleu4=9.0, meteor=12.0)
+        | scored("sources", bleu4=2.0, meteor=2.0),
+        "generation/equal/squad_qg_sentence-1": scored("ours.valid", bleu4=3.0)
+        | scored("ours.test", bleu4=4.0)
+        | scored("lead.test", bleu4=5.0)
+        | scored("transformers.test", bleu4=6.0),
+        "generation/equal/reuters-1": scored("ours.valid", rouge1=30.0)
+        | scored("transformers.valid", rouge1=20.0)
+        | scored("lead.valid", rouge1=25.0),
+        "generation/equal/reuters-2": scored("ours.valid", rouge1=32.0)
+        | scored("transformers.valid", rouge1=20.0)
+        | scored("lead.valid", rouge1=25.0),
+    }
+    for name, found in figures.items():
+        line = dict.fromkeys(("settings", "commands", "seconds", "processor_seconds", "repeats", "seed")) | made
+        line |= {"name": name, "table": "generation", "recipe": plan.recipes[name], "commits": ["0" * 40]}
+        lines.append_line(tmp_path, line | {"figures": found})
+    rows = [row.split("|")[1:-1] for row in tables.section("generation", tmp_path).splitlines()]
+    cells = {tuple(map(str.strip, row[:2])): list(map(str.strip, row[2:])) for row in rows}
+    heads = cells["task", "written by"]
+    bleu, meteor, rouge = (heads.index(head) for head in ("BLEU-4", "METEOR", "ROUGE-1"))
+    whole = cells["squad_qg_sentence, 4 epochs", "ours"]
+    assert (whole[bleu], whole[meteor], whole[rouge]) == ("9.0 (1)", "12.0 (1)", "")
+    assert cells["squad_qg_sentence, 4 epochs", "copied sentence"][bleu] == "missing"
+    assert (
+        cells["aeslc, equal updates", "ours"][rouge] == "missing" and cells["aeslc, equal updates", "ours"][bleu] == ""
+    )
+    assert cells["squad_qg_sentence, equal updates", "ours"][bleu] == "4.0 (1)"
+    assert cells["squad_qg_sentence, equal updates", "copied sentence"][bleu] == "5.0 (1)"
+    assert cells["reuters, equal updates", "ours"][rouge] == "31.0 ± 1.4 (2)"
+    assert cells["reuters, equal updates", "transformers"][rouge] == "20.0 ± 0.0 (2)"
+    assert "| bleu4 9.0 (1), meteor 12.0 (1), rougeL 0.0 (1) | " in tables.section("published", tmp_path)
+
+
+def test_tasks_at_equal_updates_are_those_of_the_peers():
+    generation, pairs = load(QUEUE.with_name("generation.py")), load(QUEUE.parents[1] / "peers" / "pairs.py")
+    written = pairs.SIZES["writing"].pairs
+    assert set(generation.EQUAL) == {pair.task for pair in written} and all(pair.writes for pair in written)
+
+
 def test_models_of_the_comparison_differ_in_objective_and_seed_alone():
     """So all have one body and one budget; the untrained one has fewer updates; every objective on text is compared."""
     objectives = load(QUEUE.with_name("objectives.py"))
