@@ -11,7 +11,16 @@ import torch
 # fairseq writes its legacy namespace into every checkpoint: the one global that loading safely must allow.
 torch.serialization.add_safe_globals([argparse.Namespace])
 
-from fairseq_plugins import checkpoints, exports, first_updates, optimizer, precision, trust, updates  # noqa: E402, F401
+from fairseq_plugins import (  # noqa: E402
+    checkpoints,
+    exports,
+    first_updates,
+    optimizer,  # noqa: F401
+    precision,
+    training_lock,
+    trust,
+    updates,
+)
 from fairseq_plugins.criterions import unified_lm, unified_understanding  # noqa: E402, F401
 
 checkpoints.install()
@@ -19,4 +28,5 @@ exports.install()
 first_updates.install()
 precision.install()
 trust.install()
+training_lock.install()
 updates.install()

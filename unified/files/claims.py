@@ -7,7 +7,6 @@ are refused in one line that names what differs.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import os
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from unified.errors import UnifiedError
+from unified.files.locks import locked_file
 
 #: Name of the claim in a folder; a file's claim stands beside it and has its name with ``.claim`` behind.
 FILE_NAME = "claim.json"
@@ -112,7 +112,7 @@ def hashes(files: Iterable[Path]) -> dict[str, str]:
 
 @contextmanager
 def _claimed(file: Path, owner: Path, claim: Claim, advice: str, begun: Callable[[], bool]) -> Iterator[None]:
-    with _locked(file, owner) as stream:
+    with locked_file(file, owner), open(file, "a+", encoding="utf-8") as stream:
         before = _content(stream)
         try:
             if before != claim.content:
@@ -128,22 +128,6 @@ def _claimed(file: Path, owner: Path, claim: Claim, advice: str, begun: Callable
         finally:
             if before is None or not begun():
                 file.unlink(missing_ok=True)
-
-
-@contextmanager
-def _locked(file: Path, owner: Path) -> Iterator[TextIO]:
-    while True:
-        stream = open(file, "a+", encoding="utf-8")
-        try:
-            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            stream.close()
-            raise UnifiedError(f"{owner}: a command is at work on it; wait for its end") from None
-        if file.exists() and os.path.samestat(os.fstat(stream.fileno()), file.stat()):
-            break
-        stream.close()  # the command before has just taken its claim away
-    with stream:
-        yield stream
 
 
 def _content(stream: TextIO) -> dict[str, Any] | None:

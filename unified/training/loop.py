@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from itertools import chain, count, islice
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from unified.data.collate import collate_flat
 from unified.data.example import Batch
 from unified.data.prepared_folder import DataFolder
 from unified.files.destination import check_destination
+from unified.files.locks import locked_file
 from unified.inference.language_model import UnifiedLM
 from unified.inference.trained_model import tokenizer_of
 from unified.model import TransformerConfig, UnifiedModel
@@ -64,7 +66,8 @@ def train(
         of each objective, in bits and under the names of fairseq's log.
 
     Raises:
-        UnifiedError: an argument is wrong, data or model do not go with the objectives, or ``output`` is not empty.
+        UnifiedError: an argument is wrong, data or model do not go with the objectives, or ``output`` is not empty,
+            or another training writes into it.
     """
     settings = TrainingSettings(tokens_per_sample, max_tokens, update_freq, updates, warmup_updates, lr, seed)
     settings = settings.checked(lambda name: {"max_update": "updates"}.get(name, name))
@@ -79,7 +82,7 @@ def train(
     files = open_split(folder, "train", vocabulary)
     rows, lengths = training_rows(folder, files, vocabulary, mixture, settings)
     history: list[dict[str, float]] = []
-    with torch.random.fork_rng([target] if target.type == "cuda" else []):
+    with torch.random.fork_rng([target] if target.type == "cuda" else []), _writing(output):
         torch.manual_seed(seed)
         learner = new_model(model, vocabulary, mixture, tokens_per_sample, files).to(target)
         scheme = scheme_of(learner.config, mixture)
@@ -94,6 +97,15 @@ def train(
                     lm.save(output)
     lm.history = history
     return lm.eval()
+
+
+def _writing(output: str | os.PathLike[str] | None) -> AbstractContextManager[None]:
+    """Keeps other trainings from the folder, by a file beside it, because a saved model is a new folder."""
+    if output is None:
+        return nullcontext()
+    folder = Path(output).resolve()
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    return locked_file(folder.with_name(f".{folder.name}.lock"), folder, removed=True)
 
 
 def _steps(

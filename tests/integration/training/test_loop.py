@@ -12,6 +12,7 @@ from unified import UnifiedLM
 from unified.data.prepared_folder import DataFolder
 from unified.data.token_files import TokenFile
 from unified.errors import UnifiedError
+from unified.files.locks import locked_file
 from unified.model import TransformerConfig
 from unified.objectives import parse_objectives
 from unified.training.pretraining import Pretraining, preset_named, sized
@@ -120,6 +121,10 @@ def test_the_model_is_saved_and_random_numbers_of_others_are_left_alone(document
     assert read.generate(["the"], max_length=4) == lm.generate(["the"], max_length=4)
     with pytest.raises(UnifiedError, match="model: not empty; name a new folder"):
         by_loop("tiny", documents, None, 3, output=tmp_path / "model")
+    with locked_file(tmp_path / ".other.lock", tmp_path / "other"):
+        with pytest.raises(UnifiedError, match="other: a command is at work on it; wait for its end"):
+            by_loop("tiny", documents, None, 3, output=tmp_path / "other")
+    assert {path.name for path in tmp_path.iterdir()} == {"model", ".other.lock"}
 
 
 def test_a_stopped_training_leaves_the_last_saved_model(documents, tmp_path, monkeypatch):
