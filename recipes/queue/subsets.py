@@ -5,6 +5,7 @@
     UNIFIED_DATA=... python recipes/queue/subsets.py sst2 FOLDER     # SST-2 with 10,000 training examples
     UNIFIED_DATA=... python recipes/queue/subsets.py squad FOLDER    # SQuAD 1.1 with passages of at most 100 words
     UNIFIED_DATA=... python recipes/queue/subsets.py questions FOLDER  # SQuAD 1.1, all that there is of it
+    UNIFIED_DATA=... python recipes/queue/subsets.py more-questions FOLDER  # other sources of questions, as pairs
 
 Nothing is drawn but the 1,000 questions of SQuAD that score, always the same.
 """
@@ -16,7 +17,7 @@ import json
 import lzma
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 
@@ -32,6 +33,8 @@ from unified.files.destination import new_folder  # noqa: E402
 PAIRS, MOST_WORDS, QUESTIONS = 100, 100, 1000
 #: Words of a paragraph for perplexity, at least and at most.
 WORDS = (20, 60)
+#: How the Penn Treebank, whose tokens QAMR's sentences are, writes brackets.
+BRACKETS = {"-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]"}
 
 
 def blimp(folder: Path, real: Path) -> None:
@@ -66,6 +69,31 @@ def questions(folder: Path, real: Path) -> None:
     write_splits(folder, "v1.1", *squad1_articles(real))
 
 
+def more_questions(folder: Path, real: Path) -> None:
+    """Pairs whose sources are a sentence and an answer (QAMR), or a sentence alone (of SQuAD's training set, ReQA)."""
+    _write_pairs(folder / "train.jsonl", [*_qamr(real, "train"), *_reqa(real)])
+    _write_pairs(folder / "valid.jsonl", islice(_qamr(real, "dev"), QUESTIONS))
+
+
+def _qamr(real: Path, split: str) -> Iterator[dict]:
+    with lzma.open(real / "qamr" / f"{split}.jsonl.xz", "rt", encoding="utf-8") as lines:
+        for row in map(json.loads, lines):
+            words = [BRACKETS.get(word, word) for word in row["tokens"]]
+            for pair in row["qas"]:
+                answer = " ".join(words[place] for place in pair["answer"])
+                yield {"source": [" ".join(words), answer], "target": pair["question"]}
+
+
+def _reqa(real: Path) -> Iterator[dict]:
+    with lzma.open(real / "squad_qg" / "reqa-squad-train.jsonl.xz", "rt", encoding="utf-8") as lines:
+        for row in map(json.loads, lines):
+            yield {"source": [row["sentence"]], "target": row["question"]}
+
+
+def _write_pairs(path: Path, pairs: Iterable[dict]) -> None:
+    path.write_text("".join(json.dumps(pair, ensure_ascii=False) + "\n" for pair in pairs), encoding="utf-8")
+
+
 def _short(articles: list[dict]) -> list[dict]:
     short = [
         article | {"paragraphs": [one for one in article["paragraphs"] if len(one["context"].split()) <= MOST_WORDS]}
@@ -80,6 +108,7 @@ SUBSETS: dict[str, Callable[[Path, Path], None]] = {
     "sst2": sst2,
     "squad": squad,
     "questions": questions,
+    "more-questions": more_questions,
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import lzma
 import os
 import signal
 import subprocess
@@ -281,6 +282,28 @@ def test_the_table_of_written_texts_has_the_measures_of_each_task(tmp_path):
     assert cells["reuters, equal updates", "ours"][rouge] == "31.0 ± 1.4 (2)"
     assert cells["reuters, equal updates", "transformers"][rouge] == "20.0 ± 0.0 (2)"
     assert "| bleu4 9.0 (1), meteor 12.0 (1), rougeL 0.0 (1) | " in tables.section("published", tmp_path)
+
+
+def test_other_questions_are_pairs_of_sentence_and_answer_or_of_a_sentence(tmp_path):
+    subsets = load(QUEUE.with_name("subsets.py"))
+    (tmp_path / "qamr").mkdir()
+    (tmp_path / "squad_qg").mkdir()
+    asked = [{"question": "Who slept?", "answer": [1, 2], "validator_answers": []}]
+    sentence = {"tokens": ["-LRB-", "The", "cat", "slept", "-RRB-"], "qas": asked}
+    for name, row in (
+        ("qamr/train", sentence),
+        ("qamr/dev", sentence | {"qas": asked * 1001}),
+        ("squad_qg/reqa-squad-train", {"id": "1", "sentence": "Rome is old.", "question": "How old?"}),
+    ):
+        with lzma.open(tmp_path / f"{name}.jsonl.xz", "wt", encoding="utf-8") as stream:
+            stream.write(json.dumps(row) + "\n")
+    subsets.more_questions(tmp_path, tmp_path)
+    train, valid = (
+        [json.loads(line) for line in (tmp_path / f"{split}.jsonl").read_text().splitlines()]
+        for split in ("train", "valid")
+    )
+    answered = {"source": ["( The cat slept )", "The cat"], "target": "Who slept?"}
+    assert train == [answered, {"source": ["Rome is old."], "target": "How old?"}] and valid == [answered] * 1000
 
 
 def test_tasks_at_equal_updates_are_those_of_the_peers():
