@@ -45,7 +45,7 @@ def shown(values: Sequence[float], digits: int = 1) -> str:
 
 
 def parity_table(lines: Lines) -> str:
-    """A row for each task: both means, and their difference beside the larger of the two deviations."""
+    """A row for each task: both means with their deviations, and their difference where all seeds have run."""
     rows = ["| task | measure | ours | transformers | difference |", "|---|---|---|---|---|"]
     for task in parity.TASKS:
         measure = parity.MEASURES[task]
@@ -53,7 +53,9 @@ def parity_table(lines: Lines) -> str:
         ours, theirs = (
             [line["figures"][f"{run}.valid.{measure}"] for line in found] for run in ("ours", "transformers")
         )
-        difference = f"{sum(ours) / len(ours) - sum(theirs) / len(theirs):+.1f}" if found else ""
+        difference = (
+            f"{sum(ours) / len(ours) - sum(theirs) / len(theirs):+.1f}" if len(found) == len(parity.SEEDS) else ""
+        )
         rows.append(f"| {task} | {measure} | {shown(ours)} | {shown(theirs)} | {difference} |")
     return "\n".join(rows)
 
