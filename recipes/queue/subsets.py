@@ -33,7 +33,7 @@ from unified.files.destination import new_folder  # noqa: E402
 PAIRS, MOST_WORDS, QUESTIONS = 100, 100, 1000
 #: Words of a paragraph for perplexity, at least and at most.
 WORDS = (20, 60)
-#: How the Penn Treebank, whose tokens QAMR's sentences are, writes brackets.
+#: Brackets in the tokens of the Penn Treebank, which QAMR's sentences consist of, and in plain text.
 BRACKETS = {"-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]"}
 
 

@@ -10,7 +10,7 @@ from unified.cli.output import add_json_argument, print_json
 
 #: Names of :data:`unified.conversions.formats.WRITERS`, written out so that help does not wait for torch.
 FORMATS = ("bert", "xlnet", "modernbert", "unified")
-#: Of the weights in the folder, by the names of torch.
+#: Names that torch has for the types of the weights in the folder.
 DTYPES = ("float32", "float16", "bfloat16")
 HELP = "write a model as a folder for transformers"
 
