@@ -27,7 +27,8 @@ def _shown(step: Callable[..., Any]) -> Callable[..., Any]:
             return figures
         done = vars(trainer)[_COUNTER] = vars(trainer).get(_COUNTER, 0) + 1
         if done in SHOWN and trainer.get_num_updates() % common.log_interval:
-            losses = {name: float(value) for name, value in figures.items() if name.endswith("loss")}
+            measured = {name: value for name, value in figures.items() if value is not None}
+            losses = {name: float(value) for name, value in measured.items() if name.endswith("loss")}
             logger.info(json.dumps({"num_updates": trainer.get_num_updates(), **losses}))
         return figures
 

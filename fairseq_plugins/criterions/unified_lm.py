@@ -109,10 +109,10 @@ class UnifiedLMCriterion(FairseqCriterion, UpdateCriterion):
 
 
 def _log_objective(name: str, nll: float, divisor: float, count: float, correct: float) -> None:
-    if not count or not divisor:
-        return
-    metrics.log_scalar(f"{name}_loss", nll / divisor / math.log(2), divisor, round=3)
-    metrics.log_scalar(f"{name}_accuracy", 100.0 * correct / count, count, round=2)
+    """Logs an objective; without predictions its values are None, so that all lines of a log have the same names."""
+    predicts = bool(count and divisor)
+    metrics.log_scalar(f"{name}_loss", nll / divisor / math.log(2) if predicts else None, divisor, round=3)
+    metrics.log_scalar(f"{name}_accuracy", 100.0 * correct / count if predicts else None, count, round=2)
     metrics.log_derived(f"{name}_ppl", lambda meters: _perplexity(meters[f"{name}_loss"].avg))
 
 

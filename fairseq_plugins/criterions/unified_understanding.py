@@ -96,18 +96,21 @@ class UnifiedUnderstandingCriterion(FairseqCriterion, UpdateCriterion):
                 totals[key] = totals.get(key, 0.0) + float(value)
         names = [key.removesuffix(":count") for key in totals if key.endswith(":count")]
         heads = [name for name in names if name != MASKED]
-        asked = {name: totals[f"{name}:count"] for name in names if totals[f"{name}:count"]}
-        losses = {name: _mean_loss(totals, name) for name in asked}
-        size = sum(asked.get(name, 0.0) for name in heads)
+        counts = {name: totals[f"{name}:count"] for name in names}
+        losses = {name: _mean_loss(totals, name) if counts[name] else None for name in names}
+        size = sum(counts[name] for name in heads)
         if size:
-            mean = sum(losses[name] * asked[name] for name in heads if name in asked) / size
+            mean = (
+                sum(loss * counts[name] for name, loss in losses.items() if name in heads and loss is not None) / size
+            )
             metrics.log_scalar("loss", mean, size, round=4)
-        for name, count in asked.items():
+        # A head without items has the value None, so that all lines of a log have the same names.
+        for name, count in counts.items():
             prefix = f"{name}_" if name == MASKED or len(heads) > 1 else ""
             if prefix:
                 metrics.log_scalar(f"{prefix}loss", losses[name], count, round=4)
             if totals["training"] and not totals.get(f"{name}:numbers"):
-                accuracy = 100.0 * totals[f"{name}:correct"] / count
+                accuracy = 100.0 * totals[f"{name}:correct"] / count if count else None
                 metrics.log_scalar(f"{prefix}train_accuracy", accuracy, count, round=2)
 
     @staticmethod

@@ -208,6 +208,25 @@ def test_a_logged_loss_is_the_summed_loss_over_the_summed_divisors_of_all_update
         for update in updates:
             UnifiedLMCriterion.reduce_metrics([update])
     assert logged["a_loss"].avg == pytest.approx(22 / 8 / math.log(2)) and logged["a_accuracy"].avg == 50
-    with metrics.aggregate() as logged:
-        UnifiedLMCriterion.reduce_metrics([{**updates[0], "a:divisor": 0.0}])
-    assert "a_loss" not in logged
+
+
+@pytest.mark.parametrize(
+    "criterion, first, second",
+    [
+        (UnifiedLMCriterion, {"a:nll": 2.0, "a:divisor": 1.0, "a:count": 1, "a:correct": 0},
+         {"a:nll": 0.0, "a:divisor": 0.0, "a:count": 0, "a:correct": 0}),
+        (UnifiedUnderstandingCriterion,
+         {"a:loss": 2.0, "a:count": 1, "a:correct": 1, "b:loss": 0.0, "b:count": 0, "b:correct": 0, "training": 1},
+         {"a:loss": 0.0, "a:count": 0, "a:correct": 0, "b:loss": 1.0, "b:count": 2, "b:correct": 0, "training": 1}),
+    ],
+)  # fmt: skip
+def test_every_line_of_a_log_has_the_names_of_all_losses(criterion, first, second):
+    """So the first line after a restart has those of the uninterrupted run: what is not predicted is None."""
+    with metrics.aggregate() as whole:
+        criterion.reduce_metrics([first])
+        whole.reset()
+        criterion.reduce_metrics([second])
+    with metrics.aggregate() as resumed:
+        criterion.reduce_metrics([second])
+    assert whole.get_smoothed_values() == resumed.get_smoothed_values()
+    assert resumed.get_smoothed_values()["a_loss"] is None
