@@ -157,6 +157,8 @@ class UnifiedLMModel(BaseFairseqModel):
             return
         used = self.target_symbols(left_out)
         table.score(used.tolist())
+        if self.core.transformer.config.token_head == "none":
+            return  # no softmax over symbols, so there is nothing to say
         logger.info(
             "symbols that the checkpoint's softmax left out: %d; now in it, as targets have them: %d%s",
             len(left_out),

@@ -147,15 +147,15 @@ class UnifiedUnderstandingTask(DictionaryTask):
         )
 
     def _encoded(self, head: str, split: str) -> Encoded:
-        path, task, length = self._file(head, split), self.tasks[head], self.cfg.tokens_per_sample
+        path, task = self._file(head, split), self.tasks[head]
         items = self.items[split][head] = task.read(path)
         try:
             encoded = task.encode(items, self.codec)
         except UnifiedError as error:
             raise UnifiedError(f"{path}: {error}") from None
         if encoded.cut:
-            longer = f"{encoded.cut:,} of {len(items):,} items have more than {length} tokens"
-            logger.info(f"{path}: {longer}; they are cut, or read in windows")
+            longer = f"{encoded.cut:,} of {len(items):,} items have more than {self.cfg.tokens_per_sample:,} tokens"
+            logger.info(f"{path}: {longer}; they are {'read in windows' if task.reads_windows else 'cut'}")
         for remark in encoded.remarks:
             logger.info(f"{path}: {remark}")
         return encoded

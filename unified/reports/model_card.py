@@ -47,6 +47,8 @@ def model_card(results: Sequence[Mapping[str, Any]], config: Mapping[str, Any], 
     generate = [f'model.generate(["A text ..."], {search})'] if writes else []
     lines += ["## Use", "", "```python", "import unified", "", f"model = unified.load({called})", *generate, "```", ""]
     lines += ["```python", *_loading(architecture, config, called), *(_writing(search) if writes else ()), "```", ""]
+    if does == _PIPELINES["ForSequenceClassification"]:
+        lines += ["```python", *_classifying(config, called), "```", ""]
     for result in results:
         lines += [f"## Scores of {result['task']}", "", *_scores(result["scores"]), "", *_scored_on(result["scores"])]
     lines += ["## Training", "", *_table(("setting", "value"), _training(first).items()), ""]
@@ -87,6 +89,13 @@ def _loading(architecture: str, config: Mapping[str, Any], called: str) -> list[
         trust = ", trust_remote_code=True"
     lines = [f"from transformers import {name}, AutoTokenizer", "", f"model = {name}.from_pretrained({called}{trust})"]
     return [*lines, f"tokenizer = AutoTokenizer.from_pretrained({called}{trust})"]
+
+
+def _classifying(config: Mapping[str, Any], called: str) -> list[str]:
+    """Python that classifies a text by a pipeline of ``transformers``, which cuts texts only if it is told to."""
+    trust = ", trust_remote_code=True" if "auto_map" in config else ""
+    made = f'classify = pipeline("text-classification", {called}, truncation=True{trust})'
+    return ["from transformers import pipeline", "", made, 'print(classify("A text ...", top_k=None))']
 
 
 def _scores(scores: Mapping[str, Mapping[str, Any]]) -> list[str]:

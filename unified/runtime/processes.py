@@ -7,10 +7,13 @@ data set would be executed. So does an empty entry of ``PYTHONPATH``; ``PYTHONPA
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from types import FrameType
 
 
 def module_command(module: str, words: Sequence[object] = ()) -> list[str]:
@@ -20,17 +23,18 @@ def module_command(module: str, words: Sequence[object] = ()) -> list[str]:
 
 def run_module(module: str, words: Sequence[object]) -> int:
     """Run ``module`` in a process of its own; returns its exit status."""
-    with guarded_children():
+    with guarded_children(), _terminated_in_order():
         return subprocess.run(module_command(module, words)).returncode
 
 
 def read_module(module: str, words: Sequence[object], read: Callable[[str], None]) -> int:
     """Run ``module`` in a process of its own and hand each line that it prints to ``read``; returns its exit status.
 
-    An exception, such as an interruption from the keyboard, ends the process.
+    An exception, such as an interruption from the keyboard, ends the process, and so does a SIGTERM to this one.
     """
     with (
         guarded_children(),
+        _terminated_in_order(),
         subprocess.Popen(
             module_command(module, words),
             stdout=subprocess.PIPE,
@@ -47,6 +51,26 @@ def read_module(module: str, words: Sequence[object], read: Callable[[str], None
             process.kill()
             raise
     return process.returncode
+
+
+@contextmanager
+def _terminated_in_order() -> Iterator[None]:
+    """Turns a SIGTERM within a ``with`` block into a ``SystemExit``, so that a process it waits for is ended, too.
+
+    Only the main thread receives signals; in another one nothing is changed.
+    """
+
+    def leave(number: int, frame: FrameType | None) -> None:
+        raise SystemExit(128 + number)
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 @contextmanager

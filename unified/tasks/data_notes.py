@@ -32,7 +32,8 @@ def data_notes(splits: Splits) -> list[str]:
         for label in sorted(counts):
             alike.setdefault(" ".join(label.lower().split()), []).append(label)
         notes += [
-            f"labels that differ in capitals or blanks alone, and are different classes: {', '.join(map(repr, labels))}"
+            "labels that differ in capitals or blanks alone are learnt as different classes; make them equal in the "
+            f"file if they mean the same: {', '.join(map(repr, labels))}"
             for labels in alike.values()
             if len(labels) > 1
         ]
@@ -42,6 +43,26 @@ def data_notes(splits: Splits) -> list[str]:
         found = f"{both:,} of {len(valid):,} valid items have the texts of a train item"
         notes.append(f"{found}: scores come out too high")
     return notes
+
+
+def guess_note(items: Sequence[Any], accuracy: float) -> str | None:
+    """Sentence on a classifier that is no better than one that gives all items the same class; None for a better one.
+
+    Args:
+        items: of the split that was scored.
+        accuracy: in percent.
+    """
+    labels = Counter(item.label for item in _texts(items) if isinstance(item.label, str))
+    if not labels:
+        return None
+    label, count = labels.most_common(1)[0]
+    share = 100 * count / labels.total()
+    if accuracy > share:
+        return None
+    return (
+        f"a constant answer, {label!r}, would have accuracy {share:.2f}: the model has learnt little; try a higher "
+        "--lr, more --epochs or other --seeds"
+    )
 
 
 def require_known_labels(splits: Splits) -> None:

@@ -40,9 +40,9 @@ def test_a_table_is_learnt_and_the_command_that_is_printed_predicts(start, films
     assert scores["valid"]["total"] == 4
     *_, written, where, command = captured.err.splitlines()
     assert str(output / "results.json") in written and where == f"the model is in {output}; predict with it:"
-    assert f"{films}: 0.1 of its rows validate" in captured.err
+    assert f"{films}: a share of 0.1 of its rows is kept for validation" in captured.err
     assert "items: train 36, valid 4\n2 labels in train: " in captured.err
-    assert "3 updates in all: a smaller --batch-size or more --epochs make more\n" in captured.err
+    assert "3 updates in all are few; more --epochs, a smaller --batch-size or a higher --lr help" in captured.err
     assert f"classification: accuracy {scores['valid']['accuracy']:.2f} on 4 items of valid\n" in captured.err
     found = [json.loads(line) for line in said(capsys, *shlex.split(command)[1:])]
     assert [one["id"] for one in found] == [str(i) for i in range(1, 41)]

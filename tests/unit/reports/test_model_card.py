@@ -1,6 +1,7 @@
 """The card of a model says what its results say."""
 
 import ast
+import json
 import re
 
 import pytest
@@ -43,6 +44,8 @@ def test_a_card_has_scores_settings_command_and_data():
         code = card.partition(library)[2].partition("```")[0]
         loads = [ast.literal_eval(call) for call in re.findall(r"(?:load|from_pretrained)\((.*)\)", code)]
         assert loads and set(loads) == {'runs/a "b"'}
+    folder = json.dumps('runs/a "b"')
+    assert f'classify = pipeline("text-classification", {folder}, truncation=True)\n' in card
     mine = RESULT | {"model": {"name": "/home/me/models/bert"}}
     assert ": bert fine-tuned for rte" in model_card([mine], config, "x")
     assert "spacy" not in card and "subsets" not in card

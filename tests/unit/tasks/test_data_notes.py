@@ -3,8 +3,13 @@
 import pytest
 
 from unified.errors import UnifiedError
-from unified.tasks.data_notes import data_notes, require_known_labels
+from unified.tasks.data_notes import data_notes, guess_note, require_known_labels
 from unified.tasks.heads.items import TextItem, WordsItem
+
+ALIKE = (
+    "labels that differ in capitals or blanks alone are learnt as different classes; make them equal in the file if "
+    "they mean the same: "
+)
 
 
 def items(*rows, first=0):
@@ -17,8 +22,8 @@ def test_classes_are_counted_and_those_that_are_probably_one_are_named():
     assert found == [
         "items: train 6, valid 3",
         "5 labels in train: 'bad' 2, 'Good' 1, 'good ' 1, 'so  so' 1, 'So so' 1",
-        "labels that differ in capitals or blanks alone, and are different classes: 'Good', 'good '",
-        "labels that differ in capitals or blanks alone, and are different classes: 'So so', 'so  so'",
+        ALIKE + "'Good', 'good '",
+        ALIKE + "'So so', 'so  so'",
         "2 of 3 valid items have the texts of a train item: scores come out too high",
     ]
 
@@ -53,3 +58,10 @@ def test_classes_that_nobody_can_learn_are_refused():
 def test_items_without_classes_are_counted_alone():
     assert data_notes({"train": items(("a", 1.0), ("b", 2.0))}) == ["items: train 2"]
     assert data_notes({"train": [WordsItem("1", ("a",), ("O",))] * 1200}) == ["items: train 1,200"]
+
+
+def test_a_classifier_is_compared_with_a_constant_answer():
+    scored = items(("a", "x"), ("b", "x"), ("c", "y"), ("d", "x"), ("e", None))
+    assert guess_note(scored, 75.0).startswith("a constant answer, 'x', would have accuracy 75.00: ")
+    assert guess_note(scored, 75.01) is None
+    assert guess_note(items(("a", 1.0)), 0.0) is None and guess_note([WordsItem("1", ("a",), ("O",))], 0.0) is None

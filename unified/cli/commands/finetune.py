@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 #: Advice about a folder of another fine-tuning.
 _ANOTHER = "give another --output, or remove the folder"
 #: Updates below which hardly anything is learnt.
-_FEW_UPDATES = 50
+_FEW_UPDATES = 100
 HELP = "fine-tune a model for a task with fairseq-train, and score it"
 
 
@@ -303,7 +303,8 @@ def _train(args: argparse.Namespace, job: Job, splits: Splits, threshold: Thresh
     words = print_command([*options, *report_options(args.report_to, job.folder)], args.fairseq)
     updates = int(str(by_name(words)["--max-update"]))
     if updates < _FEW_UPDATES:
-        print(f"{updates} updates in all: a smaller --batch-size or more --epochs make more", file=sys.stderr)
+        note = "are few; more --epochs, a smaller --batch-size or a higher --lr help a model learn more"
+        print(f"{updates} updates in all {note}", file=sys.stderr)
     if args.dry_run:
         return 0
     began = time.monotonic()

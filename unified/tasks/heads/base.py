@@ -84,6 +84,7 @@ class Understanding(ABC, Generic[ItemT]):
             :class:`unified.files.fields.FieldNames`; none for items that come in their own form alone.
         has_classes: whether labels are classes, which ``--labels`` may name.
         marks_entities: whether items can say where named entities are, see :mod:`unified.tasks.heads.named_entities`.
+        reads_windows: whether an item that is too long for one sequence is read in several; its end is cut otherwise.
         averages_subsets: whether the mean of subsets' scores is one, as benchmarks of several data sets have it.
     """
 
@@ -93,6 +94,7 @@ class Understanding(ABC, Generic[ItemT]):
     has_classes: ClassVar[bool] = False
     numeric: ClassVar[bool] = False
     marks_entities: ClassVar[bool] = False
+    reads_windows: ClassVar[bool] = False
     averages_subsets: ClassVar[bool] = False
 
     @property

@@ -31,6 +31,7 @@ class Coreference(SpanRanking, Understanding[DocumentItem]):
     """
 
     name: ClassVar[str] = "coreference"
+    reads_windows: ClassVar[bool] = True
     together: ClassVar[bool] = True
     measures: ClassVar[tuple[str, ...]] = ("average_f1", "muc_f1", "bcub_f1", "ceafe_f1", "mentions_recall")
     signature: ClassVar[str] = "rules:conll2012-8.01|average:muc,bcub,ceafe|singletons:yes"

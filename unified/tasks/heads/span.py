@@ -47,6 +47,7 @@ class SpanAnswers(EnsembleUnderstanding[QuestionItem]):
     """
 
     name: ClassVar[str] = "span"
+    reads_windows: ClassVar[bool] = True
     parts: ClassVar[Mapping[str, str]] = {"text": "context", "second": "question", "label": "answers"}
     averages_subsets: ClassVar[bool] = True
     marks_entities: ClassVar[bool] = True

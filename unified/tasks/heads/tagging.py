@@ -39,6 +39,7 @@ class Tagging(EnsembleUnderstanding[WordsItem]):
     """
 
     name: ClassVar[str] = "tagging"
+    reads_windows: ClassVar[bool] = True
     parts: ClassVar[Mapping[str, str]] = {"text": "words", "label": "tags"}
     has_classes: ClassVar[bool] = True
 

@@ -69,7 +69,9 @@ def with_own_data(
         if share is None and args.valid is None and is_own_file(source):
             share = _SHARE
             print(
-                f"{source}: {share:g} of its rows validate; --valid-share or --valid FILE changes that", file=sys.stderr
+                f"{source}: a share of {share:g} of its rows is kept for validation; --valid-share or --valid FILE "
+                "changes that",
+                file=sys.stderr,
             )
     elif options:
         reason = "several tasks have a folder each" if isinstance(task, SeveralTasks) else "it has official files"
