@@ -6,7 +6,6 @@ import argparse
 import os
 import pickle
 import struct
-import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -16,6 +15,7 @@ from typing import Any
 import torch
 
 from unified.errors import UnifiedError
+from unified.files.archives import check_stored
 
 #: Besides tensors and plain Python values, the one class that fairseq's checkpoints hold.
 ALLOWED: list[Callable[..., Any]] = [argparse.Namespace]
@@ -61,7 +61,7 @@ def named_damage(path: str | os.PathLike[str], older: bool = False) -> Iterator[
     if not path.is_file():
         raise UnifiedError(f"{path}: no such checkpoint file")
     if not (older and _is_older(path)):
-        _check_archive(path)
+        check_stored(path, "a checkpoint")
     try:
         yield
     except pickle.UnpicklingError as error:
@@ -76,18 +76,6 @@ def named_damage(path: str | os.PathLike[str], older: bool = False) -> Iterator[
 def _is_older(path: Path) -> bool:
     with open(path, "rb") as file:
         return file.read(len(_OLDER)) == _OLDER
-
-
-def _check_archive(path: Path) -> None:
-    """torch's format is a zip archive whose checksums torch does not read; a flipped bit would become a weight."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            damaged = archive.testzip()
-    except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, NotImplementedError, RuntimeError, OSError) as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise UnifiedError(f"{path}: not a checkpoint, or a truncated or damaged one ({reason})") from None
-    if damaged is not None:
-        raise UnifiedError(f"{path}: damaged, the checksum of {damaged!r} inside it does not fit")
 
 
 def _culprit(error: pickle.UnpicklingError) -> str:

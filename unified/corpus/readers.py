@@ -15,10 +15,8 @@ from unified.errors import EmptyField, MissingField, Problems, UnifiedError
 from unified.files.json_files import Fields
 from unified.files.raw_text import RawTextReader
 from unified.files.rows import Row, RowChunk, has_fields, row_chunks
-from unified.files.text_files import CHUNK_BYTES, Chunk
+from unified.files.text_files import CHUNK_BYTES, Chunk, longest_line
 
-#: Longest document that is read whole: a longer one is a mistake (no blank lines) and would fill the memory.
-LONGEST_DOCUMENT_BYTES = 1 << 28
 _Value = TypeVar("_Value")
 
 #: Number, source and target. A source may be a list of parts.
@@ -188,7 +186,8 @@ class DocumentCorpus:
             skip_empty: leave rows without text out, which are otherwise refused when a chunk is read.
 
         Raises:
-            UnifiedError: a document is longer than :data:`LONGEST_DOCUMENT_BYTES`, where it has to be whole.
+            UnifiedError: a document is longer than a line may be
+                (:func:`unified.files.text_files.longest_line`), where it has to be whole.
         """
         document = 0
         for path in self.paths:
@@ -283,10 +282,10 @@ def _at_blank_lines(chunks: Iterable[Chunk]) -> Iterator[Chunk]:
         if chunk.data:
             held.append(chunk)
             held_bytes += chunk.size
-        if held_bytes > LONGEST_DOCUMENT_BYTES:
+        if held_bytes > longest_line(chunk.path):
             raise UnifiedError(
                 f"{chunk.path}: the document at line {held[0].first_line} is longer than "
-                f"{LONGEST_DOCUMENT_BYTES >> 20} MiB; cleaning looks at whole documents, which blank lines divide"
+                f"{longest_line(chunk.path) >> 20} MiB; cleaning looks at whole documents, which blank lines divide"
             )
     if held:
         yield _joined(held)

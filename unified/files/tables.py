@@ -12,15 +12,17 @@ from typing import Any
 
 from unified.errors import UnifiedError
 from unified.files.json_files import Fields
-from unified.files.text_files import LONGEST_LINE_BYTES, numbered_lines, require_file
+from unified.files.text_files import numbered_lines, require_file
 
 #: Beginning of the name of a data set of Hugging Face's hub, where a file may be named.
 HUB = "hub:"
 _ROWS_AT_ONCE = 1000
+#: Most characters of a cell; the library csv takes up to eight bytes for each.
+_LONGEST_CELL = 1 << 25
 #: Explanations of errors of ``csv``, by their first words.
 _CSV_ERRORS = {
     "unexpected end of data": "a quotation mark opens a cell here, and none closes it",
-    "field larger": f"a cell is longer than {LONGEST_LINE_BYTES >> 20} MiB",
+    "field larger": f"a cell is longer than {_LONGEST_CELL >> 20} MiB",
     "new-line character": "a cell without quotation marks holds a carriage return",
     "'": "text stands behind the closing quotation mark of a cell; within a quoted cell write the mark twice",
 }
@@ -102,7 +104,7 @@ def hub_entries(name: str) -> _Entries:
 
 
 def _cells(path: str, delimiter: str, quoted: bool = True) -> _Entries:
-    csv.field_size_limit(max(csv.field_size_limit(), LONGEST_LINE_BYTES))
+    csv.field_size_limit(max(csv.field_size_limit(), _LONGEST_CELL))
     lines = (line + "\n" for _, line in numbered_lines(path))
     rows = csv.reader(lines, delimiter=delimiter, quoting=csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE, strict=True)
     names: list[str] = []

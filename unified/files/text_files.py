@@ -3,28 +3,22 @@
 from __future__ import annotations
 
 import codecs
-import gzip
 import io
-import lzma
-import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
-
-import zstandard
 
 from unified.errors import UnifiedError
-
-if TYPE_CHECKING:
-    from _typeshed import WriteableBuffer
+from unified.files.decompression import Damaged, Decompressed, TooDense
 
 #: Bytes of text that are read, and sent to another process, at once.
 CHUNK_BYTES = 1 << 20
 #: A longer line is a mistake (another kind of file, a missing newline) and would fill the memory.
 LONGEST_LINE_BYTES = 1 << 28
+#: Longest line of a compressed file; a small one can hold a line of any length.
+LONGEST_COMPRESSED_LINE_BYTES = 1 << 24
 _BYTE_ORDER_MARK = "\ufeff"
 
 
@@ -131,11 +125,13 @@ class LineReader:
         return data
 
     def _read_line(self) -> bytes:
-        line = self._stream.readline(LONGEST_LINE_BYTES)
-        if len(line) == LONGEST_LINE_BYTES:
+        longest = longest_line(self.path)
+        line = self._stream.readline(longest)
+        if len(line) == longest:
+            unpack = ", or unpack the file first" if is_compressed(self.path) else ""
             raise UnifiedError(
-                f"{self.path}: a line after line {self._next_line} is longer than {LONGEST_LINE_BYTES >> 20} MiB; "
-                "write one sentence or paragraph a line"
+                f"{self.path}: a line after line {self._next_line} is longer than {longest >> 20} MiB; "
+                f"write one sentence or paragraph a line{unpack}"
             )
         return line
 
@@ -184,6 +180,16 @@ def require_file(path: str) -> None:
         raise UnifiedError(f"{path}: not a file; list the files themselves")
 
 
+def is_compressed(path: str) -> bool:
+    """Whether a file is compressed, by its name."""
+    return without_compression(path) != path
+
+
+def longest_line(path: str) -> int:
+    """Most bytes that a line of a file may have."""
+    return LONGEST_COMPRESSED_LINE_BYTES if is_compressed(path) else LONGEST_LINE_BYTES
+
+
 def without_compression(path: str) -> str:
     """``path`` without ``.gz``, ``.xz`` or ``.zst``."""
     stem, dot, suffix = path.rpartition(".")
@@ -193,60 +199,13 @@ def without_compression(path: str) -> str:
 def _undamaged(path: str, read: Callable[[], bytes]) -> bytes:
     try:
         return read()
-    except (EOFError, lzma.LZMAError, zlib.error, zstandard.ZstdError, gzip.BadGzipFile) as error:
-        reason = str(error) or type(error).__name__
-        raise UnifiedError(f"{path}: the compressed data are damaged or cut off ({reason})") from None
+    except (EOFError, Damaged) as error:
+        raise UnifiedError(f"{path}: the compressed data are damaged or cut off ({error})") from None
+    except TooDense as error:
+        raise UnifiedError(f"{path}: {error}") from None
 
 
 def _open(path: str) -> io.BufferedIOBase:
-    if path.endswith(".gz"):
-        return gzip.open(path, "rb")
-    if path.endswith(".xz"):
-        return lzma.open(path, "rb")
-    if path.endswith(".zst"):
-        return io.BufferedReader(_ZstdStream(open(path, "rb")), CHUNK_BYTES)
-    return open(path, "rb")
-
-
-class _ZstdStream(io.RawIOBase):
-    """Zstandard frames one after another. zstandard's own reader ends in silence where a frame is cut off."""
-
-    def __init__(self, stream: BinaryIO):
-        self._stream = stream
-        self._frame: zstandard.ZstdDecompressionObj | None = None
-        self._input = b""
-        self._output = memoryview(b"")
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: WriteableBuffer) -> int:
-        wanted = memoryview(buffer)
-        while not self._output:
-            if not self._fill():
-                return 0
-        count = min(len(wanted), len(self._output))
-        wanted[:count] = self._output[:count]
-        self._output = self._output[count:]
-        return count
-
-    def _fill(self) -> bool:
-        """Decompress some more; False at the end of the file."""
-        if not self._input:
-            self._input = self._stream.read(1 << 16)
-            if not self._input:
-                if self._frame is not None:
-                    raise EOFError("the file ends inside a Zstandard frame")
-                return False
-        if self._frame is None:
-            self._frame = zstandard.ZstdDecompressor().decompressobj()
-        self._output = memoryview(self._frame.decompress(self._input))
-        self._input = b""
-        if self._frame.eof:
-            self._input = self._frame.unused_data
-            self._frame = None
-        return True
-
-    def close(self) -> None:
-        self._stream.close()
-        super().close()
+    stream = open(path, "rb")
+    suffix = path.rpartition(".")[2]
+    return io.BufferedReader(Decompressed(stream, suffix), CHUNK_BYTES) if is_compressed(path) else stream
