@@ -321,3 +321,13 @@ def test_sources_are_cut_with_a_warning(tmp_path):
         warnings.simplefilter("always")
         one.theirs.generate(one.ids[torch.tensor([lm.encode("w1 w2 w3 w4")])], beam=1)
     assert [str(one.message) for one in said] == ["1 of 1 texts have more than 3 tokens; the rest is not read"]
+
+
+@pytest.mark.parametrize(("writes", "best"), [("nothing", "AutoModelForMaskedLM"), ("cloze", "AutoModelForCausalLM")])
+def test_the_advice_names_the_class_with_most_heads(tmp_path, capsys, writes, best):
+    model = task_folders.language_model(tmp_path / "model", writes=writes, token_types=6)
+    assert main(["export", str(model), str(tmp_path / "out"), "--format", "unified"]) == 0
+    said = capsys.readouterr().out
+    assert (
+        f"it loads with its own code: {best}.from_pretrained({str(tmp_path / 'out')!r}, trust_remote_code=True)" in said
+    )
