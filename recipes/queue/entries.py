@@ -51,6 +51,7 @@ class Entry:
         settings: what distinguishes it from others of its table, for readers and for tables.
         seed: the seed that the commands name; None where nothing is drawn.
         version: is raised by hand when a change of the library alters the run's figures, so that it is run again.
+        kept: whether its weights stay when it is finished, though no other entry needs them.
     """
 
     name: str
@@ -60,6 +61,7 @@ class Entry:
     settings: Mapping[str, str | int | float] = field(default_factory=dict)
     seed: int | None = None
     version: int = 1
+    kept: bool = False
 
     @property
     def needs(self) -> tuple[str, ...]:

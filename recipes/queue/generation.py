@@ -191,7 +191,7 @@ def package() -> Entry:
     """A Python package of the first model: `pip install` takes its folder ``questions``."""
     run = f"{{generation/{TASK}-{SEEDS[0]}}}/run"
     command = words("python", "{recipes}/models/build.py", "questions", run, "questions")
-    return Entry("models/questions", "data", (command,), ())
+    return Entry("models/questions", "data", (command,), (), kept=True)
 
 
 def entries(seed: int) -> list[Entry]:

@@ -205,7 +205,7 @@ class Queue:
         append_line(self.results, line)
         state.finished = True
         write_state(folder, state)
-        if entry.name not in self.plan.needed:
+        if entry.name not in self.plan.needed and not entry.kept:
             remove_checkpoints(folder)
         return line
 

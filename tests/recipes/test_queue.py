@@ -152,6 +152,19 @@ def test_lines_failures_and_repeats(queue):
     assert last["repeats"]["differences"] == {"score": [line["figures"]["score"], last["figures"]["score"]]}
 
 
+KEEPING = """
+from entries import Entry
+make = ("python", "-c", "open('weights.safetensors', 'w').close()")
+ENTRIES = [Entry("kept", "small", (make,), (), kept=True), Entry("not", "small", (make,), ())]
+"""
+
+
+def test_weights_stay_where_an_entry_says_so(tmp_path):
+    queue = Queue(tmp_path, KEEPING)
+    assert queue.run().returncode == 0
+    assert [queue.file(name, "weights.safetensors") is not None for name in ("kept", "not")] == [True, False]
+
+
 def test_another_recipe_is_run_again(queue):
     queue.run("--only", "cop*")
     plan = queue.folder / "plan.py"
