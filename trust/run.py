@@ -5,7 +5,7 @@
     python -m trust.run --only losses        one campaign
     python -m trust.run --cases seq2seq      the cases whose names contain a text
 
-The same command goes on where it stopped: cases that have passed with the same code, set and seed are not run again.
+A run that was stopped is started again by the same words: it skips the cases that have passed with the same code, set and seed.
 The folder of a case that fails is kept.
 """
 
