@@ -5,8 +5,8 @@
     python -m trust.run --only losses        one campaign
     python -m trust.run --cases seq2seq      the cases whose names contain a text
 
-A run that was stopped is started again by the same words: it skips the cases that have passed with the same code, set and seed.
-The folder of a case that fails is kept.
+A run that was stopped is started again by the same words: it skips the cases that have passed with the
+same code, set and seed. The folder of a case that fails is kept.
 """
 
 from __future__ import annotations
