@@ -17,9 +17,8 @@ from pathlib import Path
 from unified.files.locks import locked_training
 
 with locked_training(Path(sys.argv[1])):
-    child = os.fork()
-    if child:
-        print(child, flush=True)
+    if os.fork() == 0:
+        print(os.getpid(), flush=True)
     time.sleep(60)
 """
 
