@@ -89,6 +89,11 @@ def _fetched(name: str, weights: bool = True) -> Path:
         if list(folder.glob("*.safetensors")):
             return folder
         return Path(huggingface_hub.snapshot_download(name, allow_patterns=[*_HUB_FILES, "pytorch_model.bin"]))
+    except huggingface_hub.errors.LocalEntryNotFoundError:
+        raise UnifiedError(
+            f"{name}: no such file or folder; the Hugging Face hub, which may have a model of that name, "
+            f"cannot be reached; {by_hand}"
+        ) from None
     except (OSError, ValueError) as error:
         reason = str(error).strip().splitlines()[0].rstrip(".:")
         raise UnifiedError(

@@ -140,15 +140,19 @@ def _loaded(job: ChunkWriter) -> UnifiedLM:
     return _models[key]
 
 
-def spread(job: ChunkWriter, output: Path, processes: int) -> None:
+def spread(job: ChunkWriter, output: Path, processes: int, overwrite: bool = False) -> None:
     """Generates the missing chunks of ``output`` and joins all chunks; shows progress on standard error.
 
+    Args:
+        overwrite: replace ``output`` at the end if it exists.
+
     Raises:
-        UnifiedError: ``output`` exists, its chunks come from other settings, or sentences cannot be written from.
+        UnifiedError: ``output`` exists and is not to be replaced, its chunks come from other settings, or sentences
+            cannot be written from.
         Interrupted: a process was killed; the same call goes on.
     """
-    if output.exists():
-        raise UnifiedError(f"{output}: exists already; move it away or give another --output")
+    if output.exists() and not overwrite:
+        raise UnifiedError(f"{output}: exists already; --overwrite replaces it, or give another --output")
     with claimed_folder(job.folder, job.claim, "remove it, or give another --output"):
         try:
             _write_chunks(job, processes)

@@ -220,8 +220,11 @@ def test_an_existing_output_is_left_alone(samples, tmp_path, capsys):
     output = tmp_path / "out.txt"
     output.write_text("precious\n", encoding="utf-8")
     assert plain(samples, output) == 2
-    assert "exists already; move it away or give another --output" in one_line(capsys)
+    assert "exists already; --overwrite replaces it, or give another --output" in one_line(capsys)
     assert output.read_text(encoding="utf-8") == "precious\n"
+    assert plain(samples, output, "--overwrite") == 0
+    assert plain(samples, tmp_path / "new.txt") == 0
+    assert output.read_bytes() == (tmp_path / "new.txt").read_bytes()
 
 
 def test_an_empty_input_gives_an_empty_output(samples, tmp_path):

@@ -32,6 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--output", required=True, metavar="FILE", help="file to write, in the format of fairseq-generate"
     )
+    parser.add_argument("--overwrite", action="store_true", help="replace FILE if it exists")
     parser.add_argument("--input", metavar="FILE", help="text file with one source a line, to read instead of DATA")
     parser.add_argument(
         "--gen-subset", default="test", metavar="NAME", help="split of DATA to read sources from (default: test)"
@@ -146,6 +147,7 @@ def run(args: argparse.Namespace) -> int:
         ),
         output,
         args.workers,
+        args.overwrite,
     )
     return 0
 
