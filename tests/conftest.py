@@ -5,6 +5,7 @@ import gc
 import os
 import random
 import shutil
+import signal
 import tempfile
 from pathlib import Path
 
@@ -24,6 +25,8 @@ for variable in ("UNIFIED_CACHE", "HF_MODULES_CACHE", "HF_DATASETS_CACHE"):
     atexit.register(shutil.rmtree, os.environ[variable], ignore_errors=True)
 # What is written need not outlive the power: waiting for a busy disk took up to five seconds for each checkpoint.
 os.fsync = lambda descriptor: None
+# A shell's background jobs ignore SIGINT, and so would every program that a test starts and interrupts.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 # What is imported stays: looking through it for garbage again and again took a tenth of the time of all tests.
 gc.disable()
 
