@@ -33,8 +33,10 @@ def forget_peak() -> None:
 
 
 def in_own_process(function: Callable[..., Result], *arguments: object) -> Result:
-    """Result of ``function`` in a fresh interpreter."""
-    with guarded_children(), multiprocessing.get_context("spawn").Pool(1) as pool:
+    """Result of ``function`` in a process that has done nothing but import its module."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([function.__module__])
+    with guarded_children(), context.Pool(1) as pool:
         return pool.apply(function, arguments)
 
 
