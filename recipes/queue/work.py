@@ -35,7 +35,7 @@ from unified.reports.results import versions
 from unified.runtime.machine import machine
 
 #: Seconds between two looks for an entry that no other queue is at work on.
-_WAIT = 10
+_WAIT = 2
 #: Ends the name of the folder in which a finished run is made once more.
 _AGAIN = "-again"
 

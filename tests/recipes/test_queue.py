@@ -376,6 +376,7 @@ ENTRIES = [
 @pytest.mark.slow
 def test_a_training_that_was_ended_in_the_middle_gives_the_figures_of_one_that_was_not(tmp_path):
     queue = Queue(tmp_path, TRAINING_PLAN)
+    assert queue.run("--only", "corpus").returncode == 0
     process = queue.start()
     until(
         lambda: (path := queue.file("model", "model/train.log")) is not None and 'num_updates": "6"' in path.read_text()
