@@ -1,17 +1,20 @@
 """Functions that recipes share: downloads, rows of JSON, and the pieces of a symbol.
 
-Files come by urllib, which refuses transfers that end early. pooch would compare hashes as well, but publishers state
-none for these files, and it cannot continue a broken transfer either.
+Files come by urllib, which refuses transfers that end early. Their SHA-256 are in ``sha256.txt``: those that the
+libraries datasets (Hugging Face) and tensorflow_datasets recorded, and those of files in repositories, which are named
+by commit. pooch would do what `fetch` does and no more: it cannot continue a broken transfer either.
 
 python recipes/common/sources.py DATA '|' .      # the pieces of these symbols that DATA's dictionary knows
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import sys
 import urllib.request
 from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 
 from unified.checkpoints.trained import dictionary_file
@@ -21,9 +24,14 @@ from unified.tokenization import load_tokenizer, symbols
 
 
 def fetch(url: str, folder: Path) -> Path:
-    """Download ``url`` into ``folder/downloads`` unless it is there; a broken transfer leaves nothing behind."""
-    target = folder / "downloads" / url.rsplit("/", 1)[-1]
+    """Download ``url`` into ``folder/downloads`` unless it is there; a broken transfer leaves nothing behind.
+
+    Raises:
+        UnifiedError: the file cannot be had, or its SHA-256 is not the known one.
+    """
+    target, wanted = folder / "downloads" / url.rsplit("/", 1)[-1], known_hashes()[url]
     if target.exists():
+        _require_hash(target, wanted, f"{target}: not the file of {url}; remove it, so that it is downloaded again")
         return target
     target.parent.mkdir(parents=True, exist_ok=True)
     part = target.with_name(target.name + ".part")
@@ -32,7 +40,26 @@ def fetch(url: str, folder: Path) -> Path:
         urllib.request.urlretrieve(url, part)
     except OSError as error:
         raise UnifiedError(f"{url}: {error}; fetch it by hand as {target}") from None
+    try:
+        _require_hash(part, wanted, f"{url}: the file has changed")
+    except UnifiedError:
+        part.unlink()
+        raise
     return part.rename(target)
+
+
+@cache
+def known_hashes() -> dict[str, str]:
+    """Address of a file -> its SHA-256."""
+    lines = Path(__file__).with_name("sha256.txt").read_text(encoding="utf-8").splitlines()
+    return {url: digest for digest, url in (line.split() for line in lines)}
+
+
+def _require_hash(path: Path, wanted: str, problem: str) -> None:
+    with path.open("rb") as stream:
+        found = hashlib.file_digest(stream, "sha256").hexdigest()
+    if found != wanted:
+        raise UnifiedError(f"{problem} (SHA-256 {found}, known is {wanted})")
 
 
 def hub_rows(name: str, configuration: str | None, split: str, streaming: bool = False) -> Iterable[dict]:

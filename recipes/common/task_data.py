@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import re
 import shutil
+import stat
 import sys
 import tarfile
 import zipfile
@@ -30,8 +31,8 @@ _GLUE = "https://dl.fbaipublicfiles.com/glue/data"
 _MRPC = "https://dl.fbaipublicfiles.com/senteval/senteval_data/msr_paraphrase_{}.txt"
 #: Labels of two test sets; those of MRPC are in the files that its splits are made of.
 _SST_TREES = "https://nlp.stanford.edu/sentiment/trainDevTestTrees_PTB.zip"
-_STS = "http://ixa2.si.ehu.es/stswiki/images/4/48/Stsbenchmark.tar.gz"
 _GITHUB = "https://raw.githubusercontent.com"
+_STS = "zhangzhenhu/Semantic-Texual-Similarity-Toolkits/6f47f1b3b8385ea31ffece0ef4c4e38c351b25ce/data/stsbenchmark"
 _SQUAD = "https://rajpurkar.github.io/SQuAD-explorer/dataset"
 
 
@@ -61,14 +62,14 @@ def _files(url: str, *names: str) -> tuple[Source, ...]:
 
 
 _SQUAD1 = _files(_SQUAD, "train-v1.1.json", "dev-v1.1.json")
-_DU = (*_SQUAD1, *_files(f"{_GITHUB}/xinyadu/nqg/master/data", "doclist-test.txt"))
+_DU = (*_SQUAD1, *_files(f"{_GITHUB}/xinyadu/nqg/8211129a3e97d29f3e4563e35f65e4a892f70ef0/data", "doclist-test.txt"))
 _COQA = _files("https://nlp.stanford.edu/data/coqa", "coqa-train-v1.0.json", "coqa-dev-v1.0.json")
 _GIGAWORD = Hub("Harvard/gigaword", None, ("document", "summary"))
 
 SOURCES: dict[str, tuple[Source, ...] | Hub] = {
     "cola": _glue("CoLA"),
     "sst2": (*_glue("SST-2"), Source(_SST_TREES, r"(trees/test\.txt)")),
-    "stsb": (*_glue("STS-B"), Source(_STS, r"stsbenchmark/(sts-test\.csv)")),
+    "stsb": (*_glue("STS-B"), *_files(f"{_GITHUB}/{_STS}", "sts-test.csv")),
     "qqp": _glue("QQP-clean"),
     "mnli": (*_glue("MNLI"), Source(f"{_GLUE}/AX.tsv")),
     "qnli": _glue("QNLIv2"),
@@ -82,19 +83,27 @@ SOURCES: dict[str, tuple[Source, ...] | Hub] = {
         ),
     ),
     "swag": _files(f"{_GITHUB}/rowanz/swagaf/master/data", "train.csv", "val.csv", "test.csv"),
-    "codah": _files(f"{_GITHUB}/Websail-NU/CODAH/master/data/cv_split/fold_0", "train.tsv", "dev.tsv", "test.tsv"),
-    "race": (Source("http://www.cs.cmu.edu/~glai1/data/race/RACE.tar.gz", r"RACE/((?:train|dev|test)/\w+/\d+\.txt)"),),
-    "dream": _files(f"{_GITHUB}/nlpdata/dream/master/data", "train.json", "dev.json", "test.json"),
+    "codah": _files(
+        f"{_GITHUB}/Websail-NU/CODAH/acf7ffa4041ade86c6f7dd2f92fb08c957350280/data/cv_split/fold_0",
+        "train.tsv",
+        "dev.tsv",
+        "test.tsv",
+    ),
+    "race": (Source("https://www.cs.cmu.edu/~glai1/data/race/RACE.tar.gz", r"RACE/((?:train|dev|test)/\w+/\d+\.txt)"),),
+    "dream": _files(
+        f"{_GITHUB}/nlpdata/dream/bb64644c209cb6497bb9e13244fbf220c900a740/data", "train.json", "dev.json", "test.json"
+    ),
     "conll2003": (Source("https://data.deepai.org/conll2003.zip", r"(?:.*/)?((?:train|valid|test)\.txt)"),),
     "wnut17": _files(
-        f"{_GITHUB}/leondz/emerging_entities_17/master",
+        f"{_GITHUB}/leondz/emerging_entities_17/e52a2d2a71ac1a051ca2d532eef28653c5c02603",
         "wnut17train.conll",
         "emerging.dev.conll",
         "emerging.test.annotated",
     ),
     "semeval2010": (
         Source(
-            "https://github.com/sahitya0000/Relation-Classification/raw/master/corpus/SemEval2010_task8_all_data.zip",
+            "https://github.com/sahitya0000/Relation-Classification/raw/8eebbf2727013aaaa5ecd18b1f4732bd848e1e1c/corpus/"
+            "SemEval2010_task8_all_data.zip",
             r"(?:.*/)?(TRAIN_FILE\.TXT|TEST_FILE_FULL\.TXT)",
         ),
     ),
@@ -151,15 +160,26 @@ def divide_mrpc(folder: Path) -> None:
 
 
 def _members(path: Path) -> Iterator[tuple[str, object]]:
-    """Names and streams of the files in an archive."""
+    """Names and streams of the files in an archive.
+
+    Raises:
+        UnifiedError: the archive holds a link, which may lead out of it.
+    """
     if zipfile.is_zipfile(path):
         with zipfile.ZipFile(path) as archive:
-            for name in archive.namelist():
-                yield name, archive.open(name)
+            for record in archive.infolist():
+                _require_no_link(path, record.filename, stat.S_ISLNK(record.external_attr >> 16))
+                yield record.filename, archive.open(record)
     else:
         with tarfile.open(path) as archive:
             for member in archive:
+                _require_no_link(path, member.name, member.issym() or member.islnk())
                 yield member.name, archive.extractfile(member)
+
+
+def _require_no_link(path: Path, name: str, is_link: bool) -> None:
+    if is_link:
+        raise UnifiedError(f"{path}: {name} is a link; no archive of a data set needs one")
 
 
 def _written(member: str, stream, pattern: str, folder: Path) -> bool:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import re
 import shlex
+import stat
 import sys
 import tarfile
 import zipfile
@@ -182,7 +184,11 @@ def internet(monkeypatch):
             raise OSError(f"{url}: not found")
         Path(path).write_bytes(contents[url])
 
+    def hashes():
+        return {url: hashlib.sha256(content).hexdigest() for url, content in contents.items()}
+
     monkeypatch.setattr(task_data.fetch.__globals__["urllib"].request, "urlretrieve", retrieve)
+    monkeypatch.setitem(task_data.fetch.__globals__, "known_hashes", hashes)
     return contents
 
 
@@ -218,7 +224,7 @@ def test_downloads_are_where_they_are_read(tmp_path, internet):
     )
     internet["https://dl.fbaipublicfiles.com/glue/data/AX.tsv"] = f"{rte}\n0\ta\tb\n".encode()
     passage = json.dumps(race_passage())
-    internet["http://www.cs.cmu.edu/~glai1/data/race/RACE.tar.gz"] = tarred(
+    internet["https://www.cs.cmu.edu/~glai1/data/race/RACE.tar.gz"] = tarred(
         {f"RACE/{part}/high/1.txt": passage for part in ("train", "dev", "test")} | {"RACE/data.pdf": "x"}
     )
     swag = "\n".join(line.rpartition(",")[0] for line in SWAG.splitlines())
@@ -264,11 +270,49 @@ def test_mrpc_is_divided_as_in_glue(tmp_path, internet):
     assert [(item.id, item.label) for item in splits["test_labelled"]] == [("0", "0"), ("1", "1")]
 
 
-def test_every_download_has_a_task():
+def test_every_download_has_a_task_a_safe_address_and_a_hash():
+    addresses = set()
     for name, sources in task_data.SOURCES.items():
         task_named(name)
         if not isinstance(sources, task_data.Hub):
-            assert all(source.url.startswith("http") for source in sources)
+            addresses.update(source.url for source in sources)
+    known = task_data.fetch.__globals__["known_hashes"]()
+    assert addresses == known.keys() and all(url.startswith("https://") for url in known)
+    assert all(re.fullmatch("[0-9a-f]{64}", digest) for digest in known.values())
+
+
+def test_files_with_another_hash_are_refused(tmp_path, internet, monkeypatch):
+    """Downloaded now, or found where downloads are kept."""
+    address = "https://dl.fbaipublicfiles.com/glue/data/WNLI.zip"
+    folder, wanted = tmp_path / "wnli" / "downloads", "0" * 64
+    internet[address] = zipped({"WNLI/train.tsv": "x"})
+    monkeypatch.setitem(task_data.fetch.__globals__, "known_hashes", lambda: {address: wanted})
+    with pytest.raises(UnifiedError, match=rf"^{address}: the file has changed \(SHA-256 \w+, known is {wanted}\)$"):
+        task_data.main([str(tmp_path), "wnli"])
+    assert list(folder.iterdir()) == []
+    (folder / "WNLI.zip").write_bytes(internet[address])
+    with pytest.raises(UnifiedError, match=f"WNLI.zip: not the file of {address}; remove it"):
+        task_data.main([str(tmp_path), "wnli"])
+    assert not (tmp_path / "wnli" / "train.tsv").exists()
+
+
+def test_archives_with_links_are_refused(tmp_path, internet):
+    link = zipfile.ZipInfo("WNLI/train.tsv")
+    link.external_attr = (stat.S_IFLNK | 0o777) << 16
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as archive:
+        archive.writestr(link, "/etc/passwd")
+    internet["https://dl.fbaipublicfiles.com/glue/data/WNLI.zip"] = stream.getvalue()
+    stream = io.BytesIO()
+    with tarfile.open(fileobj=stream, mode="w:gz") as archive:
+        member = tarfile.TarInfo("RACE/train/high/1.txt")
+        member.type, member.linkname = tarfile.SYMTYPE, "/etc/passwd"
+        archive.addfile(member)
+    internet["https://www.cs.cmu.edu/~glai1/data/race/RACE.tar.gz"] = stream.getvalue()
+    for name, member in (("wnli", "WNLI/train.tsv"), ("race", "RACE/train/high/1.txt")):
+        with pytest.raises(UnifiedError, match=f"{member} is a link; no archive of a data set needs one"):
+            task_data.main([str(tmp_path), name])
+        assert [path.name for path in (tmp_path / name).iterdir()] == ["downloads"]
 
 
 @pytest.mark.parametrize("name", ["cnn_dailymail", "gigaword", "xsum"])
