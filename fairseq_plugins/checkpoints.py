@@ -1,7 +1,8 @@
 """Changes to fairseq: checkpoint files survive a kill, a bad one is refused in one line, and a task can prepare.
 
 fairseq makes ``checkpoint_last.pt`` and ``checkpoint_best.pt`` by copying over the old file, which a kill in
-mid-copy truncates; it lets the unpickler's traceback through without naming the file; it asks the task for what a
+mid-copy truncates; where a disk is full, it writes twice more behind the torn beginning, and ends with three
+tracebacks; it lets the unpickler's traceback through without naming the file; it asks the task for what a
 checkpoint shall hold in one process only, too late to collect it from the others; and it sends a loaded checkpoint to
 the other processes in a form that they refuse to unpickle.
 """
@@ -10,30 +11,81 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
+import torch
 from fairseq import checkpoint_utils
 from fairseq.file_io import PathManager
 from fairseq.trainer import Trainer
 from omegaconf import DictConfig, open_dict
 
-from fairseq_plugins.refusals import refusing
+from fairseq_plugins.refusals import refusal, refusing
 from fairseq_plugins.task import DictionaryTask
 from unified.checkpoints import named_damage
+
+#: Ends the name of a file that is being written.
+_PART = ".part"
 
 
 def copy_atomically(source: str, target: str, overwrite: bool = False) -> str:
     """Copy beside the target, flush to disk, rename: the target is the old file or the new one, never a part."""
     if os.path.exists(target) and not overwrite:
         raise FileExistsError(f"{target} exists and overwrite is False")
-    part = f"{target}.{os.getpid()}.part"
-    with open(source, "rb") as reader, open(part, "wb") as writer:
+    part = f"{target}.{os.getpid()}{_PART}"
+    with _whole_or_refused(part, target), open(source, "rb") as reader, open(part, "wb") as writer:
         shutil.copyfileobj(reader, writer, 1 << 22)
         writer.flush()
         os.fsync(writer.fileno())
-    os.replace(part, target)
     return target
+
+
+def remove_parts(folder: Path) -> None:
+    """Remove what killed processes had begun to write; nobody else may be at work in the folder."""
+    for path in folder.glob(f"*{_PART}"):
+        path.unlink()
+
+
+@contextmanager
+def _whole_or_refused(part: str, target: str) -> Iterator[None]:
+    """Renames ``part``, which the block writes, to ``target``; removes it where the block fails.
+
+    Raises:
+        SystemExit: the system refuses to write, and the message says why.
+    """
+    try:
+        yield
+        os.replace(part, target)
+    except BaseException as error:
+        with suppress(OSError):
+            os.unlink(part)
+        cause = _of_the_system(error)
+        if cause is None:
+            raise
+        advice = "the checkpoints before it are whole: the same command goes on from the last one"
+        raise refusal(f"{target}: {cause.strerror}; {advice}") from None
+
+
+def _of_the_system(error: BaseException | None) -> OSError | None:
+    """The error of the system that led to another one; torch raises a RuntimeError where a disk is full."""
+    while error is not None and not isinstance(error, OSError):
+        error = error.__context__
+    return error
+
+
+def _saved(save: Callable[..., None]) -> Callable[..., None]:
+    def torch_persistent_save(content: Any, filename: str, async_write: bool = False) -> None:
+        if async_write:
+            return save(content, filename, async_write=True)
+        part = f"{filename}{_PART}"
+        with _whole_or_refused(part, filename), open(part, "wb") as stream:
+            torch.save(content, stream)
+            stream.flush()
+            os.fsync(stream.fileno())
+
+    return torch_persistent_save
 
 
 def _named(load: Callable[..., Any]) -> Callable[..., Any]:
@@ -66,7 +118,8 @@ def _read_by_all(load: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def install() -> None:
-    """Replace the four functions; fairseq looks them up at every call."""
+    """Replace the five functions; fairseq looks them up at every call."""
+    checkpoint_utils.torch_persistent_save = _saved(checkpoint_utils.torch_persistent_save)
     checkpoint_utils.load_checkpoint = _read_by_all(checkpoint_utils.load_checkpoint)
     checkpoint_utils.save_checkpoint = _announced(checkpoint_utils.save_checkpoint)
     PathManager.copy = staticmethod(copy_atomically)

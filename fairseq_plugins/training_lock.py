@@ -1,4 +1,7 @@
-"""A training locks its --save-dir: a second one that would write into it is refused before anything is read."""
+"""A training locks its --save-dir: a second one that would write into it is refused before anything is read.
+
+What a killed training had begun to write is removed then.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from typing import Any
 from fairseq.distributed import utils as distributed_utils
 from omegaconf import DictConfig
 
+from fairseq_plugins.checkpoints import remove_parts
 from fairseq_plugins.refusals import refusing
 from unified.files.locks import locked_training
 
@@ -25,6 +29,7 @@ def _locking(call: Callable[..., None]) -> Callable[..., None]:
                 if processes.distributed_rank == 0:
                     with refusing():
                         stack.enter_context(locked_training(Path(cfg.checkpoint.save_dir)))
+                    remove_parts(Path(cfg.checkpoint.save_dir))
             call(cfg, main, **keywords)
 
     return call_main

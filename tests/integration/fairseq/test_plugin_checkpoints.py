@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import importlib
 import os
+import resource
 import signal
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
 import torch
+from fairseq import checkpoint_utils
 
 from fairseq_plugins.checkpoints import copy_atomically
 from tests.support import fairseq_runs as fairseq
@@ -75,6 +79,36 @@ def test_a_kill_while_a_checkpoint_is_copied_leaves_the_old_one(tmp_path):
     assert list(torch.load(target, weights_only=True)) == ["old"]
     copy_atomically(str(source), str(target), overwrite=True)
     assert list(torch.load(target, weights_only=True)) == ["new"]
+
+
+@contextmanager
+def full_disk(room: int):
+    """No file of this process can have more than ``room`` bytes."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (room, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_a_full_disk_ends_a_training_with_one_line_and_leaves_what_was_there(tmp_path):
+    """While a checkpoint is saved, of which torch says a RuntimeError, and while it is copied."""
+    importlib.import_module("fairseq_plugins")
+    path, large = tmp_path / "checkpoint_last.pt", tmp_path / "large.pt"
+    checkpoint_utils.torch_persistent_save({"old": torch.ones(3)}, str(path))
+    checkpoint_utils.torch_persistent_save({"new": torch.zeros(50_000)}, str(large))
+    before = {one.name: one.read_bytes() for one in tmp_path.iterdir()}
+    why = f"^unified_lm: error: {path}: File too large; the checkpoints before it are whole: the same command goes on"
+    with full_disk(100_000):
+        with pytest.raises(SystemExit, match=why):
+            checkpoint_utils.torch_persistent_save({"new": torch.zeros(50_000)}, str(path))
+        with pytest.raises(SystemExit, match=why):
+            copy_atomically(str(large), str(path), overwrite=True)
+    assert {one.name: one.read_bytes() for one in tmp_path.iterdir()} == before
+    with pytest.raises(TypeError):  # an error in what is saved keeps its traceback
+        checkpoint_utils.torch_persistent_save({"new": (one for one in "")}, str(path))
+    assert {one.name: one.read_bytes() for one in tmp_path.iterdir()} == before
 
 
 def test_a_moving_average_of_the_weights_is_kept(data, tmp_path):

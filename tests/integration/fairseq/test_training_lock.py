@@ -41,3 +41,16 @@ def test_torchrun_gives_the_lock_to_its_first_process(rank, refused, tmp_path, m
     with locked_training(tmp_path), pytest.raises(SystemExit) if refused else nullcontext():
         distributed_utils.call_main(cfg, lambda cfg: None)
     assert called == [rank] * (not refused)
+
+
+def test_what_a_killed_training_had_begun_to_write_is_removed(tmp_path):
+    """At the next start, and what is whole stays."""
+    cfg = OmegaConf.structured(FairseqConfig)
+    cfg.checkpoint.save_dir, cfg.task = str(tmp_path), {}
+    cfg.distributed_training.distributed_world_size = 1
+    importlib.import_module("fairseq_plugins")
+    for name in ("checkpoint_last.pt", "checkpoint_last.pt.123.part", "checkpoint_1_7.pt.part"):
+        (tmp_path / name).touch()
+    found = []
+    distributed_utils.call_main(cfg, lambda cfg: found.extend(path.name for path in tmp_path.iterdir()))
+    assert sorted(found) == ["checkpoint_last.pt", TRAINING]
