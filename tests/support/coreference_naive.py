@@ -47,10 +47,10 @@ def random_item(rng: random.Random, name: str, words: int | None = None) -> Docu
 class Case:
     """A model with strong random parameters in float64, and encoded documents."""
 
-    def __init__(self, seed: int, documents: int = 3, longest: int = 16, **settings):
+    def __init__(self, seed: int, documents: int = 3, longest: int = 16, words: int | None = None, **settings):
         torch.manual_seed(seed)
         rng = random.Random(seed)
-        self.items = [random_item(rng, str(i)) for i in range(documents)]
+        self.items = [random_item(rng, str(i), words) for i in range(documents)]
         self.task = Coreference(**SMALL | {"genres": ("bc", "nw")} | settings)
         self.encoded = self.task.encode(self.items, Codec(TOKENIZER, VOCABULARY, longest))
         config = TransformerConfig(vocabulary_size=len(VOCABULARY), layers=1, width=8, heads=2, initializer_range=0.5)

@@ -9,6 +9,7 @@ from tests.support.rates import assert_probabilities
 from unified.data import randomness
 from unified.data.extents import Extents
 from unified.data.randomness import Draws
+from unified.data.sampling import uniform
 
 
 def test_draws_are_uniform_and_independent():
@@ -39,6 +40,21 @@ def test_permutations_are_equally_likely_and_of_each_example():
     assert_probabilities(seen, dict.fromkeys(permutations(range(4)), 1 / 24))
     alone = draws.take(np.array([9])).permutations("x", counts[[9]])
     assert np.array_equal(alone, order[extents.starts[9] : extents.stops[9]] - extents.starts[9])
+
+
+def test_streams_are_those_of_earlier_versions():
+    """A run that goes on with another version reads the same examples. These were drawn once."""
+    draws = Draws.of(7, 2, randomness.EXAMPLE, np.array([0, 5]))
+    assert draws.bits("x").tolist() == [16893977797951540419, 3664479241956143112]
+    assert draws.integers("x", 100, np.array([3, 2])).tolist() == [57, 57, 26, 49, 21]
+    assert draws.permutations("x", np.array([5, 4])).tolist() == [3, 2, 4, 1, 0, 6, 7, 5, 8]
+    assert draws.branch("y").integers("x", 100).tolist() == [26, 90]
+    assert draws.pieces(2).integers("x", 100).tolist() == [72, 69, 43, 38]
+    assert [int(rng.integers(100)) for rng in draws.generators("x")] == [10, 45]
+    purposes = ("PLAN", "ORDER", "OBJECTIVE", "EXAMPLE", "DEAL", "INSTANCES", "RUNS", "AUXILIARY", "NEGATIVES")
+    rngs = [randomness.generator(7, 2, getattr(randomness, purpose), 5) for purpose in purposes]
+    assert [int(rng.integers(100)) for rng in rngs] == [40, 98, 22, 82, 5, 18, 44, 5, 61]
+    assert np.round(uniform(7, np.arange(3)), 6).tolist() == [0.314537, 0.206219, 0.104949]
 
 
 def test_streams_do_not_meet():

@@ -360,6 +360,17 @@ def test_structure_of_random_rows(seed):
         assert derived == ("full" if "full" in most else "causal" if "causal" in most else "mixed")
 
 
+@pytest.mark.parametrize("shape", [(3,), (2, 3)])
+@pytest.mark.parametrize("exclude_self", [False, True])
+def test_queries_without_any_key_see_nothing(shape, exclude_self):
+    queries, none = torch.zeros(shape, dtype=torch.long), torch.zeros((*shape[:-1], 0), dtype=torch.long)
+    mask = masks.AttentionMask(queries, none, none, exclude_self=exclude_self)
+    assert mask.dense().shape == (*shape, 0) and mask.fully_masked().all() and mask.fully_masked().shape == shape
+    assert mask.block_mask().shape[-2:] == (3, 0)
+    assert masks.structure_of(queries.numpy(), none.numpy(), none.numpy()) == "full", "nothing is hidden from them"
+    assert masks.structure_of(none.numpy(), queries.numpy(), queries.numpy()) == "full"
+
+
 def test_structure_of_padding_and_of_nothing():
     none = np.zeros((2, 0), dtype=np.int64)
     assert masks.structure_of(none, none, none) == "full"

@@ -11,7 +11,7 @@ from unified.data.extents import Extents
 from unified.data.randomness import Draws
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
-from unified.objectives import corruption, covering
+from unified.objectives import Supply, corruption, covering
 from unified.objectives.corruption import Cloze, maskable, prediction_count
 
 SPECIAL = Vocabulary([f"w{i}" for i in range(50)]).special
@@ -280,3 +280,10 @@ def test_prediction_count(share, length, expected):
 def test_settings_are_checked(settings, message):
     with pytest.raises(UnifiedError, match=message):
         Hiding(**settings)
+
+
+def test_whole_words_need_data_that_say_where_words_begin():
+    refused = Hiding(whole_words=True).unmet(Supply(SPECIAL, False, 100))
+    assert refused == "whole_words needs to know where words begin; prepare the data with a tokenizer"
+    assert Hiding(whole_words=True).unmet(Supply(SPECIAL, True, 100)) is None
+    assert Hiding().unmet(Supply(SPECIAL, False, 100)) is None

@@ -207,6 +207,20 @@ def test_runs_are_bounded_and_few_are_lost():
     assert merged(source, target) == words(300).tolist()
 
 
+@pytest.mark.parametrize("density", [0.05, 0.15, 0.3])
+def test_the_bound_of_runs_is_exceeded_by_one_text_in_forty(density):
+    """By the exact distribution of the number of runs; two runs fewer would be too few."""
+    objective = ReplaceSpans(noise_density=density)
+    by_runs = np.zeros((202, 2))  # number of runs, whether the last token is noise -> probability
+    by_runs[0, 0] = 1
+    for length in range(1, 400):
+        kept, begun = by_runs.sum(1) * (1 - density), np.append(0, by_runs[:-1, 0]) * density
+        by_runs = np.stack([kept, begun + by_runs[:, 1] * density], axis=1)
+        most = int(objective.most_runs(np.array(length)))
+        assert by_runs[most + 1 :].sum() <= 1 / 40, (length, most)
+        assert most == 1 or by_runs[most - 1 :].sum() > 0.0228, (length, most)
+
+
 @pytest.mark.parametrize("kind, longest", [(RandomSpans, 2050), (ReplaceSpans, 720)])
 def test_too_few_sentinels_are_refused(kind, longest):
     complaint = kind().unmet(Supply(SPECIAL, True, longest))
@@ -228,6 +242,9 @@ def test_no_sentinels_are_refused():
         (RandomSpans, {"noise_density": 0}, "noise_density"),
         (RandomSpans, {"mean_span": 0.5}, "mean_span"),
         (RandomSpans, {"mean_span": float("nan")}, "mean_span"),
+        (RandomSpans, {"mean_span": float("inf")}, "mean_span"),
+        (RandomSpans, {"mean_span": "3"}, "mean_span"),
+        (RandomSpans, {"mean_span": True}, "mean_span"),
         (ReplaceSpans, {"closing_sentinel": 1}, "closing_sentinel"),
         (BertStyle, {"random_share": 1.5}, "random_share"),
     ],

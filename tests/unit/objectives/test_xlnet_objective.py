@@ -244,6 +244,15 @@ def test_one_token_in_context_is_predicted_and_the_first_half_has_one_more():
     )
 
 
+def test_texts_shorter_than_the_context_have_one_target_in_the_first_half():
+    """A twelfth of eight tokens is none, so the minimum of one counts; of an odd number the first half has more."""
+    rng = np.random.default_rng(4)
+    for _ in range(50):
+        example = XLNet(context=12)(text_of(5, 0, rng, word_share=1.0), rng)  # 5 tokens, two SEP, CLS
+        indices = example.targets["token"].output_indices[:, 0]
+        assert len(indices) == 1 and indices[0] < 4
+
+
 def test_orders_are_uniform():
     """The step of a given index within its half, over many draws."""
     objective, rng, counts = XLNet(), np.random.default_rng(2), np.zeros((6, 6))

@@ -53,6 +53,16 @@ def test_rankings_losses_and_chains_are_the_definitions(settings):
     assert checked >= 40
 
 
+def test_spans_64_and_more_apart_share_a_bucket():
+    """Every word is a span and is compared with all before it: 69 of them, so that each bucket of distances is met."""
+    case = Case(1, 1, 128, words=70, max_width=1, spans_per_word=1.0, antecedents=70, depth=1)
+    ((ranking,), _), naive = case.read(range(len(case.encoded.examples))), Naive(case, 0)
+    assert len(naive.spans) == 70
+    for i, expected in enumerate(naive.scores):
+        found = dict(zip(ranking.antecedents[i].tolist(), ranking.scores[i, 1:].tolist(), strict=True))
+        assert {j: found[j] for j in range(i)} == pytest.approx(expected, rel=1e-8, abs=1e-8)
+
+
 # ------------------------------------------------------------ pieces
 
 

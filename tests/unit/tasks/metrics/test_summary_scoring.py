@@ -35,6 +35,9 @@ PTB = replace(CNNDM, fewest=0, overlap=1.0, max_words=0)
         ("the U . N . says", "the U.N. says"),
         ("the U . S . A .", "the U.S.A."),
         ("plan B . Then", "plan B . Then"),
+        ("the U . S economy", "the U . S economy"),  # the second full stop is missing
+        ("in June . 3 of 4 . x", "in June . 3 of 4 . x"),  # a decimal point has digits on both sides
+        ("a , 000 and 7 , b", "a , 000 and 7 , b"),
         ("a well - known - ish man", "a well-known-ish man"),
         ("yes - - no", "yes -- no"),
         ("- a dash -", "- a dash -"),
