@@ -1,0 +1,174 @@
+"""Mutation testing on a tiny project of which it is known what its tests miss."""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from trust.mutating.operators import mutants_of
+from trust.mutation import Results
+
+ROOT = Path(__file__).resolve().parents[2]
+
+CODE = '''"""Rules."""
+
+from functools import cache
+
+LIMIT = 3
+UNREAD = 7
+
+
+def twice(function):
+    return lambda number: 2 * function(number)
+
+
+@twice
+def below(number: int, limit: int = LIMIT) -> int:
+    """Counts 0 and 1."""
+    if number < limit and number != 5:
+        return 1
+    return 0
+
+
+def unused(number):
+    return number + 1
+
+
+def forever(number):
+    while number > 0:
+        number -= 1
+    return number
+'''
+
+TESTS = """import pytest
+from small import rules
+
+
+@pytest.fixture(scope="module")
+def two():
+    return rules.below(2)
+
+
+def test_far():
+    assert rules.below(1) == 2 and rules.below(9) == 0
+
+
+def test_fixture(two):
+    assert two == 2
+
+
+def test_end():
+    assert rules.forever(3) == 0
+"""
+
+#: Mistakes that the tests above do not notice: 3 and 5 are in none of them.
+MISSED = {
+    "line 6, constant: 7 -> 8",
+    "line 5, constant: 3 -> 4",
+    "line 16, comparison: < -> <=",
+    "line 16, constant: 5 -> 6",
+    "line 22, return value: number + 1 -> None",
+    "line 22, arithmetic: + -> -",
+    "line 22, constant: 1 -> 2",
+}
+
+RUN = """
+import sys
+from pathlib import Path
+from trust import mutation
+from trust.mutating import forks
+forks.preload(("pytest",))
+root = Path(sys.argv[1])
+lines = mutation.run(["small/rules.py"], ["tests/test_rules.py"], 0, 1, root / "kept", root, ["small"], spare=1)
+print(mutation.report(lines))
+"""
+
+
+@pytest.fixture
+def project(tmp_path):
+    for name, text in (("small/__init__.py", ""), ("small/rules.py", CODE), ("tests/test_rules.py", TESTS)):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    (tmp_path / ".gitignore").write_text("kept\n")
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    return tmp_path
+
+
+def mutated(project):
+    words = [sys.executable, "-c", RUN, str(project)]
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not shutil.which("git"), reason="git lists the files of the project")
+def test_what_tests_miss_is_found_and_nothing_is_run_twice(project):
+    said = mutated(project)
+    lines = [json.loads(line) for line in (project / "kept" / "results.jsonl").read_text().splitlines()]
+    assert {line["said"] for line in lines if line["status"] in ("survived", "no tests")} == MISSED
+    assert {line["line"] for line in lines if line["status"] == "no tests"} == {22}
+    (slow,) = [line for line in lines if line["said"] == "line 27, arithmetic: -= -> +="]
+    assert slow["status"] == "timed out"
+    assert (project / "small" / "rules.py").read_text() == CODE
+    assert any("decorator removed" in line["said"] and line["status"] == "killed" for line in lines)
+    # Once more: nothing runs. With another test, only what was missed does, and what it sees is noticed.
+    assert not [line for line in mutated(project) if "| small/rules" in line or line.endswith(" s")]
+    more = TESTS + "\n\ndef test_edge():\n    assert rules.below(3) == 0\n"
+    (project / "tests" / "test_rules.py").write_text(more)
+    again = [line.split(" | ") for line in mutated(project) if line.startswith("small/rules.py | ")]
+    assert {mistake for _, mistake, *_ in again} == MISSED
+    assert {mistake for _, mistake, status, _ in again if status == "killed"} == {
+        "line 5, constant: 3 -> 4",
+        "line 16, comparison: < -> <=",
+    }
+    assert said[-1].startswith(f"all: {len(lines)} mutants, ")
+
+
+def test_every_kind_of_mistake_is_made_and_no_text_is_touched():
+    found = {(one.operator, one.before, one.after) for one in mutants_of(CODE)}
+    assert ("decorator removed", "@twice", "nothing") in found
+    assert ("and, or", "and", "or") in found
+    assert not any("Rules" in before or "Counts" in before or "int" in before for _, before, _ in found)
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("f(a, b=c, **d)\n", {"pass", "f(a, **d)"}),
+        ("f(a=b)\n", {"pass", "f()"}),
+        ("x = a < b <= c\n", {"x = a <= b <= c", "x = a < b < c"}),
+        ("x = a not in b\n", {"x = a in b"}),
+        ("x = a or b or c\n", {"x = a and b and c"}),
+        ("x = ('é', # -\n a - b)\n", {"x = ('éXX', # -\n a - b)", "x = ('é', # -\n a + b)"}),
+        ("x = -a\n", {"x = a"}),
+        ("x = {'a': True, 'two words': 0.5}\n", {
+            "x = {'aXX': True, 'two words': 0.5}", "x = {'a': False, 'two words': 0.5}",
+            "x = {'a': True, 'two words': 1.0}"}),
+        ("a.b = c\n", {"pass"}),
+        ("a += 1\n", {"pass", "a -= 1", "a += 2"}),
+        ("def f(x: int = 3) -> 'T':\n  'text'\n  raise ValueError(f'{x} is 4')\n", {
+            "def f(x: int = 4) -> 'T':\n  'text'\n  raise ValueError(f'{x} is 4')",
+            "def f(x: int = 3) -> 'T':\n  'text'\n  pass"}),
+        ("@cache\n@register('a')\ndef f():\n  return None\n", {
+            "@cache\n\ndef f():\n  return None", "@cache\n@register('aXX')\ndef f():\n  return None"}),
+        ("if a:\n  logger.info('x', 3)\n  assert b > 4\n", {"if (not a):\n  logger.info('x', 3)\n  assert b > 4"}),
+        ("import a\n__all__ = ['b']\nx: int | None\nwarn('c', 2)\n", set()),
+    ],
+)  # fmt: skip
+def test_mutants_typed_out(source, expected):
+    assert {one.applied(source).removesuffix("\n") for one in mutants_of(source) if one.is_valid(source)} == expected
+
+
+def test_a_line_that_a_kill_has_cut_is_run_again(tmp_path):
+    mutants = mutants_of(CODE)[:2]
+    results = Results(tmp_path / "results.jsonl", "code")
+    for mutant in mutants:
+        results.add("small/rules.py", CODE, mutant, "survived")
+    results.file.write_text(results.file.read_text()[:-9])
+    again = Results(results.file, "code")
+    assert [again.of("small/rules.py", CODE, mutant) is None for mutant in mutants] == [False, True]
+    assert Results(results.file, "other code").of("small/rules.py", CODE, mutants[0]) is None

@@ -1,0 +1,107 @@
+"""Finds out which tests run which lines of the code: each file of tests runs once, and each line is noted by test.
+
+The notes of a file of tests hold as long as neither it nor the code changes, so that a stopped run goes on.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from trust.mutating import forks, line_notes
+
+#: Seconds that a file of tests may take while lines are noted.
+LIMIT = 900
+_SETUP = "|setup"  # behind the name of a test: lines that ran while its fixtures were made
+
+
+@dataclass
+class Coverage:
+    """Lines that tests run, and how long the tests take.
+
+    Attributes:
+        seconds: of each test by its id, fixtures of its own included.
+        tests: path of a module, line -> ids of the tests that run it.
+        makers: path of a module, line -> files of tests of which a fixture runs it, which the file may share.
+        failed: files of tests that fail without any mistake; they notice nothing.
+    """
+
+    seconds: dict[str, float] = field(default_factory=dict)
+    tests: dict[str, dict[int, set[str]]] = field(default_factory=dict)
+    makers: dict[str, dict[int, set[str]]] = field(default_factory=dict)
+    failed: list[str] = field(default_factory=list)
+
+    def concerned(self, module: str, lines: Sequence[int]) -> list[str]:
+        """Ids of the tests that may notice a change of some lines, quick ones first.
+
+        First come tests that run the lines themselves, then all tests of files whose fixtures do. Without lines, for
+        what runs when the module is imported, these are all tests that run anything of it.
+        """
+        by_line, makers = self.tests.get(module, {}), self.makers.get(module, {})
+        own = {test for line in lines for test in by_line.get(line, ())}
+        files = {file for line in lines for file in makers.get(line, ())}
+        if not lines:
+            own = {test for tests in by_line.values() for test in tests}
+            files = {file for some in makers.values() for file in some}
+        shared = {test for test in self.seconds if test.partition("::")[0] in files} - own
+        return [*sorted(own, key=self._order), *sorted(shared, key=self._order)]
+
+    def _order(self, test: str) -> tuple[float, str]:
+        return self.seconds[test], test
+
+
+def measure(
+    project: Path, files: Sequence[str], modules: Sequence[str], folder: Path, say: Callable[[str], None]
+) -> Coverage:
+    """Runs files of tests that have not been noted yet, each in a fork.
+
+    Args:
+        project: a copy of the project.
+        files: paths of tests in it.
+        modules: folders of the code.
+        folder: where the notes are kept, a file for each file of tests.
+        say: is told what happens.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    code = _hash(path for module in modules for path in (project / module).rglob("*.py"))
+    found = Coverage()
+    for number, file in enumerate(files, 1):
+        kept = folder / f"{file.replace('/', '.')}.{code}.{_hash([project / file])}.json"
+        if not kept.exists():
+            began = time.monotonic()
+            _note(project, file, modules, kept)
+            say(f"lines of {file} ({number} of {len(files)}): {time.monotonic() - began:.0f} s")
+        _add(found, file, json.loads(kept.read_text()))
+    return found
+
+
+def _hash(paths: Iterable[Path]) -> str:
+    digest = hashlib.sha256()
+    for path in sorted(paths):
+        digest.update(path.read_bytes() + b"\0")
+    return digest.hexdigest()[:10]
+
+
+def _note(project: Path, file: str, modules: Sequence[str], kept: Path) -> None:
+    words = [file, f"--notes={kept}", *(f"--noted={one}" for one in modules)]
+    outcome = forks.run_pytest(project, words, LIMIT, stop_early=False, plugins=[line_notes])
+    if not kept.exists():
+        kept.write_text(json.dumps({"failed": outcome.output[-2000:] or outcome.status, "seconds": {}, "lines": {}}))
+
+
+def _add(found: Coverage, file: str, notes: dict) -> None:
+    if notes["failed"]:
+        found.failed.append(file)
+    found.seconds.update(notes["seconds"])
+    for module, lines in notes["lines"].items():
+        for line, contexts in lines.items():
+            for context in contexts:
+                test = context.removesuffix(_SETUP)
+                if test not in notes["seconds"]:
+                    continue  # a test that fails, or nothing that a test has run
+                where, who = (found.makers, file) if context.endswith(_SETUP) else (found.tests, test)
+                where.setdefault(module, {}).setdefault(int(line), set()).add(who)

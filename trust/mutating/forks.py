@@ -1,0 +1,148 @@
+"""Runs pytest in forks of one process that has imported what is slow to import, on a copy of the project.
+
+The copy is what is mutated. So what a test imports and what a command that it starts imports are both mutated, as are
+constants, defaults and decorators, which are evaluated while a module is imported.
+"""
+
+from __future__ import annotations
+
+import atexit
+import importlib
+import os
+import resource
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import traceback
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+#: Imported once, before the forks; none of them imports the project. All take seconds.
+PRELOADED = ("numpy", "torch", "torch._dynamo", "pytest", "transformers", "fairseq", "fairseq.tasks", "fairseq.trainer",
+             "fairseq.options", "scipy.optimize", "sacrebleu", "rouge_score.rouge_scorer")  # fmt: skip
+PASSED, KILLED, TIMED_OUT, NO_TESTS = "survived", "killed", "timed out", "no tests"
+#: Bytes of addresses that a fork may take beyond those of its parent.
+MEMORY = 8 << 30
+_NO_TESTS_COLLECTED = 5
+_OPTIONS = ("-q", "--no-header", "-p", "no:cacheprovider", "-p", "no:xdist", "--durations=0", "-o", "addopts=")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What pytest made of a mutant: one of the constants above, and the end of what it printed."""
+
+    status: str
+    output: str
+
+
+def preload(modules: Sequence[str] = PRELOADED) -> None:
+    """Imports what tests import anyway, with the settings of tests/conftest.py, in this process."""
+    os.environ.update(OMP_NUM_THREADS="1", OMP_WAIT_POLICY="PASSIVE", TOKENIZERS_PARALLELISM="false",
+                      HF_HUB_OFFLINE="1")  # fmt: skip
+    folder = tempfile.mkdtemp(prefix="modules-cache-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    os.environ["HF_MODULES_CACHE"] = folder
+    for module in modules:
+        importlib.import_module(module)
+
+
+def copied(root: Path, folder: Path) -> Path:
+    """Copies the files of the project, those that git knows or would take, into a new ``folder``."""
+    listed = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=root,
+                            check=True, capture_output=True).stdout.decode()  # fmt: skip
+    for name in filter(None, listed.split("\0")):
+        source, target = root / name, folder / name
+        if source.is_file():  # neither removed nor a link to a folder
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(source, target)
+    return folder
+
+
+@contextmanager
+def changed(file: Path, source: str) -> Iterator[None]:
+    """Gives a module another source for a while; what Python has compiled of it is removed."""
+    before = file.read_bytes()
+    compiled = list((file.parent / "__pycache__").glob(f"{file.stem}.*.pyc"))
+    for path in compiled:
+        path.unlink()
+    file.write_text(source, encoding="utf-8")
+    try:
+        yield
+    finally:
+        file.write_bytes(before)
+
+
+def run_pytest(
+    project: Path, words: Sequence[str], seconds: float, stop_early: bool = True, plugins: Sequence[object] = ()
+) -> Outcome:
+    """Runs pytest with ``words`` in a fork whose project is the folder ``project``.
+
+    Args:
+        seconds: of a processor that it may take; of the clock it may take ten times as many, on a busy machine.
+        stop_early: end with the first test that fails.
+        plugins: of pytest.
+    """
+    words = [*_OPTIONS, *(["-x"] if stop_early else []), *words]
+    scratch = Path(tempfile.mkdtemp(prefix="mutant-"))
+    printed = scratch / "printed"
+    pid = os.fork()
+    if pid == 0:
+        _be_pytest(project, list(words), printed, scratch, int(seconds), plugins)
+    descriptor = os.pidfd_open(pid)
+    try:
+        ended, _, _ = select.select([descriptor], [], [], 10 * seconds)
+    finally:
+        os.close(descriptor)
+    try:
+        os.killpg(pid, signal.SIGKILL)  # what the tests have started too
+    except ProcessLookupError:
+        pass
+    code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    output = printed.read_text(encoding="utf-8", errors="replace") if printed.exists() else ""
+    shutil.rmtree(scratch, ignore_errors=True)
+    if not ended or code == -signal.SIGXCPU:
+        return Outcome(TIMED_OUT, output)
+    statuses = {0: PASSED, _NO_TESTS_COLLECTED: NO_TESTS}
+    return Outcome(statuses.get(code, KILLED), output)
+
+
+def _be_pytest(
+    project: Path, words: list[str], printed: Path, scratch: Path, seconds: int, plugins: Sequence[object]
+) -> None:
+    """Turns this process, a fork, into one that runs pytest and ends."""
+    status = 70
+    try:
+        os.setsid()
+        with printed.open("wb") as file:
+            for stream in (1, 2):
+                os.dup2(file.fileno(), stream)
+        with open(os.devnull) as nothing:
+            os.dup2(nothing.fileno(), 0)
+        used = int(sum(os.times()[:2])) + 1
+        taken = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (taken + MEMORY, taken + MEMORY))
+        resource.setrlimit(resource.RLIMIT_CPU, (used + seconds, used + seconds + 5))
+        os.chdir(project)
+        os.environ.update(PYTHONPATH=str(project), TMPDIR=str(scratch))
+        os.environ["PYTHONDONTWRITEBYTECODE"] = "1"  # a change within a second would not be seen
+        tempfile.tempdir = None
+        sys.dont_write_bytecode = True
+        root = str(Path(__file__).resolve().parents[2])
+        sys.path[:] = [str(project), *(path for path in sys.path if path not in ("", root))]
+        for name in [*sys.modules]:  # of the project's own packages, the campaign's among them
+            if name.partition(".")[0] in ("trust", "unified", "fairseq_plugins", "tests"):
+                del sys.modules[name]
+        import pytest
+
+        status = int(pytest.main(words, plugins))
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)

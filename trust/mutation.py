@@ -1,0 +1,244 @@
+"""Puts small mistakes into the code, one at a time, and counts those that the tests notice.
+
+    python -m trust.mutation                                   two mutants of every module
+    python -m trust.mutation --sample 20 unified/masks         20 of every module of a package
+    python -m trust.mutation --sample 0 unified/masks/mask.py  all of a module
+    python -m trust.mutation --show unified/masks/mask.py      lists them, runs nothing
+
+A run that was stopped goes on where it stopped. Mutants that were noticed are not run again unless their module
+changes; those that were not are, when tests or code have changed. The status is 1 where fewer than 98 % are noticed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from trust.cases import Case, require
+from trust.mutating import forks
+from trust.mutating.coverage_map import Coverage, measure
+from trust.mutating.operators import Mutant, mutants_of
+
+ROOT = Path(__file__).resolve().parents[1]
+CODE = ("unified", "fairseq_plugins")
+TESTS = ("tests/unit", "tests/integration/fairseq", "tests/integration/tasks")
+KEPT = ROOT / "trust" / "results" / "mutation"
+#: Mutants that behave as the code does, each with its reason.
+EQUIVALENT = Path(__file__).parent / "mutating" / "equivalent.txt"
+LEAST = 0.98
+#: Seconds of tests, as they take without a mistake, that a mutant is tried on.
+BUDGET = 60.0
+#: Seconds of a processor that a mutant may take beyond five times those of its tests.
+SPARE = 30.0
+
+
+def modules_of(places: Sequence[str], root: Path = ROOT) -> list[str]:
+    """Paths of the modules in files and folders, those that have mutants."""
+    found = [
+        path for place in places for path in ([root / place] if place.endswith(".py") else (root / place).rglob("*.py"))
+    ]
+    return sorted({path.relative_to(root).as_posix() for path in found if mutants_of(path.read_text(encoding="utf-8"))})
+
+
+def tests_of(places: Sequence[str], root: Path = ROOT) -> list[str]:
+    """Paths of the files of tests in files and folders."""
+    found = [
+        path
+        for place in places
+        for path in ([root / place] if place.endswith(".py") else (root / place).rglob("test_*.py"))
+    ]
+    return sorted({path.relative_to(root).as_posix() for path in found})
+
+
+def drawn(module: str, source: str, sample: int, seed: int, equivalent: set[tuple[str, str, str]]) -> list[Mutant]:
+    """The mutants of a module to run: ``sample`` of them, 0 for all, without those known to be equivalent."""
+    found = mutants_of(source)
+    if sample:
+        random.Random(f"{seed} {module}").shuffle(found)
+    chosen: list[Mutant] = []
+    for mutant in found:
+        if sample and len(chosen) == sample:
+            break
+        if _said_of(module, mutant) not in equivalent and mutant.is_valid(source):
+            chosen.append(mutant)
+    return chosen
+
+
+def _said_of(module: str, mutant: Mutant) -> tuple[str, str, str]:
+    return module, mutant.text, f"{mutant.operator}: {mutant.before} -> {mutant.after}"
+
+
+def equivalents(file: Path = EQUIVALENT) -> set[tuple[str, str, str]]:
+    """What the list of equivalent mutants names: module, line, mistake. Blocks of four lines, the last a reason."""
+    lines = [line for line in file.read_text(encoding="utf-8").splitlines() if line and not line.startswith("#")]
+    return {(module, text, said) for module, text, said, _ in zip(*[iter(lines)] * 4, strict=True)}
+
+
+class Results:
+    """Statuses of mutants, kept in a file of JSON lines."""
+
+    def __init__(self, file: Path, code: str):
+        self.file, self.code = file, code
+        file.parent.mkdir(parents=True, exist_ok=True)
+        self.lines: dict[tuple[str, str, str], dict] = {}
+        for text in file.read_text(encoding="utf-8").splitlines() if file.exists() else ():
+            if text.endswith("}"):  # else a kill has cut it
+                line = json.loads(text)
+                self.lines[line["module"], line["source"], line["mutant"]] = line
+
+    def of(self, module: str, source: str, mutant: Mutant) -> dict | None:
+        """The line of a mutant that need not be run again, or None."""
+        line = self.lines.get((module, _hash([source]), mutant.key))
+        noticed = line is not None and line["status"] in (forks.KILLED, forks.TIMED_OUT)
+        return line if noticed or (line is not None and line["code"] == self.code) else None
+
+    def add(self, module: str, source: str, mutant: Mutant, status: str, **more: object) -> dict:
+        line = {"module": module, "line": mutant.line, "status": status, "said": str(mutant), "text": mutant.text,
+                "source": _hash([source]), "mutant": mutant.key, "code": self.code, **more}  # fmt: skip
+        with self.file.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(line, ensure_ascii=False) + "\n")
+        return line
+
+
+def _hash(texts: Iterable[str]) -> str:
+    digest = hashlib.sha256()
+    for text in texts:
+        digest.update(text.encode() + b"\0")
+    return digest.hexdigest()[:12]
+
+
+def try_mutant(
+    project: Path, module: str, source: str, mutant: Mutant, covered: Coverage, spare: float
+) -> tuple[str, dict]:
+    """Status of a mutant; how many tests may notice it, how many of them were tried, and what the first one said."""
+    concerned = covered.concerned(module, mutant.lines)
+    tried, seconds = [], 0.0
+    for test in concerned:
+        if tried and seconds + covered.seconds[test] > BUDGET:
+            break
+        tried.append(test)
+        seconds += covered.seconds[test]
+    if not tried:
+        return forks.NO_TESTS, {"tests": 0, "tried": 0}
+    with forks.changed(project / module, mutant.applied(source)):
+        outcome = forks.run_pytest(project, tried, spare + 5 * seconds)
+    by = [line for line in outcome.output.splitlines() if line.startswith(("FAILED", "ERROR"))]
+    return outcome.status, {"tests": len(concerned), "tried": len(tried), "by": by[0][:200] if by else ""}
+
+
+def report(lines: Sequence[dict]) -> str:
+    """A line for each package and one for all, and one for each mutant that was not noticed."""
+    packages: dict[str, Counter[str]] = {}
+    for line in lines:
+        package = line["module"].rpartition("/")[0]
+        for name in (package, "all"):
+            packages.setdefault(name, Counter())[line["status"]] += 1
+    rows = [
+        f"{name}: {counts.total():,} mutants, {noticed(counts):.1%} noticed ({counts[forks.KILLED]:,} by a test, "
+        f"{counts[forks.TIMED_OUT]:,} by time), {counts[forks.PASSED]:,} not, {counts[forks.NO_TESTS]:,} run by no test"
+        for name, counts in sorted(packages.items(), key=lambda item: (item[0] == "all", item[0]))
+    ]
+    left = [
+        f"{line['module']}:{line['line']}: {line['status']}: {line['said']}    [{line['text']}]"
+        for line in lines
+        if line["status"] in (forks.PASSED, forks.NO_TESTS)
+    ]
+    return "\n".join([*left, *rows])
+
+
+def noticed(counts: Counter[str]) -> float:
+    """Share of mutants that tests notice; those that take too long are noticed."""
+    return (counts[forks.KILLED] + counts[forks.TIMED_OUT]) / max(counts.total(), 1)
+
+
+def run(modules: Sequence[str], tests: Sequence[str], sample: int, seed: int, kept: Path, root: Path = ROOT,
+        code: Sequence[str] = CODE, spare: float = SPARE) -> list[dict]:  # fmt: skip
+    """Runs the mutants that have no result yet; returns the lines of all.
+
+    Args:
+        modules: paths of modules.
+        tests: paths of files of tests.
+        sample: mutants of each module, 0 for all.
+        seed: of the sample.
+        kept: folder of results, and of which test runs which line.
+        root: folder of the project.
+        code: folders of the project's code.
+        spare: seconds, see :data:`SPARE`.
+    """
+    known = equivalents() if root == ROOT else set()
+    with tempfile.TemporaryDirectory(prefix="mutated-") as folder:
+        project = forks.copied(root, Path(folder))
+        covered = measure(project, tests, code, kept / "lines", lambda text: print(text, flush=True))
+        for file in covered.failed:
+            print(f"{file}: tests fail without any mistake; they are left out", flush=True)
+        files = [*tests_of(["tests"], project), *(path for one in code for path in modules_of([one], project))]
+        results = Results(kept / "results.jsonl", _hash((project / file).read_text(encoding="utf-8") for file in files))
+        lines = []
+        for module in modules:
+            source = (project / module).read_text(encoding="utf-8")
+            for mutant in drawn(module, source, sample, seed, known):
+                line = results.of(module, source, mutant)
+                if line is None:
+                    began = time.monotonic()
+                    status, more = try_mutant(project, module, source, mutant, covered, spare)
+                    line = results.add(module, source, mutant, status, **more, took=round(time.monotonic() - began, 1))
+                    print(f"{module} | {mutant} | {status} | {line['took']} s", flush=True)
+                lines.append(line)
+    return lines
+
+
+def cases(full: bool, seed: int) -> list[Case]:
+    """A package of the code each, all its mutants; in the sample, two mutants of every module of ``unified/masks``."""
+    places = sorted({path.rpartition("/")[0] for path in modules_of(CODE)}) if full else ["unified/masks"]
+    return [_case(place, 0 if full else 2, seed) for place in places]
+
+
+def _case(place: str, sample: int, seed: int) -> Case:
+    def check(folder: Path) -> dict[str, int]:
+        words = [place, "--sample", sample, "--seed", seed, "--json", folder / "counts.json"]
+        done = subprocess.run([sys.executable, "-m", "trust.mutation", *map(str, words)], cwd=ROOT)
+        require(done.returncode in (0, 1), f"the mutants of {place} could not be run")
+        counts = json.loads((folder / "counts.json").read_text())
+        require(not done.returncode, f"tests notice less than {LEAST:.0%} of the mutants of {place}: {counts}")
+        return counts
+
+    return Case(f"{place}, {sample or 'all'} mutants of a module, seed {seed}", check)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("places", nargs="*", default=list(CODE), help="modules, or folders of them (default: all code)")
+    parser.add_argument("--tests", nargs="+", default=list(TESTS), metavar="PLACE", help="files of tests, or folders")
+    parser.add_argument("--sample", type=int, default=2, help="mutants of each module, 0: all (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=1, help="of the sample (default: %(default)s)")
+    parser.add_argument("--kept", type=Path, default=KEPT, help="folder of results (default: trust/results/mutation)")
+    parser.add_argument("--json", type=Path, help="file for the counts")
+    parser.add_argument("--show", action="store_true", help="list the mutants and run nothing")
+    options = parser.parse_args()
+    modules = modules_of(options.places)
+    if options.show:
+        for module in modules:
+            source = (ROOT / module).read_text(encoding="utf-8")
+            for mutant in drawn(module, source, options.sample, options.seed, equivalents()):
+                print(f"{module}: {mutant}    [{mutant.text}]")
+        return 0
+    forks.preload()
+    lines = run(modules, tests_of(options.tests), options.sample, options.seed, options.kept.resolve())
+    print(report(lines))
+    counts = Counter(line["status"] for line in lines)
+    if options.json:
+        options.json.write_text(json.dumps({"mutants": counts.total(), **counts}))
+    return int(noticed(counts) < LEAST)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
