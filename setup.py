@@ -101,6 +101,7 @@ TEST = [
     "mypy==2.4.*",  # pinned: another minor version finds other things; `make lint`
     "selenium>=4.20",  # drives a browser that shows pages and reports; without a browser its tests are skipped
     "conlleval==0.2",  # scores of tags, without other requirements
+    "coverage>=7.6",  # which test runs which line, `python -m trust.mutation`
 ]
 
 # What users choose from, by reason; `all` has them all. `docs` and `test` are for work on the library itself.

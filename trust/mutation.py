@@ -197,14 +197,15 @@ def run(modules: Sequence[str], tests: Sequence[str], sample: int, seed: int, ke
 
 
 def cases(full: bool, seed: int) -> list[Case]:
-    """A package of the code each, all its mutants; in the sample, two mutants of every module of ``unified/masks``."""
-    places = sorted({path.rpartition("/")[0] for path in modules_of(CODE)}) if full else ["unified/masks"]
-    return [_case(place, 0 if full else 2, seed) for place in places]
+    """All mutants of a package of the code each; in the sample, two mutants of every module of ``unified/masks``."""
+    if not full:
+        return [_case("unified/masks", ("tests/unit/masks",), 2, seed)]
+    return [_case(place, TESTS, 0, seed) for place in sorted({path.rpartition("/")[0] for path in modules_of(CODE)})]
 
 
-def _case(place: str, sample: int, seed: int) -> Case:
+def _case(place: str, tests: Sequence[str], sample: int, seed: int) -> Case:
     def check(folder: Path) -> dict[str, int]:
-        words = [place, "--sample", sample, "--seed", seed, "--json", folder / "counts.json"]
+        words = [place, "--sample", sample, "--seed", seed, "--json", folder / "counts.json", "--tests", *tests]
         done = subprocess.run([sys.executable, "-m", "trust.mutation", *map(str, words)], cwd=ROOT)
         require(done.returncode in (0, 1), f"the mutants of {place} could not be run")
         counts = json.loads((folder / "counts.json").read_text())

@@ -29,7 +29,7 @@ PASSED, KILLED, TIMED_OUT, NO_TESTS = "survived", "killed", "timed out", "no tes
 #: Bytes of addresses that a fork may take beyond those of its parent.
 MEMORY = 8 << 30
 _NO_TESTS_COLLECTED = 5
-_OPTIONS = ("-q", "--no-header", "-p", "no:cacheprovider", "-p", "no:xdist", "--durations=0", "-o", "addopts=")
+_OPTIONS = ("-q", "--no-header", "-p", "no:cacheprovider", "-p", "pytest_timeout", "-o", "addopts=")
 
 
 @dataclass(frozen=True)
@@ -129,6 +129,7 @@ def _be_pytest(
         resource.setrlimit(resource.RLIMIT_CPU, (used + seconds, used + seconds + 5))
         os.chdir(project)
         os.environ.update(PYTHONPATH=str(project), TMPDIR=str(scratch))
+        os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # importing those of other packages takes a second
         os.environ["PYTHONDONTWRITEBYTECODE"] = "1"  # a change within a second would not be seen
         tempfile.tempdir = None
         sys.dont_write_bytecode = True

@@ -15,7 +15,7 @@ from fairseq_plugins.evaluation import METRICS
 from tests.support.tiny_models import example, model
 from unified.data.collate import collate
 
-WRITTEN = ["the cat sat", "a dog ran far away", "nothing", "the bird sang on the roof of a house"]
+WRITTEN = ["the cat sat", "far away ran the dog", "nothing", "the bird sang on the roof of a house"]
 WANTED = ["the cats sat down", "the dog ran away", "all of it", "the bird sang on the roof of the house"]
 
 
