@@ -34,6 +34,9 @@ FRESH = sys.executable
 COMMANDS = ("fairseq_cli.", "unified.cli", "tests.support.exact_training", "tests.support.built_commands")
 SCRIPTS = ROOT / "recipes"  # the folder that holds them
 
+#: With FRESH_PYTHON set nothing is prepared, which suits a pytest that runs a test or two: `trust/mutating`.
+_PREPARES = sys.platform == "linux" and not os.environ.get("FRESH_PYTHON")
+
 LIMIT = 600  # seconds that a command may take, as a test may
 
 # The program that a test calls. It is read by a Python without its site packages, which starts in 20 milliseconds.
@@ -51,13 +54,13 @@ def interpreter() -> str:
     There are two, used in turn: two strings have the same hash in all commands of one, so a command whose result
     depends on the order of a set would give the same result each time.
     """
-    return _program(next(_calls) % 2) if sys.platform == "linux" else FRESH
+    return _program(next(_calls) % 2) if _PREPARES else FRESH
 
 
 @cache
 def programs() -> Path:
     """A folder with the commands that an installation has."""
-    if sys.platform != "linux":
+    if not _PREPARES:
         return Path(FRESH).parent
     folder = tempfile.TemporaryDirectory(prefix="programs")
     atexit.register(folder.cleanup)

@@ -130,6 +130,7 @@ def _be_pytest(
         os.chdir(project)
         os.environ.update(PYTHONPATH=str(project), TMPDIR=str(scratch))
         os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # importing those of other packages takes a second
+        os.environ["FRESH_PYTHON"] = "1"  # see tests/support/prepared_python.py
         os.environ["PYTHONDONTWRITEBYTECODE"] = "1"  # a change within a second would not be seen
         tempfile.tempdir = None
         sys.dont_write_bytecode = True
