@@ -93,5 +93,5 @@ def _validation(figures: Mapping[str, Any], measure: str | None) -> str:
     left_out = {f"{name.removesuffix('_loss')}_{other}" for name in named for other in ("accuracy", "ppl")} | _OTHERS
     left_out |= {f"best_{measure or 'loss'}"}  # the highest so far
     shown = {name: f"{name} {value}" for name, value in named.items() if name not in left_out}
-    first = [f"{shown.pop(measure)} (selects checkpoint_best.pt)"] if measure in shown else []
+    first = [f"{shown.pop(measure)} (checkpoint_best.pt has the best so far)"] if measure in shown else []
     return f"validation after {int(float(named['num_updates'])):,} updates: {', '.join([*first, *shown.values()])}"

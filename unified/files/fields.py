@@ -93,14 +93,18 @@ class FieldNames:
             return [self._named(one) for one in label]
         if label in self.labels:
             return label
-        if isinstance(label, str) and len(label.split()) > 1:
-            return [self._named(one) for one in label.split()]
+        if isinstance(label, str) and len(words := label.split()) > 1 and self._is_label(words[0]):
+            return [self._named(one) for one in words]
         number = _TRUTH.get(str(label).lower(), label)
         try:
             return self.labels[range(len(self.labels)).index(int(number) if isinstance(number, str) else number)]
         except ValueError:
             last, names = len(self.labels) - 1, ", ".join(self.labels)
             raise UnifiedError(f"the label {label!r} is none of 0 to {last}, which --labels calls {names}") from None
+
+    def _is_label(self, word: str) -> bool:
+        """Whether a word is a label by its name or number, so that a text that it begins is a list of labels."""
+        return word in self.labels or word.lower() in _TRUTH or word.isdecimal()
 
 
 def option_of(part: str) -> str:

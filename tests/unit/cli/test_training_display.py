@@ -74,7 +74,7 @@ def test_the_score_that_selects_the_checkpoint_comes_first(tmp_path, monkeypatch
     play(monkeypatch, [line("valid", figures)], 0)
     run_command([*WORDS, "--save-dir", str(tmp_path), "--best-checkpoint-metric", "best_f1"])
     said = capsys.readouterr().err.splitlines()[1]
-    assert said == "validation after 5 updates: best_f1 8.64 (selects checkpoint_best.pt), loss 3.8, f1 0"
+    assert said == "validation after 5 updates: best_f1 8.64 (checkpoint_best.pt has the best so far), loss 3.8, f1 0"
 
 
 def test_a_refusal_is_said_in_one_line_and_another_error_with_the_lines_before_it(tmp_path, monkeypatch, capsys):

@@ -48,7 +48,11 @@ class OwnFiles:
         return {split: self.items(path) for split, path in self.files(source).items()}
 
     def files(self, source: Path) -> dict[str, str]:
-        """The file of each split that is there."""
+        """The file of each split that is there.
+
+        Raises:
+            UnifiedError: a folder holds no split, or two files hold one.
+        """
         given = {"valid": self.valid, "test": self.test}
         beside = {split: path for split, path in given.items() if path is not None}
         if not source.is_dir():
@@ -60,6 +64,10 @@ class OwnFiles:
                 raise UnifiedError(f"{path}: {Path(found[split]).name} holds the {split} split, too; keep one of them")
             if split is not None:
                 found[split] = str(path)
+        if not found:
+            raise UnifiedError(
+                f"{source}: no file in it is called train; name the training items train.jsonl ({FORMATS})"
+            )
         for split in beside.keys() & found.keys():
             raise UnifiedError(
                 f"--{split} {beside[split]}: {found[split]} holds the {split} split; leave one of them out"

@@ -174,3 +174,18 @@ def test_a_missing_field_is_named_before_rows_are_read(tmp_path):
     with pytest.raises(UnifiedError, match="rows.csv, line 2: no field 'text'; its fields: 'review', 'label'; --text-"):
         task.read.check_fields(Path(path))
     task.read.with_options(task, FieldNames(given={"text": "review"}), None, None).check_fields(Path(path))
+
+
+def test_a_folder_without_a_split_says_how_files_are_called(tmp_path):
+    write(tmp_path / "Oslo.txt", "Oslo\n\nOslo is a city.\n")
+    with pytest.raises(UnifiedError, match=r"no file in it is called train; name the training items train\.jsonl"):
+        reader("texts")(tmp_path)
+
+
+def test_an_unknown_label_of_several_words_is_quoted_whole(tmp_path):
+    rows = [{"text": "A warm film.", "label": "Loved it"}, {"text": "A dull film.", "label": "0"}]
+    with pytest.raises(UnifiedError, match="the label 'Loved it' is none of 0 to 1"):
+        reader("classification", ("bad", "good"))(Path(jsonl(tmp_path / "a.jsonl", rows)))
+    tagged = [{"words": "w1 w2", "tags": "0 9"}]
+    with pytest.raises(UnifiedError, match="the label '9' is none of 0 to 1"):
+        reader("tagging", ("O", "B-x"))(Path(jsonl(tmp_path / "b.jsonl", tagged)))
