@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from unified.errors import Problems
@@ -62,6 +62,21 @@ def guess_note(items: Sequence[Any], accuracy: float) -> str | None:
     return (
         f"a constant answer, {label!r}, would have accuracy {share:.2f}: the model has learnt little; try a higher "
         "--lr, more --epochs or other --seeds"
+    )
+
+
+def silence_note(scores: Mapping[str, Any]) -> str | None:
+    """Sentence on the answers of a model that may leave questions unanswered; None where no question has no answer.
+
+    Args:
+        scores: by the rules of SQuAD 2.0, in percent, see :func:`unified.tasks.metrics.squad.score_squad_v2`.
+    """
+    if not {"HasAns_f1", "NoAns_total"} <= scores.keys():
+        return None
+    constant = 100 * scores["NoAns_total"] / scores["total"]
+    return (
+        f"questions that have an answer: F1 {scores['HasAns_f1']:.2f}; a model that never answers has F1 "
+        f"{constant:.2f} on all"
     )
 
 

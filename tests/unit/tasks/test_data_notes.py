@@ -3,8 +3,9 @@
 import pytest
 
 from unified.errors import UnifiedError
-from unified.tasks.data_notes import data_notes, guess_note, require_known_labels
+from unified.tasks.data_notes import data_notes, guess_note, require_known_labels, silence_note
 from unified.tasks.heads.items import TextItem, WordsItem
+from unified.tasks.metrics.squad import score_squad_v2
 
 ALIKE = (
     "labels that differ in capitals or blanks alone are learnt as different classes; make them equal in the file if "
@@ -65,3 +66,13 @@ def test_a_classifier_is_compared_with_a_constant_answer():
     assert guess_note(scored, 75.0).startswith("a constant answer, 'x', would have accuracy 75.00: ")
     assert guess_note(scored, 75.01) is None
     assert guess_note(items(("a", 1.0)), 0.0) is None and guess_note([WordsItem("1", ("a",), ("O",))], 0.0) is None
+
+
+def test_what_silence_scores_is_said_where_a_model_may_leave_questions_unanswered():
+    answers = {"a": ["x y"], "b": ["z"], "c": [], "d": [], "e": []}
+    silent = score_squad_v2(answers, dict.fromkeys(answers, ""))
+    assert silent["f1"] == pytest.approx(60)
+    said = "questions that have an answer: F1 {}; a model that never answers has F1 60.00 on all"
+    assert silence_note(silent) == said.format("0.00")
+    assert silence_note(score_squad_v2(answers, dict.fromkeys(answers, "z"))) == said.format("50.00")
+    assert silence_note(score_squad_v2({"a": ["x"]}, {"a": "x"})) is None and silence_note({"accuracy": 50.0}) is None

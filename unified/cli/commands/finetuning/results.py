@@ -89,7 +89,7 @@ def _submit(task: Task | WritingTask, folder: Path) -> None:
 
 def _announce(learnt: Learnt, scores: dict[str, dict[str, Any]]) -> None:
     """Prints the score by which a checkpoint or a setting is chosen, and what a constant answer would score."""
-    from unified.tasks.data_notes import guess_note
+    from unified.tasks.data_notes import guess_note, silence_note
 
     for split, measured in scores.items():
         if learnt.measure in measured:
@@ -98,8 +98,8 @@ def _announce(learnt: Learnt, scores: dict[str, dict[str, Any]]) -> None:
                 f"{learnt.task.name}: {learnt.measure} {measured[learnt.measure]:.2f} on {items:,} items of {split}",
                 file=sys.stderr,
             )
-            note = guess_note(learnt.splits[split], measured[learnt.measure]) if learnt.measure == "accuracy" else None
-            if note:
+            guess = guess_note(learnt.splits[split], measured[learnt.measure]) if learnt.measure == "accuracy" else None
+            for note in filter(None, (guess, silence_note(measured))):
                 print(note, file=sys.stderr)
 
 
