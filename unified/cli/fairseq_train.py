@@ -24,7 +24,7 @@ _REFUSAL = "unified_lm: error: "
 #: Sentence on the unit of the losses of a criterion.
 _UNITS = {
     "unified_lm": "losses are in bits; the one called loss is the sum over the objectives",
-    "unified_understanding": "losses are in bits, but for those of numbers, which are squared errors",
+    "unified_understanding": "losses are in bits; that of regression is a squared error",
 }
 #: The package that each service for watching runs needs.
 _TRACKERS = ("tensorboard", "wandb")
