@@ -97,7 +97,10 @@ def test_it_is_said_where_the_training_runs(tmp_path, monkeypatch, capsys):
 
 
 def test_it_is_said_what_losses_are(tmp_path, monkeypatch, capsys):
-    for criterion, says in (("unified_lm", "losses are in bits; the one"), ("unified_understanding", "a squared error")):
+    for criterion, says in (
+        ("unified_lm", "losses are in bits; the one"),
+        ("unified_understanding", "a squared error"),
+    ):
         play(monkeypatch, [], 0)
         run_command([*WORDS, "--save-dir", str(tmp_path), "--criterion", criterion])
         assert says in capsys.readouterr().err.splitlines()[0]

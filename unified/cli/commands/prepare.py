@@ -275,7 +275,9 @@ def _corpus(
             raise UnifiedError(f"{target_option} and --source-field are two ways to say what the pairs are; use one")
         raw = next((path for path in paths if not has_fields(path)), None)
         if raw is not None:
-            raise UnifiedError(f"{raw}: --source-field needs one file of rows ({FORMATS}), or --target a file of targets")
+            raise UnifiedError(
+                f"{raw}: --source-field needs one file of rows ({FORMATS}), or --target a file of targets"
+            )
         return RowPairCorpus(tuple(paths), *fields, args.chunk_bytes)
     if fields != (None, None):
         raise UnifiedError("--target and --source-field are two ways to say what the pairs are; use one")
