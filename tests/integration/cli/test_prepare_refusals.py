@@ -76,7 +76,7 @@ def test_bad_pairs(tmp_path, capsys):
         ([hole, "--target", three], f"{hole}, line 2: the source of a pair is empty"),
         ([packed, *fields], "p.jsonl, line 2, field 't': the target of a pair is empty"),
         ([packed, "--source-field", "s"], "--source-field and --target-field go together"),
-        ([three, *fields], "three: --source-field needs one file of rows (CSV, TSV, Parquet, JSON lines, a JSON array or"),
+        ([three, *fields], "three: --source-field needs one file of rows (CSV, TSV, Parquet, JSON lines, a JSON array"),
         (
             [packed, "--target", three],
             "p.jsonl: its name says that it holds fields; --source-field and",
