@@ -72,7 +72,7 @@ bench-full: $(INSTALLED)
 	$(VENV) benchmarks/run.py --set full $(ARGS)
 
 bench-gpu: $(INSTALLED)
-	$(VENV) benchmarks/gpu.py $(ARGS)
+	$(VENV) benchmarks/card.py $(ARGS)
 
 trust: $(INSTALLED)
 	OMP_NUM_THREADS=1 $(VENV) -m trust.run $(ARGS)

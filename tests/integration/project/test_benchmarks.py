@@ -59,7 +59,7 @@ def lines(monkeypatch, capsys):
 
 
 def test_every_command_of_the_sets_is_understood(benchmark, monkeypatch):
-    run, gpu = benchmark("run"), benchmark("gpu")
+    run, gpu = benchmark("run"), benchmark("card")
     parse = argparse.ArgumentParser.parse_args
 
     def understood(parser):
@@ -217,7 +217,7 @@ def test_masks_of_equal_area(benchmark):
 
 @pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")
 def test_correctness_of_the_set_for_cards_passes_here_and_finds_faults(benchmark, monkeypatch, capsys):
-    gpu = benchmark("gpu")
+    gpu = benchmark("card")
     assert gpu.correctness(torch.device("cpu"), 160, 16)
     right = AttentionMask.block_mask
     causal = masks.batch([masks.left_to_right(160)])
@@ -232,7 +232,7 @@ def test_without_a_card_the_set_says_so(benchmark, lines):
     if torch.cuda.is_available():
         pytest.skip("there is a card")
     with pytest.raises(SystemExit, match="torch sees no CUDA card"):
-        lines(benchmark("gpu"))
+        lines(benchmark("card"))
 
 
 # ------------------------------------------------------------------ scale

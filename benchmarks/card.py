@@ -1,7 +1,7 @@
 """The set for a graphics card, in one command: first correctness, then speed in bfloat16.
 
-    python benchmarks/gpu.py                  # on a card: everything, in under eight minutes
-    python benchmarks/gpu.py --device cpu     # correctness alone, as far as a CPU can
+    python benchmarks/card.py                  # on a card: everything, in under eight minutes
+    python benchmarks/card.py --device cpu     # correctness alone, as far as a CPU can
 
 Correctness: the tables of block masks against dense masks; FlexAttention with them against dense attention in float32,
 values and gradients; losses and gradients of a whole model. ``millionths`` are of the greatest value. A CPU has neither
@@ -164,10 +164,10 @@ def main() -> None:
     )
     arguments = parser.parse_args()
     if arguments.device == "cuda" and not torch.cuda.is_available():
-        raise SystemExit("gpu: torch sees no CUDA card here; --device cpu compares as far as a CPU can")
+        raise SystemExit("card: torch sees no CUDA card here; --device cpu compares as far as a CPU can")
     began = time.perf_counter()
     if not correctness(torch.device(arguments.device), arguments.length, SIZES["base"].width // SIZES["base"].heads):
-        raise SystemExit("gpu: a difference is too large; speed is not measured")
+        raise SystemExit("card: a difference is too large; speed is not measured")
     if arguments.device == "cpu":
         return
     file, missed, failed = results_file(), 0, []
@@ -176,7 +176,7 @@ def main() -> None:
         try:
             missed += run(command, file, left)
         except SystemExit as problem:
-            say(f"gpu: {problem}")
+            say(f"card: {problem}")
             failed.append(command[0])
     say(
         f"{missed} bars missed, {len(failed)} programs failed, {time.perf_counter() - began:.0f} s; lines are in {file}"
