@@ -17,7 +17,7 @@ ifneq ($(wildcard ../shared/data),)
 export UNIFIED_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: help install test check lint docs quickstart quickstart-long bench bench-full bench-gpu trust trust-full
+.PHONY: help install test check lint docs quickstart quickstart-long bench bench-full bench-gpu gpu-check gpu-runs trust trust-full
 
 help:
 	@echo "make quickstart       prepare, pre-train, fine-tune, generate and score on text that every install has"
@@ -27,7 +27,9 @@ help:
 	@echo "make lint             ruff: rules and format; mypy: types; import-linter: the order of packages"
 	@echo "make docs             the documentation as a site in site/, every link checked; open site/index.html"
 	@echo "make bench            speed beside other libraries on this machine; bench-full takes longer"
-	@echo "make bench-gpu        the set for a graphics card: correctness, then speed, in under eight minutes"
+	@echo "make gpu-check        on a graphics card: is everything right? eight minutes; ARGS='--device cpu' rehearses"
+	@echo "make bench-gpu        on a graphics card: speed, nine minutes; ARGS='--device cpu --tiny' rehearses"
+	@echo "make gpu-runs         on a graphics card: the long runs at its size, shortest first; MINUTES=9, WORK=runs/card"
 	@echo "make trust            a seeded sample of the campaigns: kills, losses; trust-full runs all of them and can be resumed"
 	@echo "make install          only build .venv; PYTHON=/path/to/python3.12 chooses the Python"
 
@@ -71,8 +73,19 @@ bench: $(INSTALLED)
 bench-full: $(INSTALLED)
 	$(VENV) benchmarks/run.py --set full $(ARGS)
 
+# Three commands for a machine with a graphics card; gpu/README.md says how to read their lines.
+gpu-check: $(INSTALLED)
+	$(VENV) -m gpu.check $(ARGS)
+
 bench-gpu: $(INSTALLED)
 	$(VENV) benchmarks/card.py $(ARGS)
+
+MINUTES ?= 9
+WORK ?= runs/card
+PLAN ?= card_plan
+
+gpu-runs: $(INSTALLED)
+	$(VENV) recipes/queue/run.py $(WORK) --plan recipes/queue/$(PLAN).py --minutes $(MINUTES) --threads 8 --nice 0 $(ARGS)
 
 trust: $(INSTALLED)
 	OMP_NUM_THREADS=1 $(VENV) -m trust.run $(ARGS)

@@ -11,10 +11,12 @@ every step, ``next`` by the last token. ``--beam 1`` is greedy search.
 from __future__ import annotations
 
 import argparse
+import logging
+from importlib.util import find_spec
 
 import torch
 from models import PAD, SIZES, VOCABULARY, Size, our_model
-from paired import OURS, compare, options, set_up
+from paired import OURS, compare, options, say, set_up
 
 from unified.data.vocabulary import Vocabulary
 from unified.generation import SCHEMES, CachedDecoder, GenerationConfig, generate
@@ -57,6 +59,8 @@ def fairseq_transformer(size: Size, sources: torch.Tensor, arguments: argparse.N
     from fairseq.data import Dictionary
     from fairseq.models.transformer import TransformerModel, base_architecture
     from fairseq.sequence_generator import SequenceGenerator
+
+    logging.getLogger().setLevel(logging.WARNING)  # fairseq's import makes all libraries log all they do
 
     torch.manual_seed(0)
     dictionary = Dictionary()
@@ -104,7 +108,9 @@ def main() -> None:
     wanted = ("size", "scheme", "sentences", "source", "written", "beam")
     calls = {OURS: ours(size, sources, arguments), "transformers": encoder_decoder(size, sources, arguments)}
     bars: dict[str, float | None] = {"transformers": arguments.bar}
-    if not arguments.no_fairseq:
+    if find_spec("fairseq") is None:
+        say("decoding: fairseq is not installed and left out")
+    elif not arguments.no_fairseq:
         calls["fairseq"], bars["fairseq"] = fairseq_transformer(size, sources, arguments), None
     compare("decoding", {name: getattr(arguments, name) for name in wanted}, calls, arguments.rounds, bars)
 

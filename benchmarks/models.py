@@ -46,13 +46,19 @@ def our_model(size: Size, attention_dropout: float, device: str = "cpu", **chang
     return accelerate(UnifiedModel.for_language(config)).train().to(device)
 
 
+def compiler(device: str) -> dict[str, str]:
+    """Options of :func:`torch.compile`: on a CPU a rehearsal that needs no C++ compiler, and gains nothing."""
+    return {"backend": "aot_eager"} if device == "cpu" else {}
+
+
 def bert(size: Size, device: str = "cpu", **changes) -> nn.Module:
     """transformers' BertForMaskedLM with its defaults, dropout 0.1 everywhere, but for ``changes``."""
     from transformers import BertConfig, BertForMaskedLM
 
     torch.manual_seed(0)
     shape = {"hidden_size": size.width, "num_hidden_layers": size.layers, "num_attention_heads": size.heads}
-    config = BertConfig(vocab_size=VOCABULARY, intermediate_size=4 * size.width, **shape | changes)
+    shape |= {"vocab_size": VOCABULARY, "intermediate_size": 4 * size.width}
+    config = BertConfig(**shape | changes)
     return BertForMaskedLM(config).train().to(device)
 
 

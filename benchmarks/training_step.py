@@ -11,8 +11,10 @@ that of a matrix product alone: torch's, and on a CPU where our linear maps go b
 from __future__ import annotations
 
 import argparse
+import logging
 import statistics
 from collections.abc import Callable
+from importlib.util import find_spec
 
 import numpy as np
 import torch
@@ -23,6 +25,7 @@ from models import (
     Size,
     batch_of,
     bert,
+    compiler,
     example,
     labels_of,
     our_model,
@@ -30,7 +33,7 @@ from models import (
     step_of,
 )
 from models import their_step as bert_step
-from paired import OURS, compare, options, report, seconds_of, set_up
+from paired import OURS, compare, options, report, say, seconds_of, set_up
 from torch import nn
 
 from unified import masks
@@ -48,6 +51,8 @@ def full_rows(rows: int, length: int, device: str) -> Batch:
 def roberta(size: Size, batch: Batch, dtype: torch.dtype | None):
     """fairseq's RoBERTa, which computes vocabulary scores of the predicted tokens only, as ours."""
     from fairseq.models.roberta import RobertaEncoder, RobertaModel
+
+    logging.getLogger().setLevel(logging.WARNING)  # fairseq's import makes all libraries log all they do
 
     torch.manual_seed(0)
     model = RobertaModel(_roberta_settings(size), RobertaEncoder(_roberta_settings(size), _Dictionary())).train()
@@ -135,21 +140,27 @@ def main() -> None:
         type=float,
         help="lowest acceptable share of the speed of torch's matrix product (default: no bar)",
     )
+    parser.add_argument(
+        "--tokens-bar", type=float, help="lowest acceptable number of our tokens per second (default: no bar)"
+    )
     parser.add_argument("--no-fairseq", action="store_true", help="do not compare with fairseq's RoBERTa")
     options(parser, rounds=5)
     arguments = parser.parse_args()
     set_up(arguments)
     size, batch = SIZES[arguments.size], full_rows(arguments.rows, arguments.length, arguments.device)
     dtype = torch.bfloat16 if arguments.bf16 else None
-    model = our_model(size, arguments.attention_dropout, arguments.device)
+    backend = {"attention_backend": "sdpa"} if arguments.compile and arguments.device == "cpu" else {}
+    model = our_model(size, arguments.attention_dropout, arguments.device, **backend)
     if arguments.compile:
-        model.transformer.compile_layers()
+        model.transformer.compile_layers(**compiler(arguments.device))
     calls = {
         OURS: our_step(model, batch, dtype),
         "transformers": bert_step(bert(size, arguments.device), batch, dtype),
     }
     bars: dict[str, float | None] = {"transformers": arguments.bar}
-    if not arguments.no_fairseq:
+    if find_spec("fairseq") is None:
+        say("training step: fairseq is not installed and left out")
+    elif not arguments.no_fairseq:
         calls["fairseq"], bars["fairseq"] = roberta(size, batch, dtype), None
     wanted = {name: getattr(arguments, name) for name in ("size", "rows", "length", "attention_dropout", "bf16")}
     if arguments.compile:
@@ -166,7 +177,7 @@ def main() -> None:
         bar = arguments.ceiling_bar if name == "torch's" else None
         report(f"training step: share of {name} product", wanted, [work / seconds / top for seconds in times], bar)
     tokens = [arguments.rows * arguments.length / seconds for seconds in times]
-    report("training step: tokens", wanted, tokens, unit="per_second")
+    report("training step: tokens", wanted, tokens, arguments.tokens_bar, unit="per_second")
 
 
 if __name__ == "__main__":

@@ -38,6 +38,17 @@ def pytest_collection_finish():
 
 
 @pytest.fixture(autouse=True)
+def card(request):
+    """A test with the marker ``gpu`` runs where there is a card, and compiles what it compiles anew."""
+    if request.node.get_closest_marker("gpu"):
+        import torch
+
+        if not torch.cuda.is_available():
+            pytest.skip("no GPU")
+        torch.compiler.reset()  # after eight shapes of one function torch would compile no more
+
+
+@pytest.fixture(autouse=True)
 def seeds():
     """Every test starts from the same global seeds, whatever ran before it."""
     import torch

@@ -52,10 +52,12 @@ def chosen(plan: Plan, patterns: list[str] | None) -> list:
     return [entry for name, entry in plan.entries.items() if any(fnmatch(name, pattern) for pattern in patterns)]
 
 
-def end_of(until: str | None, hours: float | None) -> float | None:
+def end_of(until: str | None, hours: float | None, minutes: float | None = None) -> float | None:
     """The time at which the queue shall end, in seconds since 1970; None: when all is finished."""
     if hours is not None:
         return time.time() + 3600 * hours
+    if minutes is not None:
+        return time.time() + 60 * minutes
     if until is None:
         return None
     try:
@@ -85,6 +87,7 @@ def parse(words: list[str] | None = None) -> argparse.Namespace:
     end = parser.add_mutually_exclusive_group()
     end.add_argument("--until", metavar="HH:MM", help="time of this machine's clock at which to stop")
     end.add_argument("--hours", type=float, metavar="N", help="stop after so many hours")
+    end.add_argument("--minutes", type=float, metavar="N", help="stop after so many minutes")
     parser.add_argument("--threads", type=int, default=1, metavar="N", help="threads of each run (default: 1)")
     parser.add_argument("--nice", type=int, default=19, metavar="N", help="how far to lower the priority (default: 19)")
     parser.add_argument("--plan", type=Path, default=HERE / "plan.py", metavar="FILE", help="plan (default: plan.py)")
@@ -98,7 +101,7 @@ def main(words: list[str] | None = None) -> int:
     arguments = parse(words)
     plan = plan_of(arguments.plan)
     wanted = chosen(plan, arguments.only)
-    stopped = stop_at(end_of(arguments.until, arguments.hours))
+    stopped = stop_at(end_of(arguments.until, arguments.hours, arguments.minutes))
     queue = Queue(plan, arguments.work.resolve(), arguments.results.resolve(), ROOT, arguments.threads, stopped)
     if arguments.list:
         print("\n".join(queue.listed(wanted)))

@@ -29,7 +29,8 @@ from unified.tasks.metrics import folder_unigram_entropy
 from unified.tasks.metrics.outputs import read_generate_output, read_lines
 
 HERE = Path(__file__).resolve().parent
-TOOLS = Path(sys.executable).parent
+#: Programs that steps call, and the modules that they are.
+MODULES = {"unified": "unified.cli", "fairseq-train": "fairseq_cli.train", "fairseq-generate": "fairseq_cli.generate"}
 DEVICE = () if torch.cuda.is_available() else ("--cpu",)
 PRETRAINED, SCRATCH = "with pre-training", "without pre-training"
 SEED = 1  # of training, and of the samples that are shown
@@ -133,11 +134,17 @@ SUMMARIZE = Experiment(
 )
 
 
+def program(name: str) -> list[str | Path]:
+    """Words that start a program: its script beside Python, or its module where packages lie on PYTHONPATH alone."""
+    script = Path(sys.executable).parent / name
+    return [script] if script.exists() else [sys.executable, "-m", MODULES[name]]
+
+
 def training_command(data: Path, save: Path, size: Size, phase: Phase) -> list:
     """The fairseq-train call that pre-training and fine-tuning share."""
     updates = phase.updates
     return [
-        TOOLS / "fairseq-train", data, "--user-dir", ROOT / "fairseq_plugins", "--task", "unified_lm",
+        *program("fairseq-train"), data, "--user-dir", ROOT / "fairseq_plugins", "--task", "unified_lm",
         "--arch", *size.arch, "--criterion", "unified_lm", "--tokens-per-sample", phase.row,
         "--max-positions", phase.row, "--initializer-range", size.initializer_range,
         "--dropout", size.dropout, "--attention-dropout", 0.0,
@@ -199,7 +206,7 @@ class Trial:
         """Text to pre-train on, and pairs under the same dictionary."""
         text, pairs = self.corpus / "documents", self.corpus / self.experiment.name
         documents = self.step("documents", [
-            TOOLS / "unified", "prepare", text / "train.txt", "--valid", text / "valid.txt",
+            *program("unified"), "prepare", text / "train.txt", "--valid", text / "valid.txt",
             "--output", self.documents, "--tokenizer", "unigram", "--vocabulary-size", self.size.vocabulary,
             "--character-coverage", 1.0, "--sample-megabytes", 3,
         ], self.documents)  # fmt: skip
@@ -210,7 +217,7 @@ class Trial:
             sides = ["--target", pairs / "train.target", "--valid-target", pairs / "valid.target",
                      "--test-target", pairs / "test.target"]  # fmt: skip
             files = [pairs / "train.source", "--valid", pairs / "valid.source", "--test", pairs / "test.source"]
-        command = [TOOLS / "unified", "prepare", *files, *sides, "--output", self.pairs]
+        command = [*program("unified"), "prepare", *files, *sides, "--output", self.pairs]
         self.run.run(documents)
         self.run.run(self.step("pairs", [*command, "--tokenizer", self.documents], self.pairs))
         _, _, references = self.test_split()
@@ -250,14 +257,14 @@ class Trial:
         for system, path in scores.items():
             path.parent.mkdir(exist_ok=True)
             files = [self.outputs(system), "--references", self.references, "--output", path]
-            self.run.run(self.step(f"score {system}", [TOOLS / "unified", "score", "generation", *files], path))
+            self.run.run(self.step(f"score {system}", [*program("unified"), "score", "generation", *files], path))
             results[system] = json.loads(path.read_text(encoding="utf-8"))
         return results
 
     def generation(self, system: str) -> Step:
         """Generates the test split's targets by beam search."""
         return self.step(f"generate {system}", [
-            TOOLS / "fairseq-generate", self.pairs, "--user-dir", ROOT / "fairseq_plugins", "--task", "unified_lm",
+            *program("fairseq-generate"), self.pairs, "--user-dir", ROOT / "fairseq_plugins", "--task", "unified_lm",
             "--path", self.model(system) / "checkpoint_last.pt", "--beam", 5,
             "--batch-size", 50, "--max-len-b", self.size.max_target or self.size.finetuning.row // 2,
             "--results-path", self.model(system), *DEVICE,

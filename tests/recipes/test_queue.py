@@ -391,3 +391,27 @@ def test_a_training_that_was_ended_in_the_middle_gives_the_figures_of_one_that_w
     first, second = queue.lines("trained")[1:]
     assert first["figures"]["valid_bert_loss"] == second["figures"]["valid_bert_loss"] > 0
     assert not list((tmp_path / "work" / "model").rglob("*.pt")) and list((tmp_path / "work" / "corpus").rglob("*.bin"))
+
+
+def test_the_plan_for_a_card_is_made_of_commands_that_there_are():
+    """All models have one budget but for the untrained one; the shortest come first, and tasks read the plan's data."""
+    plans = {name: load(QUEUE).plan_of(QUEUE.with_name(f"{name}.py")) for name in ("card_plan", "card_rehearsal")}
+    entries = list(plans["card_plan"].entries.values())
+    assert {entry.table for entry in entries} == {"card"} and entries[-1].name == "card/quickstart-long"
+    updates = []
+    rehearsed = list(plans["card_rehearsal"].entries.values())
+    assert {entry.table for entry in rehearsed} == {"card_rehearsal"}
+    for program, *words in (command for entry in (*entries, *rehearsed) for command in entry.commands):
+        if program == "python":
+            assert Path(words[0].replace("{recipes}", str(ROOT / "recipes"))).is_file()
+            continue
+        assert program == "unified" and (options := make_parser(command_of(words)).parse_args(words))
+        if words[0] == "pretrain":
+            updates.append(options.max_update * options.max_tokens)
+    assert sorted(updates) == [512, 3 * 512, 32_768, *[4000 * 32_768] * 19]
+
+
+def test_minutes_end_a_queue():
+    run = load(QUEUE)
+    now = time.time()
+    assert now + 539 < run.end_of(None, None, 9) < now + 600 and run.end_of(None, None) is None

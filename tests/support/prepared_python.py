@@ -34,7 +34,8 @@ FRESH = sys.executable
 COMMANDS = ("fairseq_cli.", "unified.cli", "tests.support.exact_training", "tests.support.built_commands")
 SCRIPTS = ROOT / "recipes"  # the folder that holds them
 
-#: With FRESH_PYTHON set nothing is prepared, which suits a pytest that runs a test or two: `trust/mutating`.
+#: With FRESH_PYTHON set nothing is prepared, which suits a pytest that runs a test or two, `trust/mutating`, and one
+#: on a card, where a process that has started threads must not be forked.
 _PREPARES = sys.platform == "linux" and not os.environ.get("FRESH_PYTHON")
 
 LIMIT = 600  # seconds that a command may take, as a test may
@@ -80,7 +81,8 @@ def _program(number: int) -> str:
     program, address = Path(folder.name, "python"), Path(folder.name, "socket")
     program.write_text(CLIENT.format(python=FRESH, module=Path(__file__), address=address))
     program.chmod(0o755)
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE",
+    paths = os.pathsep.join([str(ROOT), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))])
+    environment = {**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE",
                    "PYTHONHASHSEED": str(number + 1), "PYTORCH_NVML_BASED_CUDA_CHECK": "1"}  # fmt: skip
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(address))

@@ -326,7 +326,7 @@ def test_a_layer_that_changes_the_scores_is_refused(models):
         unified.huggingface.unified_attention(module, query, key, key, None, unified_mask=mask, s_aux=torch.ones(4))
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
+@pytest.mark.gpu
 @pytest.mark.parametrize("name", CONFIGS)
 def test_on_a_gpu_flex_gives_the_same(name, caplog):
     model = tiny(name, width=64).cuda()  # FlexAttention wants heads of 16 or more

@@ -15,10 +15,8 @@ import pytest
 import torch
 
 from tests.support.prepared_python import interpreter
-from unified import masks
 from unified.data.token_files import TokenFile
 from unified.data.vocabulary import Vocabulary
-from unified.masks import AttentionMask
 from unified.planning.documents import DocumentTexts
 
 BENCHMARKS = Path(__file__).resolve().parents[3] / "benchmarks"
@@ -59,7 +57,7 @@ def lines(monkeypatch, capsys):
 
 
 def test_every_command_of_the_sets_is_understood(benchmark, monkeypatch):
-    run, gpu = benchmark("run"), benchmark("card")
+    run, card = benchmark("run"), benchmark("card")
     parse = argparse.ArgumentParser.parse_args
 
     def understood(parser):
@@ -67,7 +65,7 @@ def test_every_command_of_the_sets_is_understood(benchmark, monkeypatch):
         raise StopIteration
 
     monkeypatch.setattr(argparse.ArgumentParser, "parse_args", understood)
-    for program, *options in [*run.CPU, *run.FULL, *gpu.SET]:
+    for program, *options in [*run.CPU, *run.FULL, *card.commands(card.FULL), *card.commands(card.TINY)]:
         monkeypatch.setattr(sys, "argv", [program, *options])
         with pytest.raises(StopIteration):
             benchmark(program.removesuffix(".py")).main()
@@ -215,24 +213,30 @@ def test_masks_of_equal_area(benchmark):
         assert cost.area_of(other) == pytest.approx(area, rel=0.05), name
 
 
-@pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")
-def test_correctness_of_the_set_for_cards_passes_here_and_finds_faults(benchmark, monkeypatch, capsys):
-    gpu = benchmark("card")
-    assert gpu.correctness(torch.device("cpu"), 160, 16)
-    right = AttentionMask.block_mask
-    causal = masks.batch([masks.left_to_right(160)])
-    monkeypatch.setattr(AttentionMask, "block_mask", lambda mask: right(causal))
-    assert gpu.wrong_pairs(causal) == 0
-    assert gpu.wrong_pairs(masks.batch([masks.bidirectional(160)])) == 128 * 32  # the block that a causal mask hides
-    monkeypatch.setattr(AttentionMask, "block_mask", lambda mask: right(mask.without_self()))
-    assert not gpu.correctness(torch.device("cpu"), 160, 16)
-
-
 def test_without_a_card_the_set_says_so(benchmark, lines):
     if torch.cuda.is_available():
         pytest.skip("there is a card")
     with pytest.raises(SystemExit, match="torch sees no CUDA card"):
         lines(benchmark("card"))
+
+
+def test_the_rehearsal_has_the_programs_of_the_set_and_no_bars_of_its_sizes(benchmark):
+    card = benchmark("card")
+    whole, rehearsed = card.commands(card.FULL), card.commands(card.TINY)
+    assert [words[0] for words in whole] == [words[0] for words in rehearsed]
+    assert all(words[words.index("--device") + 1] == "cuda" for words in whole)
+    assert "--tokens-bar" in whole[0] and not any("--tokens-bar" in words for words in rehearsed)
+
+
+def test_real_tokens_of_a_mixture(benchmark, lines):
+    mixture = benchmark("mixture_step")
+    found = lines(mixture, "--size", "tiny", "--rows", 64, "--tokens", 128, "--dropout-bar", 9, *SMALLEST)
+    speed = found["mixture of six objectives: real tokens"]
+    assert 0.5 < speed["real_share"] <= 1 and speed["per_second"] > 0
+    assert found["mixture of six objectives: attention dropout 0.1 / 0"]["ratio"] > 0
+    (batch, *_) = batches = mixture.batches_of(64, 128, "cpu")
+    assert len(batches) == mixture.BATCHES and all(one.tokens.shape == (2, 64) for one in batches)
+    assert set(batch.objectives) >= set(mixture.MIXTURE.split(","))
 
 
 # ------------------------------------------------------------------ scale

@@ -83,7 +83,7 @@ def test_a_paragraph_has_at_most_eighty_words(page):
 
 def test_pages_that_other_files_name_exist():
     """A comment, a message or a script that says docs/background/results.md means a page that is there."""
-    folders = ("unified", "fairseq_plugins", "recipes", "benchmarks", "tests", "tools", "docs")
+    folders = ("unified", "fairseq_plugins", "recipes", "benchmarks", "tests", "tools", "docs", "gpu")
     files = [path for name in folders for path in (ROOT / name).rglob("*") if path.suffix in {".py", ".sh", ".md"}]
     files += [*ROOT.glob("*.md"), *(ROOT / name for name in ("CITATION.cff", "Makefile", "setup.py"))]
     named = {}

@@ -66,7 +66,7 @@ def test_every_extra_that_a_page_or_message_names_exists():
     program = "import runpy, setuptools; setuptools.setup = lambda **k: print(*k['extras_require'])"
     extras = set(run(f"{program}; runpy.run_path('setup.py')").split())
     assert {"train", "hub", "parquet", "track", "plot", "clean", "spacy", "meteor", "docs", "all"} <= extras
-    folders = ("unified", "fairseq_plugins", "recipes", "tools", "docs", "tests", "benchmarks")
+    folders = ("unified", "fairseq_plugins", "recipes", "tools", "docs", "tests", "benchmarks", "gpu")
     files = [path for folder in folders for path in (CHECKOUT / folder).rglob("*")]
     named = {}
     for path in [*files, *CHECKOUT.glob("*.md"), CHECKOUT / "Makefile"]:

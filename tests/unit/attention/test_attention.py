@@ -350,7 +350,7 @@ def test_flex_asks_for_its_kernels(monkeypatch):
         assert asked.pop() == options
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
+@pytest.mark.gpu
 @pytest.mark.parametrize("backend", ["dense", "sdpa", "flex"])
 @pytest.mark.parametrize("name", ROWS)
 def test_backends_agree_on_a_gpu(name, backend):

@@ -143,7 +143,7 @@ def test_blocker_on_unilms_ignore_rule():
     assert NgramBlocker(3, {11})(text, zeros)[0].isneginf().nonzero().tolist() == [[9]]
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
+@pytest.mark.gpu
 def test_blocker_is_the_same_on_a_gpu():
     tokens, log_probs = torch.randint(0, 4, (60, 30)), torch.randn(60, 5)
     blocker = NgramBlocker(2, {3})

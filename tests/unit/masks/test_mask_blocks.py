@@ -164,7 +164,7 @@ def test_block_size_is_checked(block_size):
         masks.bidirectional(3).block_mask(block_size)
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="FlexAttention's kernel, which skips blocks, needs a GPU")
+@pytest.mark.gpu  # FlexAttention's kernel skips blocks there
 @pytest.mark.parametrize("name", [name for name in BUILT if "one token" not in name and not BUILT[name].batched])
 def test_flex_attention_skips_nothing_that_is_visible(name):
     mask = BUILT[name].to("cuda")
