@@ -39,14 +39,26 @@ class Coverage:
         """Ids of the tests that may notice a change of some lines, quick ones first.
 
         First come tests that run the lines themselves, then all tests of files whose fixtures do. Without lines, for
-        what runs when the module is imported, these are all tests that run anything of it.
+        what runs when the module is imported, these are all tests that run anything of it, or, where it has nothing but
+        that, anything of its package.
         """
-        by_line, makers = self.tests.get(module, {}), self.makers.get(module, {})
-        own = {test for line in lines for test in by_line.get(line, ())}
-        files = {file for line in lines for file in makers.get(line, ())}
-        if not lines:
-            own = {test for tests in by_line.values() for test in tests}
-            files = {file for some in makers.values() for file in some}
+        if lines:
+            return self._ordered(self._at(self.tests, module, lines), self._at(self.makers, module, lines))
+        package = module.rpartition("/")[0]
+        for members in ([module], [name for name in self.tests | self.makers if name.rpartition("/")[0] == package]):
+            own = {test for one in members for test in self._at(self.tests, one)}
+            files = {file for one in members for file in self._at(self.makers, one)}
+            if own or files:
+                break
+        return self._ordered(own, files)
+
+    @staticmethod
+    def _at(where: dict[str, dict[int, set[str]]], module: str, lines: Sequence[int] | None = None) -> set[str]:
+        """What is noted of some lines of a module, of all without ``lines``."""
+        by_line = where.get(module, {})
+        return set().union(*(by_line.get(line, set()) for line in (by_line if lines is None else lines)))
+
+    def _ordered(self, own: set[str], files: set[str]) -> list[str]:
         shared = {test for test in self.seconds if test.partition("::")[0] in files} - own
         return [*sorted(own, key=self._order), *sorted(shared, key=self._order)]
 

@@ -26,6 +26,8 @@ _ARITHMETIC = {
 _TELLING = {"print", "warn", "debug", "info", "warning", "error", "exception", "log_once", "announce"}
 _NO_BEHAVIOUR = {"overload", "abstractmethod", "override", "final", "cache", "lru_cache", "cached_property", "wraps"}
 _FOR_PEOPLE = {"help", "metavar", "metadata", "description", "epilog", "desc"}
+#: Names of calls and of their arguments that only refuse mistakes of programmers.
+_GUARDS = {("dataclass", "frozen"), ("zip", "strict")}
 
 
 @dataclass(frozen=True)
@@ -178,8 +180,8 @@ class _Finder(ast.NodeVisitor):
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> None:  # noqa: N802
         self._decorators(node.decorator_list)
-        self.visit(node.args)
         if not any(_name_of(one) in ("overload", "abstractmethod") for one in node.decorator_list):
+            self.visit(node.args)
             self._body(node.body)
 
     def _decorators(self, nodes: Sequence[ast.expr]) -> None:
@@ -277,7 +279,7 @@ class _Finder(ast.NodeVisitor):
         for argument in node.args:
             self.visit(argument)
         for keyword in node.keywords:
-            if keyword.arg in _FOR_PEOPLE:
+            if keyword.arg in _FOR_PEOPLE or (_name_of(node), keyword.arg) in _GUARDS:
                 continue
             if keyword.arg is not None:
                 self._add("argument dropped", keyword, [self._without(keyword, node)])

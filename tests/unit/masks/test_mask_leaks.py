@@ -293,6 +293,9 @@ def test_masks_of_the_builders():
         assert is_transitive(mask)
     for mask in (masks.sliding_window(5, 1), masks.sliding_window(5, 1, 1), masks.bidirectional(3).without_self()):
         assert not is_transitive(mask)
+    # The first token sees both others, which see it, but not each other: a window of 1 around positions 1, 0 and 2.
+    positions = torch.tensor([1, 0, 2])
+    assert not is_transitive(masks.bidirectional(3).windowed(1, positions, positions))
     with pytest.raises(ValueError, match="is_transitive takes the mask of one row, got a batch of 1"):
         is_transitive(masks.batch([masks.bidirectional(2)]))
     # A causal window leaks to no next-token prediction; a two-sided one does.
