@@ -22,6 +22,8 @@ import torch
 from paired import say
 from run import results_file, run
 
+from unified.runtime.processes import module_command
+
 ROOT = Path(__file__).resolve().parents[1]
 MINUTES = 9.0
 #: Checks of gpu/check.py, and the share of the time that they may take.
@@ -97,7 +99,7 @@ def commands(scale: Scale, large_tokens: float = LARGE_TOKENS["H100"]) -> list[l
 def correct(device: str, minutes: float) -> bool:
     """Whether the checks that speed depends on hold; their lines are printed on the standard error stream."""
     path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
-    command = [sys.executable, "-m", "gpu.check", "--device", device, "--minutes", str(minutes), "--only", *CHECKS]
+    command = module_command("gpu.check", ["--device", device, "--minutes", minutes, "--only", *CHECKS])
     return subprocess.run(command, cwd=ROOT, env={**os.environ, "PYTHONPATH": path}, stdout=sys.stderr).returncode == 0
 
 

@@ -23,7 +23,7 @@ CALLS = 20
 
 
 def waits(mask: masks.AttentionMask) -> int:
-    """How often the host waits for the card while a block mask is made."""
+    """Count the waits of the host for the card while a block mask is made."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         torch.cuda.set_sync_debug_mode("warn")

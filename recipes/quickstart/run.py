@@ -25,6 +25,7 @@ from unified import masks
 from unified.masks.pictures import svg
 from unified.reports.charts import Chart
 from unified.reports.training_log import loss_curves, next_sentence_note, read_training_log
+from unified.runtime.processes import module_command
 from unified.tasks.metrics import folder_unigram_entropy
 from unified.tasks.metrics.outputs import read_generate_output, read_lines
 
@@ -137,7 +138,7 @@ SUMMARIZE = Experiment(
 def program(name: str) -> list[str | Path]:
     """Words that start a program: its script beside Python, or its module where packages lie on PYTHONPATH alone."""
     script = Path(sys.executable).parent / name
-    return [script] if script.exists() else [sys.executable, "-m", MODULES[name]]
+    return [script] if script.exists() else [*module_command(MODULES[name])]
 
 
 def training_command(data: Path, save: Path, size: Size, phase: Phase) -> list:

@@ -241,7 +241,7 @@ def test_a_single_file_of_items_gives_its_own_development_set(start, tmp_path, c
     write_items(data / "valid.jsonl", items(4, np.random.default_rng(1)))
     assert "--valid-share 0.1" in refused(capsys, *words, "--output", tmp_path / "both", "--valid-share", 0.1)
     options = ("--output", tmp_path / "c", "--valid-share", 0.1)
-    assert "holds no training items" in refused(
+    assert "no file in it is called train" in refused(
         capsys, "finetune", "classification", "--data", tmp_path, *shared, *options
     )
 
