@@ -43,8 +43,8 @@ def copy_atomically(source: str, target: str, overwrite: bool = False) -> str:
 
 
 def remove_parts(folder: Path) -> None:
-    """Remove what killed processes had begun to write; nobody else may be at work in the folder."""
-    for path in folder.glob(f"*{_PART}"):
+    """Remove checkpoints that killed processes had begun to write; nobody else may be at work in the folder."""
+    for path in folder.glob(f"checkpoint*.pt*{_PART}"):
         path.unlink()
 
 
@@ -61,11 +61,11 @@ def _whole_or_refused(part: str, target: str) -> Iterator[None]:
     except BaseException as error:
         with suppress(OSError):
             os.unlink(part)
-        cause = _of_the_system(error)
+        cause = _of_the_system(error) if isinstance(error, Exception) else None  # an interruption stays one
         if cause is None:
             raise
         advice = "the checkpoints before it are whole: the same command goes on from the last one"
-        raise refusal(f"{target}: {cause.strerror}; {advice}") from None
+        raise refusal(f"{target}: {cause.strerror or cause}; {advice}") from None
 
 
 def _of_the_system(error: BaseException | None) -> OSError | None:
