@@ -40,7 +40,7 @@ def export(folder: Path) -> None:
     except UnifiedError as problem:
         logger.warning(f"not written for transformers: {problem}")
         return
-    logger.info(f"{folder} can be opened by transformers, too; --no-export leaves these files out")
+    logger.info(f"{folder} can be opened by transformers, too; --no-export of fairseq-train leaves these files out")
 
 
 def _exporting(call: Callable[..., None]) -> Callable[..., None]:

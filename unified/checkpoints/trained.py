@@ -101,6 +101,8 @@ def _dictionaries(folder: Path) -> list[Path]:
 def dictionary_file(folder: Path) -> Path:
     """The ``dict.txt``, or ``dict.NAME.txt``, of a data folder."""
     found = _dictionaries(folder)
+    if not folder.is_dir():
+        raise UnifiedError(f"{folder}: no such data folder; make one with `unified prepare` or fairseq-preprocess")
     if not found:
         raise UnifiedError(f"{folder}: holds no dict.txt; give a folder of `unified prepare` or fairseq-preprocess")
     return found[0]

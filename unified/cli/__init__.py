@@ -34,6 +34,13 @@ def main(arguments: list[str] | None = None) -> int:
     except (UnifiedError, OSError) as error:
         if verbose:
             traceback.print_exception(error)
-        message = " ".join(str(error).split())
+        message = " ".join(_message(error).split())
         print(f"unified {name}: error: {message}", file=sys.stderr)
         return 2
+
+
+def _message(error: UnifiedError | OSError) -> str:
+    """What is wrong; of a file that the system refuses, its name and why, without the number of the error."""
+    if isinstance(error, OSError) and error.filename is not None and error.strerror is not None:
+        return f"{error.filename}: {error.strerror[:1].lower()}{error.strerror[1:]}"
+    return str(error)

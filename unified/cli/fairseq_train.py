@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import re
 import shlex
 import sys
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from unified.cli.commands import plugin_dir
-from unified.cli.training_display import TrainingDisplay
+from unified.cli.training_display import TrainingDisplay, outcome
 from unified.errors import TrainingFailed, UnifiedError
-from unified.reports.training_log import LOG_NAME
+from unified.reports.training_log import LOG_NAME, read_training_log
 from unified.runtime.processes import read_module
 from unified.training.fairseq_options import by_name
 
 #: Lines that fairseq-train has printed last which are shown when it fails.
 _LAST_LINES = 12
-#: Begins the line of a refusal of the plug-ins.
-_REFUSAL = "unified_lm: error: "
+#: A refusal in one line, of the plug-ins or of the parser of fairseq's options, which prints its usage before it.
+_REFUSAL = re.compile(r"(unified_lm|train\.py): error: (?P<why>.*)")
 #: Sentence on the unit of the losses of a criterion.
 _UNITS = {
     "unified_lm": "losses are in bits; the one called loss is the sum over the objectives",
@@ -155,6 +156,20 @@ def run_command(words: Sequence[str]) -> None:
         if status:
             reason = _reason(list(last), display)
             raise TrainingFailed(f"fairseq-train has failed: {reason}; all that it printed is in {log}")
+        note = _outcome(log, options)
+        if note is not None:
+            display.say(note)
+
+
+def _outcome(log: Path, options: Mapping[str, str | bool]) -> str | None:
+    """What :func:`outcome` says of a log; None where it holds no figures."""
+    try:
+        found = read_training_log(log)
+    except ValueError:
+        return None
+    measure = options.get("--best-checkpoint-metric")
+    name = measure if isinstance(measure, str) else None
+    return outcome(found, name, "--maximize-best-checkpoint-metric" in options)
 
 
 def updates_done(folder: Path) -> int:
@@ -168,9 +183,9 @@ def updates_done(folder: Path) -> int:
 def _reason(last: Sequence[str], display: TrainingDisplay) -> str:
     """Why a training has failed, by the last lines that it printed, which are shown if it is no refusal."""
     lines = [line for line in last if line.strip()]
-    refused = [line for line in lines if line.startswith(_REFUSAL)]
+    refused = [match["why"] for match in map(_REFUSAL.fullmatch, lines) if match]
     if refused:
-        return refused[-1].removeprefix(_REFUSAL)
+        return refused[-1]
     for line in lines:
         display.say(f"  {line}")
     return lines[-1].strip() if lines else "it printed nothing"

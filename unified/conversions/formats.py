@@ -107,7 +107,10 @@ def export(source: Source, destination: Path, format: str | None = None) -> Conv
         reason = "the model was fine-tuned to write, which no class of transformers does as it does"
     if reason is None:
         done = WRITERS[usual](source, destination)
-        writes = f"transformers' class does not write as the model does; --format {MODEL_TYPE} writes so"
+        writes = (
+            f"the folder fills in and embeds, but does not generate, as the class of transformers cannot; --format "
+            f"{MODEL_TYPE} makes one that does"
+        )
         return done if trained.writes == "nothing" else replace(done, remarks=(*done.remarks, writes))
     done = export_with_code(source, destination)
     return replace(done, remarks=(f"written as the format {MODEL_TYPE!r}: {reason}", *done.remarks))

@@ -126,6 +126,8 @@ def read_results(paths: Iterable[str | Path]) -> list[dict[str, Any]]:
 def _read(path: Path) -> dict[str, Any]:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise UnifiedError(f"{path}: no such file or folder") from None
     except OSError as error:
         raise UnifiedError(f"{path}: cannot be read ({error.strerror})") from None
     except ValueError:

@@ -190,7 +190,7 @@ class WritingJob(Job):
         if self.training.max_source_tokens < 1:
             raise UnifiedError(
                 f"--max-length {self.training.max_length}: no source has room beside a target of "
-                f"{self.training.max_target} tokens"
+                f"{self.training.max_target} tokens; raise it or lower --max-target"
             )
         if self.task.separator is not None:
             require_symbol(self.start.tokenizer, self.start.vocabulary, self.task.separator)

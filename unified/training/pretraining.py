@@ -33,7 +33,8 @@ def preset_named(name: str, called: str = "--model") -> str:
     preset = _FAMILY + name if name in sizes else name
     if preset not in PRESETS:
         known = [*sizes, *(other for other in PRESETS if not other.startswith(_FAMILY))]
-        raise UnifiedError(f"{called} {name}: no such model{nearest(name, known)}; they are {', '.join(known)}")
+        hint = nearest(name, known) or f"; they are {', '.join(known)}"
+        raise UnifiedError(f"{called} {name}: no such model{hint}")
     return preset
 
 

@@ -248,7 +248,7 @@ def test_a_source_that_is_too_long_is_named(samples, tmp_path, capsys, processes
         ([], "nothing to write from"),
         (["{samples}/pairs", "--gen-subset", "valid"], "needs one source/target pair in split 'valid', found none"),
         (["{samples}/pairs", "-s", "en"], "found source-target, target-source; see --gen-subset"),
-        (["{samples}/nowhere"], "nowhere: holds no dict.txt"),
+        (["{samples}/nowhere"], "nowhere: no such data folder"),
         (["--input", "{samples}/nowhere.txt"], "nowhere.txt: no such file"),
         (["--input", "{samples}/model.pt"], "model.pt: not raw text but a zip archive"),
         (["--input", "{samples}/input.txt", "--max-source", "-1"], "--max-source must be 0 or a number of tokens"),

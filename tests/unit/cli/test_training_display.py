@@ -15,6 +15,11 @@ def line(logger: str, content: object, level: str = "INFO") -> str:
     return f"2026-01-01 10:00:00 | {level} | {logger} | {text}\n"
 
 
+def validated(scores: dict[str, object]) -> str:
+    """fairseq's line of a validation."""
+    return line("valid", {f"valid_{name}": value for name, value in scores.items()})
+
+
 LOG = [
     line("fairseq_cli.train", "{'_name': None, 'common': {}}"),
     "a library: a long warning\n",
@@ -68,13 +73,50 @@ def test_losses_and_scores_are_shown_and_everything_is_kept(tmp_path, monkeypatc
 
 
 def test_the_score_that_selects_the_checkpoint_comes_first(tmp_path, monkeypatch, capsys):
-    """fairseq logs the best of it so far, too, which is no score of this validation."""
-    scores = {"loss": "3.8", "f1": "0", "best_f1": "8.64", "best_best_f1": "9", "num_updates": "5"}
-    figures = {f"valid_{name}": value for name, value in scores.items()}
-    play(monkeypatch, [line("valid", figures)], 0)
+    """fairseq logs the best of it so far, too, but for the first validation."""
+    scores = {"loss": "3.8", "f1": "0", "best_f1": "8.64", "num_updates": "5"}
+    log = [validated(scores), validated(scores | {"best_best_f1": "9"}), validated(scores | {"best_best_f1": "8.64"})]
+    play(monkeypatch, log, 0)
     run_command([*WORDS, "--save-dir", str(tmp_path), "--best-checkpoint-metric", "best_f1"])
-    said = capsys.readouterr().err.splitlines()[1]
-    assert said == "validation after 5 updates: best_f1 8.64 (checkpoint_best.pt has the best so far), loss 3.8, f1 0"
+    assert capsys.readouterr().err.splitlines()[1:4] == [
+        "validation after 5 updates: best_f1 8.64 (the best so far), loss 3.8, f1 0",
+        "validation after 5 updates: best_f1 8.64 (the best so far: 9), loss 3.8, f1 0",
+        "validation after 5 updates: best_f1 8.64 (the best so far), loss 3.8, f1 0",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("scores", "options", "says"),
+    [
+        (
+            [(0.5, 60), (0.9, 65), (0.9, 65), (2, 60)],
+            ["--best-checkpoint-metric", "f1", "--maximize-best-checkpoint-metric"],
+            "the best f1 was 65, after update 3 of 4 (checkpoint_best.pt), with a validation loss of 0.9; "
+            "the lowest validation loss was 0.5, after update 1; at the end it is 2",
+        ),
+        (
+            [(0.5, 3), (0.4, 1), (0.45, 1)],
+            ["--best-checkpoint-metric", "f1"],
+            "the lowest validation loss was 0.4, after update 2; at the end it is 0.45",
+        ),
+        ([(0.9, 60), (0.5, 65)], ["--best-checkpoint-metric", "f1", "--maximize-best-checkpoint-metric"], None),
+        ([(0.9, 60), (0.5, 65), (0.51, 65)], [], None),  # it wavers
+        (
+            [(0.9, 60), (0.5, 65), (0.6, 65)],
+            [],
+            "the lowest validation loss was 0.5, after update 2; at the end it is 0.6",
+        ),
+    ],
+)
+def test_it_is_said_at_the_end_where_the_validations_were_best(tmp_path, monkeypatch, capsys, scores, options, says):
+    play(
+        monkeypatch,
+        [validated({"loss": loss, "f1": f1, "num_updates": n}) for n, (loss, f1) in enumerate(scores, 1)],
+        0,
+    )
+    run_command([*WORDS, "--save-dir", str(tmp_path), *options])
+    said = capsys.readouterr().err.splitlines()[1 + len(scores) :]
+    assert said == ([] if says is None else [says])
 
 
 def test_a_refusal_is_said_in_one_line_and_another_error_with_the_lines_before_it(tmp_path, monkeypatch, capsys):
@@ -83,6 +125,10 @@ def test_a_refusal_is_said_in_one_line_and_another_error_with_the_lines_before_i
     with pytest.raises(TrainingFailed, match="^fairseq-train has failed: split 'train' is empty; all that it printed"):
         run_command(words)
     assert "split" not in capsys.readouterr().err
+    play(monkeypatch, ["usage: train.py [-h]\n", "train.py: error: unrecognized arguments: --dropuot 0.2\n"], 2)
+    with pytest.raises(TrainingFailed, match="^fairseq-train has failed: unrecognized arguments: --dropuot 0.2; all"):
+        run_command(words)
+    assert "usage" not in capsys.readouterr().err
     play(monkeypatch, [*(f"line {i}\n" for i in range(50)), "RuntimeError: no memory\n"], 1)
     with pytest.raises(TrainingFailed, match=r"failed: RuntimeError: no memory; all that it printed is in .*log"):
         run_command(words)

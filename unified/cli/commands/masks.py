@@ -153,12 +153,12 @@ def _call(name: str, builder: Builder, arguments: list[str]) -> AttentionMask:
 
     positional: list[Argument] = []
     names: dict[str, Argument] = {}
-    for argument in arguments:
+    for number, argument in enumerate(arguments, 1):
         field, equals, value = argument.rpartition("=")
         if equals:
-            names[field] = _argument(argument, value)
+            names[field] = _argument(f"{name}: {field}", value)
         else:
-            positional.append(_argument(argument, argument))
+            positional.append(_argument(f"{name}: argument {number}", value))
     try:
         bound = inspect.signature(builder).bind(*positional, **names)
     except TypeError as error:
@@ -169,10 +169,10 @@ def _call(name: str, builder: Builder, arguments: list[str]) -> AttentionMask:
     return mask
 
 
-def _argument(text: str, value: str) -> Argument:
+def _argument(name: str, value: str) -> Argument:
     if value.lower() == "none":
         return None
-    return _integers(f"the argument {text!r}", value) if "," in value else _whole(f"the argument {text!r}", value)
+    return _integers(name, value) if "," in value else _whole(name, value)
 
 
 def signature_of(builder: Builder) -> str:

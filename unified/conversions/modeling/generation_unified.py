@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import fields
 from typing import Any
 
 import torch
@@ -73,6 +74,10 @@ class Writing:
             longest = max(map(len, texts), default=0)
             least = settings.get("min_length", 1)
             settings["max_length"] = max(1, self._usual_length(longest, scheme.prompt, max_source), least)
+        known = [field.name for field in fields(Search)]
+        unknown = [name for name in settings if name not in known]
+        if unknown:
+            raise ValueError(f"generate has no setting {', '.join(unknown)}; its settings are {', '.join(known)}")
         chosen = Search(**settings)
         if not scheme.prompt:
             texts = self._cut(texts, chosen.max_length, max_source)
