@@ -120,9 +120,11 @@ def outcome(log: Mapping[str, Sequence[Point]], measure: str | None, highest: bo
     if scores:  # of equal ones the latest
         update, best = max(scores, key=lambda point: (point[1] if highest else -point[1], point[0]))
         if update != last:
+            loss = (
+                f", with a validation loss of {losses[update]:.4g}" if update in losses else ""
+            )  # it may be no number
             said.append(
-                f"the best {measure} was {best:g}, after update {update:,} of {last:,} (checkpoint_best.pt), with a "
-                f"validation loss of {losses[update]:.4g}"
+                f"the best {measure} was {best:g}, after update {update:,} of {last:,} (checkpoint_best.pt){loss}"
             )
     if losses[last] > _RISEN * losses[lowest]:
         said.append(

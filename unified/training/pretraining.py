@@ -20,6 +20,12 @@ _FAMILY = "unified_lm_"
 _SAVES = 20
 
 
+def model_names() -> list[str]:
+    """Sizes of the library's own models, such as ``small``, and the architectures of other systems."""
+    sizes = [preset.removeprefix(_FAMILY) for preset in PRESETS if preset.startswith(_FAMILY)]
+    return [*sizes, *(preset for preset in PRESETS if not preset.startswith(_FAMILY))]
+
+
 def preset_named(name: str, called: str = "--model") -> str:
     """The architecture of a size such as ``small``, or of a whole name such as ``bert_base``.
 
@@ -29,10 +35,9 @@ def preset_named(name: str, called: str = "--model") -> str:
     Raises:
         UnifiedError: there is none; names the nearest.
     """
-    sizes = [preset.removeprefix(_FAMILY) for preset in PRESETS if preset.startswith(_FAMILY)]
-    preset = _FAMILY + name if name in sizes else name
+    preset = _FAMILY + name if _FAMILY + name in PRESETS else name
     if preset not in PRESETS:
-        known = [*sizes, *(other for other in PRESETS if not other.startswith(_FAMILY))]
+        known = model_names()
         hint = nearest(name, known) or f"; they are {', '.join(known)}"
         raise UnifiedError(f"{called} {name}: no such model{hint}")
     return preset

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 
@@ -39,7 +40,34 @@ def test_bash_completes_commands_options_choices_and_files(scripts):
     assert completed(scripts, "resul") == ["results"]
     assert completed(scripts, "results", "--dif") == ["--differences"]
     assert completed(scripts, "completion", "z") == ["zsh"]
-    assert completed(scripts, "results", "ba") == ["bash"]  # a file of the current folder
+    for words in (("results",), ("prepare",), ("convert",), ("predict", "span"), ("report",)):
+        assert completed(scripts, *words, "ba") == ["bash"]  # a file of the current folder
+
+
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        (("finetune", "classif"), ["classification"]),
+        (("predict", "scit"), ["scitldr"]),
+        (("pretrain", "--model", "xlnet_t"), ["xlnet_tiny"]),
+        (("pretrain", "--objectives", "seq2"), ["seq2seq"]),
+        (("masks", "show", "seq"), ["seq2seq"]),
+        (("objectives", "show", "spanb"), ["spanbert"]),
+        (("evaluate", "perplexity", "--scoring", "pseudo"), ["pseudo_likelihood"]),
+    ],
+)
+def test_bash_completes_names_that_the_command_line_does_not_check(scripts, words, offered):
+    assert completed(scripts, *words) == offered
+
+
+@pytest.mark.skipif(shutil.which("zsh") is None, reason="no zsh on the path")
+def test_a_script_that_zsh_reads_is_registered_for_the_command(scripts, tmp_path):
+    """`source`, for which shtab's own script answers with an error, and `eval`; with compinit before it or without."""
+    for read in ('source "$1"', 'eval "$(<$1)"', 'autoload -Uz compinit; compinit -u; source "$1"'):
+        program = f'{read} && print -r -- "$_comps[unified]"'
+        shell = ["zsh", "-f", "-c", program, "zsh", str(scripts / "zsh")]
+        ended = subprocess.run(shell, capture_output=True, text=True, env={**os.environ, "ZDOTDIR": str(tmp_path)})
+        assert (ended.returncode, ended.stdout, ended.stderr) == (0, "_shtab_unified\n", "")
 
 
 @pytest.mark.parametrize("shell", ["zsh", "tcsh"])

@@ -1,4 +1,4 @@
-"""``unified completion``: the script, written by shtab, by which a shell completes commands, options and files."""
+"""``unified completion``: the script, written by shtab, by which a shell completes what is typed."""
 
 from __future__ import annotations
 
@@ -11,12 +11,21 @@ from unified.cli.parsing import make_parser
 HELP = "print a script for your shell that completes what you type after `unified`"
 
 #: Metavars of arguments that are files or folders, such as FILE.html and DATA.
-_PATHS = re.compile(r"FILE|FOLDER|PATH|DATA|CHECKPOINT|DIRECTORY|MODEL|OUTPUT")
+_PATHS = re.compile(r"\b(FILE|FOLDER|PATH|DATA|CHECKPOINT|DIR|MODEL|INPUT|IN|OUT|RUN|PREDICTIONS|GOLD|RESPONSE|KEY)\b")
+#: shtab's test for a script that is read into a running zsh takes `eval` for the only way.
+_READ_BY_EVAL, _READ_IN = "$zsh_eval_context[-1] == eval", "$zsh_eval_context[-1] == (eval|file)"
+#: What such a script needs of zsh, where no startup file has asked for it.
+_COMPINIT = "(( $+functions[compdef] )) || { autoload -Uz compinit && compinit }\n"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
-    parser.add_argument("shell", choices=("bash", "zsh", "tcsh"), help="the shell to complete in")
+    parser.add_argument(
+        "shell",
+        choices=("bash", "zsh", "tcsh"),
+        help="the shell to complete in; as the script takes some seconds to write, keep it in a file, and let the "
+        "shell's startup file read that by `source FILE`",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -24,11 +33,38 @@ def run(args: argparse.Namespace) -> int:
     import shtab
 
     parser = make_parser()
+    names = _names()
     for action in _actions(parser):
-        if action.choices is None and action.nargs != 0 and _PATHS.search(_shown_as(action)):
-            vars(action)["complete"] = shtab.FILE
-    print(shtab.complete(parser, args.shell))
+        if action.choices is None and action.nargs != 0:
+            shown = _shown_as(action)
+            if (action.dest, shown) in names:
+                action.choices = names[action.dest, shown]
+            elif _PATHS.search(shown):
+                vars(action)["complete"] = shtab.FILE
+    script = shtab.complete(parser, args.shell)
+    if args.shell == "zsh":
+        script = script.replace(f"if [[ {_READ_BY_EVAL} ]]; then\n", f"if [[ {_READ_IN} ]]; then\n  {_COMPINIT}")
+    print(script)
     return 0
+
+
+def _names() -> dict[tuple[str, str], list[str]]:
+    """Names to complete by the argument's name and placeholder; these arguments take other values, too."""
+    from unified.cli.commands.masks import BUILDERS
+    from unified.evaluation.names import SENTENCES, SUMS
+    from unified.objectives import OBJECTIVES
+    from unified.tasks.catalogue import TASKS
+    from unified.tasks.heads import TASK_HEADS
+    from unified.training.pretraining import model_names
+
+    return {
+        ("mask", "MASK"): [*BUILDERS, "pack"],
+        ("scoring", "NAME"): [*SENTENCES, *SUMS],
+        ("objective", "NAME"): list(OBJECTIVES),
+        ("objectives", "MIXTURE"): list(OBJECTIVES),
+        ("task", "TASK"): [*TASK_HEADS, *TASKS],
+        ("model", "NAME"): model_names(),
+    }
 
 
 def _actions(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
