@@ -26,48 +26,6 @@ TINY = (
     "--no-epoch-checkpoints", "--num-workers", 0, "--cpu", "--seed", 7, "--no-export",
 )  # fmt: skip
 
-# Prints as JSON every flag of fairseq's commands with the plug-ins, and the fields of our configs.
-_ASK = """
-import dataclasses, json, sys
-from fairseq import options
-from fairseq.criterions import CRITERION_DATACLASS_REGISTRY
-from fairseq.models import MODEL_DATACLASS_REGISTRY
-from fairseq.optim import OPTIMIZER_DATACLASS_REGISTRY
-from fairseq.tasks import TASK_DATACLASS_REGISTRY
-
-folder = sys.argv.pop()
-lm = ["data", "--user-dir", folder, "--task", "unified_lm"]
-tasks = ["data", "--user-dir", folder, "--task", "unified_understanding"]
-model = ["--arch", "unified_lm_tiny", "--max-tokens", "1", "--lr-scheduler", "polynomial_decay"]
-adam, adamax = ["--optimizer", "unified_adam"], ["--optimizer", "unified_adamax"]
-asked = {
-    "fairseq-train": [
-        (options.get_training_parser, [*lm, "--criterion", "unified_lm", "--total-num-update", "1", *model, *adam]),
-        (options.get_training_parser,
-         [*tasks, "--criterion", "unified_understanding", "--total-num-update", "1", *model, *adam]),
-        (options.get_training_parser, [*lm, "--criterion", "unified_lm", "--total-num-update", "1", *model, *adamax]),
-    ],
-    "fairseq-generate": [(options.get_generation_parser, [*lm, "--path", "x"])],
-    "fairseq-interactive": [(lambda: options.get_generation_parser(interactive=True), [*lm, "--path", "x"])],
-    "fairseq-validate": [(options.get_validation_parser, [*lm, "--path", "x"])],
-    "fairseq-preprocess": [(options.get_preprocessing_parser, None)],
-}
-found = {}
-for command, ways in asked.items():
-    flags = set()
-    for make, words in ways:
-        parser = make()
-        if words is not None:
-            options.parse_args_and_arch(parser, words)  # adds what task, model, criterion and optimizer bring along
-        flags.update(flag for action in parser._actions for flag in action.option_strings)
-    found[command] = sorted(flags)
-registries = (TASK_DATACLASS_REGISTRY, MODEL_DATACLASS_REGISTRY, CRITERION_DATACLASS_REGISTRY)
-configs = [registry["unified_lm"] for registry in registries]
-configs += [OPTIMIZER_DATACLASS_REGISTRY[name] for name in ("unified_adam", "unified_adamax")]
-fields = {field.name for config in configs for field in dataclasses.fields(config)} - {"lr"}
-print("ANSWER" + json.dumps({"flags": found, "fields": sorted(fields)}))
-"""
-
 
 def environment() -> dict[str, str]:
     """Variables of a command: this checkout stands before the folders that PYTHONPATH names already."""
@@ -78,12 +36,11 @@ def environment() -> dict[str, str]:
 @cache
 def _asked_of_fairseq() -> dict:
     result = subprocess.run(
-        [sys.executable, "-c", _ASK, str(ROOT / "fairseq_plugins")],
+        [interpreter(), "-m", "tests.support.fairseq_options"],
         capture_output=True, text=True, cwd=ROOT, env=environment(),
     )  # fmt: skip
     assert result.returncode == 0, result.stderr[-3000:]
-    line = next(line for line in result.stdout.splitlines() if line.startswith("ANSWER"))
-    return json.loads(line.removeprefix("ANSWER"))
+    return json.loads(result.stdout.splitlines()[-1])
 
 
 def options_of_fairseq() -> dict[str, set[str]]:

@@ -31,7 +31,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 FRESH = sys.executable
 # What their names begin with.
-COMMANDS = ("fairseq_cli.", "unified.cli", "tests.support.exact_training", "tests.support.built_commands")
+_PROGRAMS = ("exact_training", "built_commands", "fairseq_options")
+COMMANDS = ("fairseq_cli.", "unified.cli", *(f"tests.support.{name}" for name in _PROGRAMS))
 SCRIPTS = ROOT / "recipes"  # the folder that holds them
 
 #: With FRESH_PYTHON set nothing is prepared, which suits a pytest that runs a test or two, `trust/mutating`, and one
