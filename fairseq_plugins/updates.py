@@ -18,6 +18,7 @@ from fairseq.models import BaseFairseqModel
 from fairseq.trainer import Trainer
 
 from fairseq_plugins.dataset import Sample
+from fairseq_plugins.refusals import refusal
 
 
 @dataclass(frozen=True)
@@ -76,8 +77,6 @@ def update_of(criterion: UpdateCriterion, trainer: Trainer, samples: Sequence[Sa
         totals = criterion.totals_of(model, sample)
         sums[:-1] += torch.stack([totals[name].cpu() for name in names])
         sums[-1] += criterion.size_of(totals)
-    if not samples[-1]:  # fairseq takes the sample sizes of a process for 0 if its last micro-batch is empty
-        sums[-1] = 0
     sums = sums.to(trainer.device, non_blocking=True)
     if trainer.data_parallel_world_size > 1:
         distributed_utils.all_reduce(sums, group=distributed_utils.get_data_parallel_group())
@@ -85,11 +84,24 @@ def update_of(criterion: UpdateCriterion, trainer: Trainer, samples: Sequence[Sa
     return Update(dict(zip(names, of_update, strict=True)), size)
 
 
+def _without_empty(samples: Sequence[Sample]) -> Sequence[Sample]:
+    """The micro-batches that this process has, or an empty one if it has none.
+
+    At the end of an epoch a process may have fewer than others. fairseq would compute an empty one on a batch that it
+    has kept: if it is the last one, neither the losses nor the sizes of the process count; if not, those of the kept
+    batch count again.
+    """
+    return [sample for sample in samples if sample] or samples[-1:]
+
+
 def _announced(step: Callable[..., Any]) -> Callable[..., Any]:
-    def train_step(trainer: Trainer, samples: list[Sample], *arguments: object, **keywords: object) -> object:
+    def train_step(trainer: Trainer, samples: Sequence[Sample], *arguments: object, **keywords: object) -> object:
         criterion = trainer.get_criterion()
         if not isinstance(criterion, UpdateCriterion):
             return step(trainer, samples, *arguments, **keywords)
+        if trainer.is_fsdp:  # its processes compute in step, so that each needs as many micro-batches as the others
+            raise refusal("--ddp-backend fully_sharded is not supported; choose pytorch_ddp or legacy_ddp")
+        samples = _without_empty(samples)
         criterion.update = update_of(criterion, trainer, samples)
         try:
             return step(trainer, samples, *arguments, **keywords)

@@ -103,6 +103,6 @@ def two_processes(place: Place) -> Iterator[Finding]:
         one = words(place, data, Path(folder) / "one", *size, "--update-freq", 2)
         expected = losses_of(fairseq_runs.run("train_exactly", *one))
         two = words(place, data, Path(folder) / "two", *size)
-        found = losses_of(fairseq_runs.in_two_processes(*two, command="train_exactly"))
+        found = losses_of(fairseq_runs.in_processes(2, *two, command="train_exactly"))
     settings = {"processes": 2, "backend": "gloo", "updates": updates}
     yield compared("losses of two processes", found, expected, "one process with --update-freq 2", settings)

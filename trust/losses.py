@@ -1,26 +1,46 @@
-"""Losses of 100 updates of every objective and head stay the same, bit for bit, in whatever way they are trained.
+"""Losses of 100 updates of every objective and head stay the same in whatever way they are trained.
 
-The runs are those of the golden figures (tests/golden/plan.py), dropout included. What is compared with a run in one
-process that makes its own batches is the same run whose batches other processes make.
+The runs are those of the golden figures (tests/golden/plan.py). Each is compared with a run in one process that makes
+its own batches: when other processes make the batches, bit for bit; when several processes train together, or their
+number changes on the way, to a hundred-thousandth and without dropout, whose random numbers each process draws itself.
 """
 
 from __future__ import annotations
 
 import random
+from dataclasses import fields
+from functools import partial
 from pathlib import Path
 
 from tests.golden import data, training
-from tests.golden.plan import Run, runs
+from tests.golden.plan import UPDATES, Run, runs
+from tests.support import fairseq_runs as fairseq
 from trust.cases import Case, require
+from unified.tasks.heads import TASK_HEADS
 
 #: Processes that make batches.
 WORKERS = (1, 3)
+#: Parts of a batch: as many processes train together, or one takes as many steps before an update, or both.
+PARTS = 4
+#: Processes that train together, and the update at which each number ends.
+TOGETHER = (((2, UPDATES),), ((4, UPDATES),), ((1, 30), (2, 60), (4, 80), (1, UPDATES)))
+#: Gradient descent as it is: Adam divides, which makes last digits of small gradients large.
+DESCENT = ("--optimizer", "sgd", "--lr", 0.5)
+#: Largest difference of losses, relative to those above 1. Six digits of them are logged.
+TOLERANCE = 1e-5
 
 
 def cases(full: bool, seed: int) -> list[Case]:
-    """Every run, or two of them by the seed, with each number of processes that make batches."""
-    chosen = runs() if full else random.Random(seed).sample(runs(), 2)
-    return [Case(f"workers | {run.name}", lambda folder, run=run: _workers(run, folder)) for run in chosen]
+    """Every run, or two of them by the seed, with each number of processes that make batches or that train.
+
+    Streams with a memory belong to the processes that read them, so they are not divided otherwise.
+    """
+    rng, divided = random.Random(seed), [run for run in runs() if "--memory" not in run.options]
+    made, trained = (runs(), divided) if full else (rng.sample(runs(), 2), rng.sample(divided, 2))
+    return [
+        *(Case(f"workers | {run.name}", partial(_workers, run)) for run in made),
+        *(Case(f"processes | {run.name}", partial(_processes, run)) for run in trained),
+    ]
 
 
 def differing(expected: dict[str, list[float]], found: dict[str, list[float]]) -> str | None:
@@ -45,3 +65,59 @@ def _workers(run: Run, folder: Path) -> dict[str, int]:
         require(difference is None, f"{run.name}, --num-workers {workers}: {difference}")
         compared += len(found["loss"])
     return {"losses": compared}
+
+
+def _processes(run: Run, folder: Path) -> dict[str, int]:
+    shared = (
+        data.FOLDERS[run.data](folder), "--user-dir", fairseq.ROOT / "fairseq_plugins", "--cpu", "--num-workers", 0,
+        "--seed", 1, "--disable-validation", "--log-format", "json", "--log-interval", 1, "--no-epoch-checkpoints",
+        "--no-export", *without_dropout(run.options), *DESCENT,
+    )  # fmt: skip
+    expected = _logged(shared, ((1, UPDATES),), folder / "alone")
+    for number, together in enumerate(TOGETHER):
+        difference = far_from(expected, _logged(shared, together, folder / str(number)))
+        said = ", then ".join(f"{count} to update {last}" for count, last in together)
+        require(difference is None, f"{run.name}, processes {said}: {difference}")
+    return {"losses": len(TOGETHER) * sum(len(losses) for losses in expected)}
+
+
+def without_dropout(options: tuple[object, ...]) -> list[object]:
+    """The options with every dropout 0, that of a head included."""
+    words = list(options)
+    for number, name in enumerate(options):
+        if str(name).endswith("dropout"):
+            words[number + 1] = 0
+        elif name == "--head":
+            words[number + 1] = _head_without_dropout(str(options[number + 1]))
+    return words
+
+
+def _head_without_dropout(text: str) -> str:
+    name, _, settings = text.removesuffix(")").partition("(")
+    kept = [setting for setting in settings.split(", ") if setting and not setting.startswith("dropout=")]
+    has_dropout = "dropout" in {field.name for field in fields(TASK_HEADS[name])}
+    return f"{name}({', '.join([*kept, *['dropout=0.0'] * has_dropout])})"
+
+
+def _logged(shared: tuple[object, ...], together: tuple[tuple[int, int], ...], save: Path) -> list[dict[str, float]]:
+    """The losses of each update, by name."""
+    found = []
+    for count, last in together:
+        words = (*shared, "--update-freq", PARTS // count, "--max-update", last, "--save-dir", save)
+        result = fairseq.in_processes(count, *words, command="train_exactly")
+        found += fairseq.logged(result.stdout + result.stderr, "train_inner")
+    return [
+        {name: float(value) for name, value in row.items() if name.endswith("loss") and value is not None}
+        for row in found
+    ]
+
+
+def far_from(expected: list[dict[str, float]], found: list[dict[str, float]]) -> str | None:
+    """The first difference of two runs' losses by more than the tolerance, in words; None where there is none."""
+    for update, (one, two) in enumerate(zip(expected, found, strict=False), 1):
+        if one.keys() != two.keys():
+            return f"update {update} has losses of {', '.join(two)} instead of {', '.join(one)}"
+        for name, value in one.items():
+            if not abs(two[name] - value) <= TOLERANCE * max(1.0, abs(value)):
+                return f"{name} of update {update}: {two[name]!r} instead of {value!r}"
+    return None if len(expected) == len(found) else f"{len(found)} updates instead of {len(expected)}"

@@ -91,18 +91,19 @@ def train(data: Path, save: Path, *arguments, check: bool = True) -> subprocess.
     return run("train", data, *PLUGINS, *TINY, "--save-dir", save, *arguments, check=check)
 
 
-def in_two_processes(*arguments, command: str = "train") -> subprocess.CompletedProcess:
-    """fairseq-train in two processes that train together; the result of the first."""
+def in_processes(count: int, *arguments, command: str = "train") -> subprocess.CompletedProcess:
+    """fairseq-train in some processes that train together; the result of the first."""
+    if count == 1:
+        return run(command, *arguments)
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     words = (
         *arguments, "--distributed-backend", "gloo", "--ddp-backend", "legacy_ddp", "--distributed-no-spawn",
-        "--distributed-world-size", 2, "--distributed-init-method", f"tcp://127.0.0.1:{port}",
+        "--distributed-world-size", count, "--distributed-init-method", f"tcp://127.0.0.1:{port}",
     )  # fmt: skip
-    second = start(command, *words, "--distributed-rank", 1)
-    first = finish(start(command, *words, "--distributed-rank", 0))
-    finish(second)
+    started = [start(command, *words, "--distributed-rank", rank) for rank in range(count)]
+    first, *_ = [finish(process) for process in started]
     return first
 
 

@@ -337,7 +337,7 @@ def test_two_processes_score_a_split_as_one_does(finetuned, tmp_path):
     shared = [*words, "--max-update", 6, "--total-num-update", 6, "--validate-interval-updates", 3,
               "--batch-size-valid", 4, "--log-interval", 1]  # fmt: skip
     one = fairseq.run("train", *shared, "--update-freq", 2, "--save-dir", tmp_path / "one")
-    two = fairseq.in_two_processes(*shared, "--save-dir", tmp_path / "two")
+    two = fairseq.in_processes(2, *shared, "--save-dir", tmp_path / "two")
     for tag, names in (
         ("train_inner", ("loss", "gnorm")),
         ("valid", ("valid_loss", "valid_accuracy", "valid_macro_f1")),

@@ -86,7 +86,7 @@ def test_two_processes_go_on_from_one_of_twice_the_batch_and_restart_exactly(dat
     arguments = (*fairseq.PLUGINS, *fairseq.TINY, *SYSTEM, "--batch-size", 2, "--max-epoch", 2, "--save-dir", tmp_path)
 
     def both():
-        return inner(fairseq.in_two_processes(data, *arguments, "--save-interval-updates", 5))
+        return inner(fairseq.in_processes(2, data, *arguments, "--save-interval-updates", 5))
 
     shutil.copy(saved / "checkpoint_1_10.pt", tmp_path / "checkpoint_last.pt")
     full = both()

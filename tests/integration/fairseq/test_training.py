@@ -182,7 +182,7 @@ def test_any_number_of_processes_goes_on_from_any_other(data, tmp_path):
     (tmp_path / "other").mkdir()
     saved.rename(tmp_path / "other" / "checkpoint_last.pt")
     other = (*shared, "--save-dir", tmp_path / "other")
-    two = fairseq.in_two_processes(*other, "--batch-size", 2, "--max-update", 16, command="train_exactly")
+    two = fairseq.in_processes(2, *other, "--batch-size", 2, "--max-update", 16, command="train_exactly")
     last = fairseq.run("train_exactly", *other, *large, "--max-update", 25)
     expected, *parts = (fairseq.logged(r.stdout + r.stderr, "train_inner") for r in (one, two, last))
     assert [len(rows) for rows in (expected, *parts)] == [25, 8, 9]

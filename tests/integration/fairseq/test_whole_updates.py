@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from fairseq.logging import metrics
+from fairseq.trainer import Trainer
 
 from fairseq_plugins.criterions.unified_lm import UnifiedLMCriterion
 from fairseq_plugins.criterions.unified_understanding import UnifiedUnderstandingCriterion
@@ -86,12 +87,12 @@ def test_the_loss_of_an_update_is_the_sum_of_the_means_over_all_of_it(cuts):
 def test_two_processes_give_what_one_gives(cuts, data, tmp_path):
     """In the epoch's last update they share three micro-batches: the second has one, and an empty one behind it."""
     arguments = (*OPTIONS, "--update-freq", 2, "--batch-size", 2, "--log-interval", 1, "--save-dir", tmp_path)
-    result = fairseq.in_two_processes(data, *fairseq.PLUGINS, *arguments, command="train_exactly")
+    result = fairseq.in_processes(2, data, *fairseq.PLUGINS, *arguments, command="train_exactly")
     rows = fairseq.logged(result.stdout + result.stderr, "train_inner")
     whole = cuts[CUTS[0]]
     assert [float(row["gnorm"]) for row in rows] == pytest.approx(whole["gnorm"], rel=1e-5)
-    for name in ("loss", *LOSSES):  # fairseq does not log what a process did whose last micro-batch is empty
-        assert [float(row[name]) for row in rows[:-1]] == pytest.approx(whole[name][:-1], rel=1e-5), name
+    for name in ("loss", *LOSSES):
+        assert [float(row[name]) for row in rows] == pytest.approx(whole[name], rel=1e-5), name
 
 
 @pytest.fixture(scope="module")
@@ -161,9 +162,15 @@ def test_the_mean_loss_of_a_task_counts_by_its_share_of_items():
     losses, sizes, _ = zip(*(criterion(model, part) for part in parts), strict=True)
     assert sizes == (4, 1, 2) and float(criterion.update.size) == 7
     with_empty = update_of(criterion, trainer, [*parts, {}])
-    assert float(with_empty.size) == 0, "fairseq leaves out the sizes of a process whose last micro-batch is empty"
-    assert with_empty.totals == criterion.update.totals
+    assert (with_empty.size, with_empty.totals) == (criterion.update.size, criterion.update.totals)
     assert float(sum(losses)) / 7 == pytest.approx(0.75 * mean("tags") + 0.25 * mean("classes"), rel=1e-5)
+
+
+def test_sharded_parameters_are_refused():
+    criterion = UnifiedUnderstandingCriterion(SimpleNamespace(tasks={}, cfg=SimpleNamespace(auxiliary_masking=0.0)))
+    trainer = SimpleNamespace(is_fsdp=True, get_criterion=lambda: criterion)
+    with pytest.raises(SystemExit, match="--ddp-backend fully_sharded is not supported"):
+        Trainer.train_step(trainer, [{}])
 
 
 class _Wrapped(torch.nn.Module):

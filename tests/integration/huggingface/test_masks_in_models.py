@@ -9,11 +9,12 @@ import pytest
 import torch
 import transformers
 from torch._dynamo.testing import CompileCounter
+from torch.nn.attention.flex_attention import flex_attention
 
 import unified.huggingface
 from tests.support.transformers_models import CAUSAL, CONFIGS, VOCABULARY, packed, tiny
 from unified import masks
-from unified.attention import prepare
+from unified.attention import FlexAttention, prepare
 from unified.errors import UnifiedError
 from unified.huggingface import attention
 from unified.masks import AttentionMask
@@ -324,6 +325,29 @@ def test_a_layer_that_changes_the_scores_is_refused(models):
     mask = rows("tree")[0]
     with pytest.raises(UnifiedError, match="scores by s_aux, which is not served"):
         unified.huggingface.unified_attention(module, query, key, key, None, unified_mask=mask, s_aux=torch.ones(4))
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_where_flex_serves_all_layers_read_one_block_mask_of_ours(models, name, monkeypatch):
+    """As on a GPU, by torch's FlexAttention without a compiler, which a CPU has for the forward alone."""
+    served = []
+
+    def flex(query, key, value, block_mask, kernel_options):
+        served.append(block_mask)
+        return flex_attention(query, key, value, block_mask=block_mask)
+
+    mask, positions, ids = rows("seq2seq")
+    seen = ~mask.fully_masked()
+    with torch.no_grad():
+        wanted = models[name](ids, unified_mask=mask, position_ids=positions).logits[seen]
+        monkeypatch.setattr(FlexAttention, "pays", lambda *case: True)
+        monkeypatch.setattr(FlexAttention, "unsupported", lambda *case: None)
+        monkeypatch.setattr("unified.attention.flex.compiled_flex_attention", lambda: flex)
+        other = rows("seq2seq")[0]  # nothing has been prepared for it
+        found = models[name](ids, unified_mask=other, position_ids=positions).logits[seen]
+    torch.testing.assert_close(found, wanted, rtol=1e-5, atol=1e-5)
+    assert len(served) == models[name].config.num_hidden_layers and len(set(map(id, served))) == 1
+    assert torch.equal(served[0].to_dense(), mask.block_mask().to_dense())
 
 
 @pytest.mark.gpu

@@ -143,7 +143,7 @@ def test_two_processes_train_and_score_several_tasks(folders, tmp_path):
         "--auxiliary-masking", 0.3, "--best-checkpoint-metric", "average", "--maximize-best-checkpoint-metric",
     )  # fmt: skip
     one = fairseq.run("train_exactly", *shared, "--update-freq", 2, "--save-dir", tmp_path / "one")
-    two = fairseq.in_two_processes(*shared, "--save-dir", tmp_path / "two", command="train_exactly")
+    two = fairseq.in_processes(2, *shared, "--save-dir", tmp_path / "two", command="train_exactly")
     logs = {
         "train_inner": ("loss", "gnorm", "masked_loss"),
         "valid": ("valid_loss", "valid_average", "valid_has_macro_f1"),
