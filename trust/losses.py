@@ -25,7 +25,7 @@ PARTS = 4
 #: Processes that train together, and the update at which each number ends.
 TOGETHER = (((2, UPDATES),), ((4, UPDATES),), ((1, 30), (2, 60), (4, 80), (1, UPDATES)))
 #: Gradient descent as it is: Adam divides, which makes last digits of small gradients large.
-DESCENT = ("--optimizer", "sgd", "--lr", 0.5)
+DESCENT = ("--optimizer", "sgd", "--lr", 0.05)
 #: Largest difference of losses, relative to those above 1. Six digits of them are logged.
 TOLERANCE = 1e-5
 
