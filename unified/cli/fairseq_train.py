@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from unified.cli.commands import plugin_dir
-from unified.cli.training_display import TrainingDisplay, outcome
+from unified.cli.training_display import TrainingDisplay
 from unified.errors import TrainingFailed, UnifiedError
-from unified.reports.training_log import LOG_NAME, read_training_log
+from unified.reports.training_log import LOG_NAME, outcome, read_training_log
 from unified.runtime.processes import read_module
 from unified.training.fairseq_options import by_name
 
@@ -157,19 +157,16 @@ def run_command(words: Sequence[str]) -> None:
             reason = _reason(list(last), display)
             raise TrainingFailed(f"fairseq-train has failed: {reason}; all that it printed is in {log}")
         note = _outcome(log, options)
-        if note is not None:
+        if note:
             display.say(note)
 
 
-def _outcome(log: Path, options: Mapping[str, str | bool]) -> str | None:
-    """What :func:`outcome` says of a log; None where it holds no figures."""
+def _outcome(log: Path, options: Mapping[str, str | bool]) -> str:
+    """What :func:`outcome` says of a log; "" where it holds no figures."""
     try:
-        found = read_training_log(log)
+        return outcome(read_training_log(log), options)
     except ValueError:
-        return None
-    measure = options.get("--best-checkpoint-metric")
-    name = measure if isinstance(measure, str) else None
-    return outcome(found, name, "--maximize-best-checkpoint-metric" in options)
+        return ""
 
 
 def updates_done(folder: Path) -> int:

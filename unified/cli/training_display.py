@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Self
 
-from unified.reports.charts import Point
 from unified.reports.training_log import statistics_of
 from unified.runtime.progress import Progress, StepProgress
 
@@ -19,9 +18,6 @@ _OF_UPDATES, _OF_VALIDATION = ("first_updates", "train_inner"), "valid"
 _OURS = "fairseq_plugins."
 #: Statistics of a validation that say nothing of the model.
 _OTHERS = frozenset(("epoch", "ppl", "wps", "wpb", "bsz", "ups", "num_updates", "wall"))
-
-#: Share of the lowest validation loss above which a loss has risen, and not only wavered.
-_RISEN = 1.05
 
 
 class TrainingDisplay:
@@ -101,34 +97,3 @@ def _validation(figures: Mapping[str, Any], measure: str | None) -> str:
     note = "the best so far" if best == named.get(measure or "") else f"the best so far: {best}"
     first = [f"{shown.pop(measure)} ({note})"] if measure in shown else []
     return f"validation after {int(float(named['num_updates'])):,} updates: {', '.join([*first, *shown.values()])}"
-
-
-def outcome(log: Mapping[str, Sequence[Point]], measure: str | None, highest: bool) -> str | None:
-    """Where the validations of a finished training were best; None where its end was, or nothing was validated.
-
-    Args:
-        log: of :func:`unified.reports.training_log.read_training_log`.
-        measure: the score that selects the checkpoint; None or ``loss`` for the loss.
-        highest: whether the highest score is the best one.
-    """
-    losses = dict(log.get("valid_loss", ()))
-    if not losses:
-        return None
-    last, lowest = max(losses), min(losses, key=lambda update: losses[update])
-    scores = log.get(f"valid_{measure}", ()) if measure != "loss" else ()
-    said = []
-    if scores:  # of equal ones the latest
-        update, best = max(scores, key=lambda point: (point[1] if highest else -point[1], point[0]))
-        if update != last:
-            loss = (
-                f", with a validation loss of {losses[update]:.4g}" if update in losses else ""
-            )  # it may be no number
-            said.append(
-                f"the best {measure} was {best:g}, after update {update:,} of {last:,} (checkpoint_best.pt){loss}"
-            )
-    if losses[last] > _RISEN * losses[lowest]:
-        said.append(
-            f"the lowest validation loss was {losses[lowest]:.4g}, after update {lowest:,}; at the end it is "
-            f"{losses[last]:.4g}"
-        )
-    return "; ".join(said) or None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import statistics
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,10 @@ _UPDATES = "num_updates"
 _NEXT_SENTENCE = "_next_sentence"
 #: Bits of a loss with two answers above which a model does no better than guessing.
 _CHANCE = 0.95
+#: Share of the lowest validation loss above which a loss has risen, and not only wavered.
+_RISEN = 1.05
+#: fairseq's options for the score that selects the checkpoint.
+_MEASURE, _HIGHEST = "--best-checkpoint-metric", "--maximize-best-checkpoint-metric"
 
 
 def read_training_log(path: str | Path) -> dict[str, list[Point]]:
@@ -80,6 +84,34 @@ def next_sentence_note(log: dict[str, list[Point]]) -> str:
         f"{text} So it has not been learnt: rows as short as these tell too little. It stays in because it is part of "
         "UniLM's bidirectional objective, and it costs one prediction a row."
     )
+
+
+def outcome(log: Mapping[str, list[Point]], options: Mapping[str, str | bool]) -> str:
+    """Where the validations of a finished training were best; "" where its end was, or nothing was validated.
+
+    Args:
+        log: of :func:`read_training_log`.
+        options: fairseq's, by their names: the score that selects the checkpoint, and whether its highest is the best.
+    """
+    measure, highest = options.get(_MEASURE), _HIGHEST in options
+    losses = dict(log.get("valid_loss", ()))
+    if not losses:
+        return ""
+    last, lowest = max(losses), min(losses, key=lambda update: losses[update])
+    scores = log.get(f"valid_{measure}", ()) if measure != "loss" else ()
+    said = []
+    if scores:  # of equal ones the latest
+        update, best = max(scores, key=lambda point: (point[1] if highest else -point[1], point[0]))
+        if update != last:
+            told = f"the best {measure} was {best:g}, after update {update:,} of {last:,} (checkpoint_best.pt)"
+            # A loss may be no number.
+            said.append(f"{told}, with a validation loss of {losses[update]:.4g}" if update in losses else told)
+    if losses[last] > _RISEN * losses[lowest]:
+        said.append(
+            f"the lowest validation loss was {losses[lowest]:.4g}, after update {lowest:,}; at the end it is "
+            f"{losses[last]:.4g}"
+        )
+    return "; ".join(said)
 
 
 def seconds_per_update(log: dict[str, list[Point]]) -> float | None:

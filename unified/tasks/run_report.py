@@ -15,10 +15,11 @@ from unified.inference.language_model import UnifiedLM
 from unified.reports.charts import HELD_OUT, Chart, Point
 from unified.reports.results import FILE_NAME, measures_of, read_results
 from unified.reports.run_page import RunPage, Sample, Table
-from unified.reports.training_log import LOG_NAME, loss_curves, next_sentence_note, read_training_log
+from unified.reports.training_log import LOG_NAME, loss_curves, next_sentence_note, outcome, read_training_log
 from unified.tasks.language_samples import language_samples
 from unified.tasks.loading import load
 from unified.tasks.mistakes import Answered
+from unified.training.fairseq_options import by_name
 
 #: Statistics of a validation that are no scores.
 _NO_SCORES = ("loss", "ppl", "wps", "wpb", "bsz", "ups", "num_updates", "wall", "epoch")
@@ -59,15 +60,17 @@ def report_of(run: Path, samples: int, seed: int) -> RunPage:
     else:
         shown, tables = _language(run, options, samples, rng), [_last_validation(log)]
         lead, of = f"Pre-trained on {options.get('objectives', 'the default objectives')}.", "validation texts"
+    command = results[0]["command"] if results else []
+    ended = outcome(log, by_name(command))
     return RunPage(
         title=run.resolve().name,
-        lead=lead,
+        lead=f"{lead} {ended[0].upper()}{ended[1:]}." if ended else lead,
         charts=_charts(log),
         tables=[table for table in tables if table.rows],
         samples=shown,
         samples_note=f"{of}, drawn at random with seed {seed}" if shown else f"there are no {of} to draw from",
         settings={**options, **_facts(results)},
-        command=shlex.join(results[0]["command"]) if results else "",
+        command=shlex.join(command),
     )
 
 

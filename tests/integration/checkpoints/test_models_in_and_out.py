@@ -132,9 +132,9 @@ def test_text_is_prepared_by_a_tokenizer_of_transformers_or_of_the_hub(berts, tm
         assert Vocabulary.load(tmp_path / name / "dict.txt").symbols == symbols
     monkeypatch.undo()
     capsys.readouterr()
-    assert main([*words, str(tmp_path / "no"), "--tokenizer", "unigrm"]) == 2
+    assert main([*words, str(tmp_path / "no"), "--tokenizer", "tiny-bert"]) == 2
     (said,) = capsys.readouterr().err.splitlines()
-    assert "--tokenizer unigrm: neither one of unigram, bpe, " in said and "nor a model; unigrm: no such" in said
+    assert "--tokenizer tiny-bert: none of unigram, bpe, " in said and "nor a model; tiny-bert: no such" in said
 
 
 def test_a_model_in_parts_is_read(berts, tmp_path):

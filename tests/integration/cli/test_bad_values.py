@@ -68,7 +68,7 @@ COMMANDS = {
         ("pretrain", "--objectives bidirectionl", "no such objective (did you mean 'bidirectional'?)"),
         ("prepare", "--clean url", "--clean: no rule 'url' (did you mean 'urls'?); the rules are urls, "),
         ("prepare", "--annotate noun_phrase --spacy x", "got 'noun_phrase' (did you mean 'noun_phrases'?)"),
-        ("prepare", "--tokenizer unigrm", "anna (did you mean 'unigram'?) nor a model"),
+        ("prepare", "--tokenizer unigrm", "anna (did you mean 'unigram'?)"),
         ("finetune", "--mask bidirectionl", "got 'bidirectionl' (did you mean 'bidirectional'?)"),
     ],
 )

@@ -74,6 +74,15 @@ def test_tags_numbers_answers_and_texts_are_told_as_such(models, tmp_path, capsy
     source = "Ada Berg was born in Lisbon"
     expected = json.loads(said(capsys, *words, json.dumps({"source": source}))[0])["text"]
     assert said(capsys, *words, source) == [expected] and len(expected.split()) > 3
+    lines = tmp_path / "lines.txt"
+    lines.write_text(f"{source}\n\n{source}\n", encoding="utf-8")
+    assert [json.loads(line)["text"] for line in said(capsys, *words, lines)] == [expected] * 2
+    rows = tmp_path / "rows"  # without a suffix
+    rows.write_text(json.dumps({"source": source, "text": "no source"}), encoding="utf-8")
+    assert json.loads(said(capsys, *words, rows)[0])["text"] == expected
+    lines.write_text(f"{TEXT}\n", encoding="utf-8")
+    (line,) = said(capsys, "predict", "tagging", "--model", models / "tagging", lines)
+    assert json.loads(line)["tags"] == [tag for _, tag in load(models / "tagging").tag(TEXT)]
     said(capsys, *words, source, "--output", tmp_path / "out")
     assert json.loads((tmp_path / "out").read_text())["text"] == expected
 

@@ -127,7 +127,7 @@ def run(args: argparse.Namespace) -> int:
     import torch
 
     from unified.cli.commands.predicting.inputs import checked, is_object, items_of
-    from unified.cli.commands.predicting.plain_text import in_words, item_of_text
+    from unified.cli.commands.predicting.plain_text import in_words, item_of_text, names_in_file
     from unified.runtime.devices import usable_device
     from unified.runtime.progress import shown
     from unified.tasks.catalogue import task_named
@@ -153,6 +153,7 @@ def run(args: argparse.Namespace) -> int:
         items: Iterator[Any] = iter([item_of_text(text, args.second, predictor, names, args.task)])
     else:
         if args.input != "-" and not is_object(args.input) and not Path(args.input).is_fifo():
+            names = names_in_file(args.input, names)
             total = checked(args.input, predictor, names)
         items = items_of(args.input, predictor, names)
     count = cut = divided = 0

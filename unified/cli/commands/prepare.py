@@ -58,9 +58,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     files.add_argument(
         "--clean",
         metavar="RULES",
-        help="rules that clean the documents, separated by commas: "
-        "urls,paths,noise,short_sentences=10,short_documents=100,language=en,chunks=300; 'anna' stands for all "
-        "of these, and 'sentences' divides lines into sentences and drops none (default: none)",
+        help="rules that clean the documents, such as 'urls,noise': urls, paths, noise, short_sentences=10, "
+        "short_documents=100, language=en, chunks=300; 'anna' stands for all of these, and 'sentences' divides lines "
+        "into sentences and drops none (default: none)",
     )
 
     pairs = parser.add_argument_group("pairs", "Two fields of a file, or pairs of raw text files equal in lines.")
@@ -231,10 +231,9 @@ def _tokenizer(name: str) -> str:
     try:
         return str(tokenizer_named(name))
     except UnifiedError as error:
-        hint = nearest(name, TRAINED)
-        raise UnifiedError(
-            f"--tokenizer {name}: neither one of {', '.join(TRAINED)}{hint} nor a model; {error}"
-        ) from None
+        # Whoever has mistyped a type wants no word on the hub.
+        why = nearest(name, TRAINED) or f", nor a model; {error}"
+        raise UnifiedError(f"--tokenizer {name}: none of {', '.join(TRAINED)}{why}") from None
 
 
 def _annotation(args: argparse.Namespace) -> AnnotationSource | None:

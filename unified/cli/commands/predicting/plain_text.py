@@ -1,4 +1,4 @@
-"""INPUT as a plain text, such as "a charming journey": the item to predict, and the answer in words."""
+"""INPUT as a plain text, such as "a charming journey", or a file of such: the items, and an answer in words."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import json
 import os
 import shlex
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from unified.errors import MissingField, UnifiedError
 from unified.files.fields import FieldNames, option_of
-from unified.files.rows import is_hub, is_name_of_data
+from unified.files.rows import TEXT, has_fields, is_hub, is_name_of_data, read_rows
 
 if TYPE_CHECKING:
     from unified.tasks.prediction import Predictor
@@ -46,6 +47,21 @@ def require_input(source: str, names: FieldNames) -> None:
 def _text_part(names: FieldNames) -> str | None:
     """The part of a task's items that a plain text is; None where they have no such part."""
     return next((part for part in ("text", "source") if part in names.parts), None)
+
+
+def names_in_file(source: str, names: FieldNames) -> FieldNames:
+    """The names of fields in a file, of which one of plain text has ``text`` alone: the part that a text is.
+
+    Args:
+        names: what the task and the options call the fields of an item.
+    """
+    part = _text_part(names)
+    if part is None or part in names.given or has_fields(source):
+        return names
+    first = next(read_rows(source), None)
+    if first is None or list(first.fields) != [TEXT]:
+        return names
+    return replace(names, given={**names.given, part: TEXT})
 
 
 def item_of_text(text: str, second: str | None, predictor: Predictor | Writer, names: FieldNames, task: str) -> Any:
