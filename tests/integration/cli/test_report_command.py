@@ -70,8 +70,8 @@ def test_a_fine_tuning_shows_curves_confusions_samples_and_settings(finetuned, t
     text = text_of(page)
     assert "right \\ model bad good &lt;b&gt; bad 5 5 good &lt;b&gt; 5 5" in text and "valid accuracy 50.00" in text
     assert (
-        "Fine-tuned for films. The best f1 was 181, after update 50 of 100 (checkpoint_best.pt), with a validation loss "
-        "of 7.5; the lowest validation loss was 7.5, after update 50; at the end it is 9. " in text
+        "Fine-tuned for films. The best f1 was 181, after update 50 of 100 (checkpoint_best.pt), with a validation "
+        "loss of 7.5; the lowest validation loss was 7.5, after update 50; at the end it is 9. " in text
     )
     assert "lr 0.001" in text and "fairseq-train &#39;a b&#39;" in text and text.count("film ") == 8
     assert page.count('class="right"') + page.count('class="wrong"') == 8
