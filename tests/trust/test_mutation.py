@@ -37,6 +37,10 @@ def unused(number):
     return number
 
 
+def at_import(number):
+    return number + 7
+
+
 def forever(number):
     while number > 0:
         number = number - 1
@@ -50,6 +54,13 @@ from small import rules
 @pytest.fixture(scope="module")
 def two():
     return rules.below(2)
+
+
+MADE = rules.at_import(1)
+
+
+def test_made():
+    assert MADE == 8
 
 
 def test_far():
@@ -110,7 +121,7 @@ def test_what_tests_miss_is_found_and_nothing_is_run_twice(project):
     lines = [json.loads(line) for line in (project / "kept" / "results.jsonl").read_text().splitlines()]
     assert {line["said"] for line in lines if line["status"] in ("survived", "no tests")} == MISSED
     assert {line["line"] for line in lines if line["status"] == "no tests"} == {22}
-    (slow,) = [line for line in lines if line["said"] == "line 27, arithmetic: - -> +"]
+    (slow,) = [line for line in lines if line["said"] == "line 31, arithmetic: - -> +"]
     assert slow["status"] == "timed out"
     assert (project / "small" / "rules.py").read_text() == CODE
     assert any("decorator removed" in line["said"] and line["status"] == "killed" for line in lines)

@@ -27,23 +27,26 @@ class Coverage:
         seconds: of each test by its id, fixtures of its own included.
         tests: path of a module, line -> ids of the tests that run it.
         makers: path of a module, line -> files of tests of which a fixture runs it, which the file may share.
+        importers: path of a module, line -> files of tests that run it while they are imported.
         failed: files of tests that fail without any mistake; they notice nothing.
     """
 
     seconds: dict[str, float] = field(default_factory=dict)
     tests: dict[str, dict[int, set[str]]] = field(default_factory=dict)
     makers: dict[str, dict[int, set[str]]] = field(default_factory=dict)
+    importers: dict[str, dict[int, set[str]]] = field(default_factory=dict)
     failed: list[str] = field(default_factory=list)
 
     def concerned(self, module: str, lines: Sequence[int]) -> list[str]:
         """Ids of the tests that may notice a change of some lines, quick ones first.
 
-        First come tests that run the lines themselves, then all tests of files whose fixtures do. Without lines, for
-        what runs when the module is imported, these are all tests that run anything of it, or, where it has nothing but
-        that, anything of its package.
+        First come tests that run the lines themselves, then all tests of files whose fixtures or cases do.
+        Without lines, for what runs when the module is imported, these are all tests that run anything of it, or, where
+        it has nothing but that, anything of its package.
         """
         if lines:
-            return self._ordered(self._at(self.tests, module, lines), self._at(self.makers, module, lines))
+            files = self._at(self.makers, module, lines) | self._at(self.importers, module, lines)
+            return self._ordered(self._at(self.tests, module, lines), files)
         package = module.rpartition("/")[0]
         for members in ([module], [name for name in self.tests | self.makers if name.rpartition("/")[0] == package]):
             own = {test for one in members for test in self._at(self.tests, one)}
@@ -113,7 +116,10 @@ def _add(found: Coverage, file: str, notes: dict) -> None:
         for line, contexts in lines.items():
             for context in contexts:
                 test = context.removesuffix(_SETUP)
-                if test not in notes["seconds"]:
-                    continue  # a test that fails, or nothing that a test has run
-                where, who = (found.makers, file) if context.endswith(_SETUP) else (found.tests, test)
+                if context == line_notes.COLLECTION:
+                    where, who = found.importers, file
+                elif test not in notes["seconds"]:
+                    continue  # a test that fails
+                else:
+                    where, who = (found.makers, file) if context.endswith(_SETUP) else (found.tests, test)
                 where.setdefault(module, {}).setdefault(int(line), set()).add(who)

@@ -10,6 +10,9 @@ from pathlib import Path
 import coverage
 import pytest
 
+#: Stands for a test where lines run while the file is imported, such as those that make the cases of its tests.
+COLLECTION = "|collection"
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--notes", type=Path, help="file to write")
@@ -31,6 +34,7 @@ class _Notes:
         sources = [str(self.root / folder) for folder in config.getoption("--noted")]
         self.lines = coverage.Coverage(data_file=None, config_file=False, source=sources, messages=False)
         self.lines.start()
+        self.lines.switch_context(COLLECTION)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> Iterator[None]:

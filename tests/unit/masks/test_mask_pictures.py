@@ -45,6 +45,11 @@ def test_text_of_keys_that_disappear_says_when():
     )
 
 
+def test_text_of_padding_has_no_step_at_which_it_disappears():
+    heads = str(masks.pack([masks.sliding_window(3, 1)], 4)).splitlines()[1:3]
+    assert heads == ["    1 2 3 -", "    3 ∞ ∞ -"]
+
+
 def test_text_of_wide_steps_memory_and_no_self():
     mask = masks.permutation([10, G]).with_memory(2, filled=1).without_self()
     assert str(mask) == (
