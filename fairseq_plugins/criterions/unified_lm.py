@@ -81,6 +81,7 @@ class UnifiedLMCriterion(FairseqCriterion, UpdateCriterion):
         log = {
             "loss": loss.detach(),
             "sample_size": sample_size,
+            "of_whole_validation": int(not self.training and self.normalize == "objectives"),
             "ntokens": sample["ntokens"],
             "nsentences": sample["nsentences"],
         }
@@ -98,9 +99,12 @@ class UnifiedLMCriterion(FairseqCriterion, UpdateCriterion):
             for key, value in log.items():
                 totals[key] = totals.get(key, 0.0) + float(value)
         size = totals.get("sample_size", 0.0)
-        if size:
+        names = [key.removesuffix(":nll") for key in totals if key.endswith(":nll")]
+        if totals.get("of_whole_validation"):
+            metrics.log_derived("loss", lambda meters: _sum_of_losses(meters, names))
+        elif size:
             metrics.log_scalar("loss", totals["loss"] / size / math.log(2), size, round=3)
-        for name in (key.removesuffix(":nll") for key in totals if key.endswith(":nll")):
+        for name in names:
             _log_objective(name, *(totals[f"{name}:{total}"] for total in ("nll", "divisor", "count", "correct")))
 
     @staticmethod
@@ -114,6 +118,12 @@ def _log_objective(name: str, nll: float, divisor: float, count: float, correct:
     metrics.log_scalar(f"{name}_loss", nll / divisor / math.log(2) if predicts else None, divisor, round=3)
     metrics.log_scalar(f"{name}_accuracy", 100.0 * correct / count if predicts else None, count, round=2)
     metrics.log_derived(f"{name}_ppl", lambda meters: _perplexity(meters[f"{name}_loss"].avg))
+
+
+def _sum_of_losses(meters: Mapping[str, Any], names: Sequence[str]) -> float:
+    """Sum of the means over all batches: a mean over batches of their sums would depend on what is in which batch."""
+    means = (meters[f"{name}_loss"].avg for name in names)
+    return round(sum(float(mean) for mean in means if mean is not None), 3)
 
 
 def _perplexity(bits: float | None) -> float | None:

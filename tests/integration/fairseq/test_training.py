@@ -57,6 +57,16 @@ def test_loss_is_the_sum_of_the_objectives_means(pretrained):
     assert float(row["loss"]) == pytest.approx(total, abs=5e-3)
 
 
+def test_the_loss_of_a_validation_is_the_sum_of_the_objectives_means_over_all_batches(pretrained):
+    names = ("bidirectional", "seq2seq", "left_to_right", "right_to_left", "bidirectional_next_sentence")
+    rows = fairseq.logged(pretrained[1], "valid")
+    assert len(rows) == 2
+    for row in rows:
+        assert float(row["valid_loss"]) == pytest.approx(
+            sum(float(row[f"valid_{name}_loss"]) for name in names), abs=5e-3
+        )
+
+
 def test_objectives_whose_examples_grow_train_beside_others(data, tmp_path):
     objectives = "random_spans:2,deshuffling,replace_spans(closing_sentinel=True),bidirectional"
     settings = ("--objectives", objectives, "--batch-size", 8, "--max-epoch", 4, "--lr", 3e-3)
