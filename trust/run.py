@@ -22,12 +22,18 @@ from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
-from trust import kills, losses, mutation
+from trust import bombs, fuzz, kills, losses, mutation
 from trust.cases import Broken, Campaign, Case
 
 ROOT = Path(__file__).resolve().parents[1]
 #: Name -> cases, in the order in which they run.
-CAMPAIGNS: dict[str, Campaign] = {"kills": kills.cases, "losses": losses.cases, "mutation": mutation.cases}
+CAMPAIGNS: dict[str, Campaign] = {
+    "bombs": bombs.cases,
+    "fuzz": fuzz.cases,
+    "kills": kills.cases,
+    "losses": losses.cases,
+    "mutation": mutation.cases,
+}
 SETS = ("sample", "full")
 
 

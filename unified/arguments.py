@@ -1,13 +1,111 @@
-"""Checks of what Python users pass: texts in a list, and batches of them by length."""
+"""Checks of what Python users pass, of texts and of the settings that dataclasses declare; texts by length."""
 
 from __future__ import annotations
 
+import math
 import os
+import reprlib
 from collections.abc import Mapping, Sequence, Sized
-from numbers import Integral
-from typing import Any
+from dataclasses import dataclass, field
+from numbers import Integral, Real
+from types import NoneType, UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from unified.errors import UnifiedError
+
+#: Key of :class:`Range` in the metadata of a dataclass's field.
+RANGE = "range"
+#: An integer that is none of 64 bits fits into no tensor.
+_MOST = 2**63
+#: Characters of a value that messages show.
+_SHOWN = 60
+_shortened = reprlib.Repr()
+_shortened.maxlevel, _shortened.maxstring, _shortened.maxother = 3, _SHOWN, _SHOWN
+_WORDS = {int: "an integer", float: "a number", bool: "True or False", str: "a text", NoneType: "None"}
+
+
+@dataclass(frozen=True)
+class Range:
+    """The numbers that a setting may be: from ``least`` to ``most``, or below ``below``."""
+
+    least: float = -math.inf
+    most: float = math.inf
+    below: float = math.inf
+
+    def misfit(self, value: float) -> str | None:
+        """Says what a number must be that it is not; None where it lies in the range."""
+        if self.least <= value <= self.most and value < self.below:
+            return None
+        if self.below < math.inf:
+            return f"in [{self.least:g}, {self.below:g})"
+        return f"at least {self.least:g}" if value < self.least else f"at most {self.most:,.15g}"
+
+
+def number_setting(default: Any, least: float, most: float = math.inf, below: float = math.inf) -> Any:
+    """A field of a dataclass: a number in a :class:`Range`, which :func:`check_settings_of` enforces."""
+    return field(default=default, metadata={RANGE: Range(least, most, below)})
+
+
+def check_settings_of(declaring: type[Any], settings: Mapping[str, object]) -> None:
+    """Refuse values that fields of a dataclass are not annotated for, or that are out of their declared range.
+
+    A number must be finite, and an integer one of 64 bits. Fields with other annotations are passed over.
+
+    Args:
+        declaring: the dataclass.
+        settings: some of its fields, by name.
+
+    Raises:
+        UnifiedError: names the setting, what it must be and what it is.
+    """
+    try:
+        hints = get_type_hints(declaring)
+    except NameError:  # an annotation of somebody's own class names what only type checkers import
+        hints = {}
+    ranges = {name: one.metadata.get(RANGE) for name, one in declaring.__dataclass_fields__.items()}
+    for name, value in settings.items():
+        if name in hints and not _takes(hints[name], value):
+            raise UnifiedError(f"{name} must be {_in_words(hints[name])}, got {shown(value)}")
+        allowed = ranges[name]
+        wrong = allowed.misfit(float(value)) if allowed is not None and isinstance(value, Real) else None
+        if wrong is not None:
+            raise UnifiedError(f"{name} must be {wrong}, got {shown(value)}")
+
+
+def shown(value: object) -> str:
+    """A value for a message, of any size and depth, as Python writes it, but for what makes it long."""
+    if isinstance(value, Integral) and not -_MOST <= int(value) < _MOST:
+        return "an integer of more than 64 bits"
+    try:
+        text = _shortened.repr(value)
+    except ValueError:  # of such an integer in a list
+        return f"a {type(value).__name__}"
+    return text if len(text) <= 2 * _SHOWN else f"{text[: 2 * _SHOWN]}..."
+
+
+def _takes(hint: Any, value: object) -> bool:
+    if get_origin(hint) in (Union, UnionType):
+        return any(_takes(one, value) for one in get_args(hint))
+    if get_origin(hint) is tuple:
+        inside = get_args(hint)
+        return isinstance(value, tuple) and (inside[1:] != (...,) or all(_takes(inside[0], one) for one in value))
+    if hint is bool or hint is NoneType:
+        return isinstance(value, hint)
+    if isinstance(value, Integral) and not -_MOST <= int(value) < _MOST:
+        return False
+    if hint is int:
+        return isinstance(value, Integral) and not isinstance(value, bool)
+    if hint is float:
+        return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+    if hint is str:
+        return isinstance(value, str) and value.isprintable()
+    return True
+
+
+def _in_words(hint: Any) -> str:
+    if get_origin(hint) in (Union, UnionType):
+        return " or ".join(map(_in_words, get_args(hint)))
+    return "a list of texts" if get_origin(hint) is tuple else _WORDS.get(hint, "another")
 
 
 def require_text(name: str, text: Any) -> str:
@@ -67,7 +165,7 @@ def require_integer(name: str, value: Any, least: int) -> int:
         UnifiedError: it is no integer, or below ``least``.
     """
     if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
-        raise UnifiedError(f"{name} must be an integer of at least {least}, got {value!r}")
+        raise UnifiedError(f"{name} must be an integer of at least {least}, got {shown(value)}")
     return int(value)
 
 

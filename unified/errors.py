@@ -3,8 +3,29 @@
 from __future__ import annotations
 
 import difflib
+import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+#: Most characters of a refusal.
+LONGEST_REFUSAL = 300
+#: Characters that a refusal keeps of its end, where it is too long: advice stands there.
+_END = 100
+
+
+def one_line(message: str) -> str:
+    """A message as one printable line of at most :data:`LONGEST_REFUSAL` characters; too long a middle is left out."""
+    if len(message) > 100 * LONGEST_REFUSAL:  # a value of megabytes, whose middle nobody will see
+        message = f"{message[: 2 * LONGEST_REFUSAL]} ... {message[-2 * LONGEST_REFUSAL :]}"
+    line = _joined(message)
+    if len(line) <= LONGEST_REFUSAL:
+        return line
+    return f"{line[: LONGEST_REFUSAL - _END - len(' ... ')]} ... {line[-_END:]}"
+
+
+def _joined(message: str) -> str:
+    return " ".join(message.encode("utf-8", "backslashreplace").decode().split())
 
 
 class UnifiedError(ValueError):
@@ -12,6 +33,14 @@ class UnifiedError(ValueError):
 
     Command lines print the message without a traceback and exit with a non-zero status.
     """
+
+    def __str__(self) -> str:
+        return one_line(super().__str__())
+
+    @property
+    def details(self) -> str:
+        """All that is known, of any length: what ``--verbose`` prints."""
+        return super().__str__()
 
 
 class TrainingFailed(UnifiedError):
@@ -58,7 +87,7 @@ class MissingField(UnifiedError):
         more = ", ..." if len(names) > _FIELDS else ""
         advice = f"; {option} names the one to read" if option and names else ""
         there = ", ".join(map(repr, names[:_FIELDS])) or "none"
-        return f"{self.problem}{nearest(name, names)}; its {what}s: {there}{more}{advice}"
+        return one_line(f"{self.problem}{nearest(name, names)}; its {what}s: {there}{more}{advice}")
 
 
 class EmptyField(UnifiedError):
@@ -81,6 +110,21 @@ def require_fields(record: Mapping[str, object], *names: str) -> None:
     for name in names:
         if name not in record:
             raise MissingField(name, list(record))
+
+
+@contextmanager
+def naming(path: str | os.PathLike[str]) -> Iterator[None]:
+    """A ``with`` block whose refusals name a file: its name stands in front of those that do not.
+
+    Raises:
+        UnifiedError: the block refuses something.
+    """
+    try:
+        yield
+    except UnifiedError as error:
+        if os.path.basename(path) in str(error):
+            raise
+        raise UnifiedError(f"{os.fspath(path)}: {error.details}") from None
 
 
 class Problems:
@@ -112,23 +156,54 @@ class Problems:
         return sum(map(len, self._locations.values()))
 
     def __str__(self) -> str:
-        """One line: the first ten different problems with their locations, and how many problems more there are."""
-        shown = list(self._locations)[:SHOWN]
-        rest = len(self) - sum(len(self._locations[key]) for key in shown)
-        named = [f"{_named(self._locations[key])}: {self._messages[key]}" for key in shown]
-        return "; ".join(named) + (f"; and {rest:,} more" if rest else "")
+        """The first ten different problems with their locations, and how many problems more there are."""
+        return self._refusal("", "").details
 
-    def check(self, before: str = "") -> None:
+    def check(self, before: str = "", behind: str = "") -> None:
         """Raise one error that names all problems, if there are any.
 
         Args:
             before: what the message begins with.
+            behind: what it ends with.
 
         Raises:
-            UnifiedError: there is a problem.
+            SeveralProblems: there is a problem.
         """
         if self:
-            raise UnifiedError(f"{before}{self}")
+            raise self._refusal(before, behind)
+
+    def _refusal(self, before: str, behind: str) -> SeveralProblems:
+        shown = {key: self._locations[key] for key in list(self._locations)[:SHOWN]}
+        named = [(f"{_named(places)}: {self._messages[key]}", len(places)) for key, places in shown.items()]
+        return SeveralProblems(before, named, len(self) - sum(count for _, count in named), behind)
+
+
+class SeveralProblems(UnifiedError):
+    """Several things are wrong: the message names as many of them as fit into a line, and counts the others.
+
+    Args:
+        before: what the message begins with.
+        named: the first problems with their places, each with how often it occurs.
+        rest: how many further ones there are.
+        behind: what the message ends with.
+    """
+
+    def __init__(self, before: str, named: Sequence[tuple[str, int]], rest: int, behind: str = ""):
+        super().__init__(before, named, rest, behind)
+
+    def __str__(self) -> str:
+        _, named, _, _ = self.args
+        lines = (_joined(self._with(count)) for count in range(len(named), 0, -1))
+        return next((line for line in lines if len(line) <= LONGEST_REFUSAL), one_line(self._with(1)))
+
+    @property
+    def details(self) -> str:
+        return self._with(len(self.args[1]))
+
+    def _with(self, count: int) -> str:
+        before, named, rest, behind = self.args
+        more = rest + sum(often for _, often in named[count:])
+        return f"{before}{'; '.join(said for said, _ in named[:count])}{f'; and {more:,} more' if more else ''}{behind}"
 
 
 def _named(locations: Sequence[str]) -> str:

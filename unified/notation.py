@@ -11,6 +11,7 @@ import ast
 import importlib
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from typing import Any, TypeVar
@@ -92,8 +93,8 @@ def require_distinct(what: str, names: Sequence[str]) -> None:
     Raises:
         UnifiedError: says which name.
     """
-    for name in names:
-        if names.count(name) > 1:
+    for name, count in Counter(names).items():
+        if count > 1:
             raise UnifiedError(f"two {what}s are called {name}; give each a name of its own, as in other={name}")
 
 
@@ -172,7 +173,7 @@ def read_settings(text: str, refusal: Refusal) -> dict[str, Any]:
     expected = "settings must be name=value, separated by commas, values Python literals"
     try:
         call = ast.parse(f"_({text})", mode="eval").body
-    except (SyntaxError, ValueError):
+    except (SyntaxError, ValueError, RecursionError, MemoryError):  # the last two where signs nest too deeply
         raise refusal(expected) from None
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name) or call.args:
         raise refusal(expected)
@@ -184,7 +185,7 @@ def read_settings(text: str, refusal: Refusal) -> dict[str, Any]:
             raise refusal(f"{keyword.arg} is set twice")
         try:
             settings[keyword.arg] = ast.literal_eval(keyword.value)
-        except ValueError:
+        except (ValueError, TypeError, RecursionError, MemoryError):  # a TypeError of a list that is a key
             raise refusal(f"the value of {keyword.arg} is not a Python literal") from None
     return settings
 

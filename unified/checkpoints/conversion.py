@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -12,8 +13,9 @@ from unified.checkpoints.parameters import listed, shape_name
 from unified.checkpoints.trained import Trained, write
 from unified.checkpoints.vocabularies import over_symbols
 from unified.data.vocabulary import Vocabulary
-from unified.errors import UnifiedError
+from unified.errors import UnifiedError, naming
 from unified.files.destination import new_folder
+from unified.generation.lengths import PairLengths
 from unified.generation.schemes import SCHEMES
 from unified.model import TransformerConfig, UnifiedModel
 from unified.tokenization import Tokenizer, ordinary_symbols
@@ -153,6 +155,12 @@ def with_heads_of(
         return config, list(new), []
     remark = "it has no token head: the model gives features and can be fine-tuned, but predicts no tokens"
     return replace(config, token_head="none"), [n for n in new if not n.startswith("heads.token.")], [remark]
+
+
+def lengths_of(settings: Mapping[str, Any]) -> PairLengths:
+    """The lengths of pairs that an export of this library has noted in ``config.json``."""
+    with naming("config.json"):
+        return PairLengths.of_state(settings)
 
 
 def require_model_type(settings: Mapping[str, object], model_type: str) -> None:

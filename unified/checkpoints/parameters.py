@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TypeVar
 
 import torch
 from torch import nn
@@ -13,6 +14,7 @@ from unified.model.embeddings import MOST_TOKEN_TYPES, extend_positions, extend_
 #: Ends of the names of tables that may have another number of rows than the module's.
 POSITIONS, TOKEN_TYPES = "embeddings.positions.weight", "embeddings.token_types.weight"
 _SHOWN = 8
+ModuleT = TypeVar("ModuleT", bound=nn.Module)
 
 
 def load_parameters(
@@ -36,12 +38,23 @@ def load_parameters(
     Raises:
         UnifiedError: names are missing or unknown, or shapes differ; one message lists them, the module is untouched.
     """
-    own = module.state_dict()
+    fitting, new, unused = _fitting(module.state_dict(), state_dict, new_allowed_prefixes, unused_allowed_prefixes)
+    module.load_state_dict(fitting, strict=False)
+    return new, unused
+
+
+def _fitting(
+    own: Mapping[str, torch.Tensor],
+    state_dict: Mapping[str, torch.Tensor],
+    new_allowed_prefixes: Iterable[str],
+    unused_allowed_prefixes: Iterable[str],
+) -> tuple[dict[str, torch.Tensor | None], list[str], list[str]]:
+    """Returns the values of a file for the parameters ``own``, and both lists of :func:`load_parameters`."""
     new = [name for name in own if name not in state_dict]
     unused = [name for name in state_dict if name not in own]
     problems = [f"missing: {name}" for name in new if not _whole(name, new_allowed_prefixes, present=state_dict)]
     problems += [f"unknown: {name}" for name in unused if not _whole(name, unused_allowed_prefixes, present=own)]
-    fitting = {}
+    fitting: dict[str, torch.Tensor | None] = {}
     for name, wanted in own.items():
         if name in state_dict:
             value, problem = _fit(name, state_dict[name], wanted)
@@ -49,8 +62,36 @@ def load_parameters(
             problems += [problem] if problem else []
     if problems:
         raise UnifiedError(f"the checkpoint's parameters do not fit the model: {listed(problems)}")
-    module.load_state_dict(fitting, strict=False)
-    return new, unused
+    return fitting, new, unused
+
+
+def loaded(
+    built: Callable[[], ModuleT],
+    state_dict: Mapping[str, torch.Tensor],
+    new_allowed_prefixes: Iterable[str] = (),
+    unused_allowed_prefixes: Iterable[str] = (),
+) -> tuple[ModuleT, list[str]]:
+    """A module with the parameters of a file, which takes memory only where they fit it.
+
+    Args:
+        built: makes the module; it is called twice, first without memory for its parameters.
+
+    Returns:
+        The module, and names of its parameters that were not in the file, as of :func:`load_parameters`.
+
+    Raises:
+        UnifiedError: as :func:`load_parameters`; or a table of positions has another number of rows than the file's.
+    """
+    with torch.device("meta"):
+        own = built().state_dict()
+    for name in filter(state_dict.__contains__, own):
+        value = state_dict[name]
+        if name.endswith(POSITIONS) and isinstance(value, torch.Tensor) and value.shape != own[name].shape:
+            raise UnifiedError(f"{name}: shape {shape_name(value)}, the settings say {shape_name(own[name])}")
+    _fitting(own, state_dict, new_allowed_prefixes, unused_allowed_prefixes)
+    module = built()
+    new, _ = load_parameters(module, state_dict, new_allowed_prefixes, unused_allowed_prefixes)
+    return module, new
 
 
 def _whole(name: str, prefixes: Iterable[str], present: Iterable[str]) -> bool:
@@ -66,6 +107,8 @@ def _fit(name: str, value: torch.Tensor, wanted: torch.Tensor) -> tuple[torch.Te
         return extend_positions(value, len(wanted)), None
     if name.endswith(TOKEN_TYPES) and value.shape == (2, *wanted.shape[1:]) and 2 < len(wanted) <= MOST_TOKEN_TYPES:
         return extend_token_types(value, len(wanted)), None
+    if value.is_complex() or value.layout != torch.strided:
+        return None, f"{name}: expected real numbers, one beside the other"
     if value.shape != wanted.shape:
         return None, f"{name}: shape {shape_name(value)}, the model has {shape_name(wanted)}"
     return value, None

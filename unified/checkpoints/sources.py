@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +12,58 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 
+from unified.arguments import Range, shown
 from unified.checkpoints.files import named_damage
-from unified.errors import UnifiedError
+from unified.errors import UnifiedError, naming
+from unified.files.json_text import read_object
+from unified.files.shapes import Each, Maybe, Shape, misfit
+
+#: Fields of ``config.json`` that are read, of all types of models, by what they hold.
+_INTEGERS = (
+    "vocab_size", "num_hidden_layers", "hidden_size", "num_attention_heads", "intermediate_size", "type_vocab_size",
+    "max_position_embeddings", "n_head", "d_model", "d_head", "n_layer", "d_inner", "n_token",
+    "clamp_len", "global_attn_every_n_layers", "local_attention",
+)  # fmt: skip
+_NUMBERS = (
+    "hidden_dropout_prob", "attention_probs_dropout_prob", "layer_norm_eps", "initializer_range", "embedding_dropout",
+    "mlp_dropout", "attention_dropout", "norm_eps", "dropout", "classifier_dropout", "summary_last_dropout",
+    "global_rope_theta", "local_rope_theta",
+)  # fmt: skip
+_FLAGS = (
+    "attention_bias", "mlp_bias", "classifier_bias", "decoder_bias", "tie_word_embeddings", "norm_bias", "is_decoder",
+    "same_length",
+)  # fmt: skip
+_TEXTS = (
+    "model_type", "hidden_act", "hidden_activation", "classifier_activation", "ff_activation", "attn_type",
+    "position_embedding_type", "problem_type", "summary_type", "summary_activation", "decoding", "task_head",
+)  # fmt: skip
+_ROPE = Maybe(({"rope_type": Maybe(str), "rope_theta": Maybe((float, None))}, None))
+_OWN = {
+    "head": Maybe(({"head": str, "settings": dict}, None)),
+    "longest": Maybe((int, None)),
+    "writes": Maybe((str, None)),
+    "pair_lengths": Maybe(dict),
+}
+_CONFIG: Shape = {
+    **dict.fromkeys(_INTEGERS, Maybe(int)),
+    **dict.fromkeys(_NUMBERS, Maybe((float, None))),
+    **dict.fromkeys(_FLAGS, Maybe((bool, None))),
+    **dict.fromkeys(_TEXTS, Maybe((str, None))),
+    "pad_token_id": Maybe((int, None)),
+    "architectures": Maybe(([str], None)),
+    "layer_types": Maybe(([str], None)),
+    "id2label": Maybe((Each((str, int)), None)),
+    "rope_parameters": Maybe(({"full_attention": _ROPE, "sliding_attention": _ROPE}, None)),
+    "unified": Maybe((_OWN, None)),
+    "pair_lengths": Maybe(dict),
+}
+#: Bounds of what readers count or divide by.
+_RANGES = {
+    **dict.fromkeys(("num_hidden_layers", "n_layer"), Range(1, 1000)),
+    **dict.fromkeys(("num_attention_heads", "n_head", "global_attn_every_n_layers"), Range(1)),
+}
+#: Bytes of a file's name.
+_LONGEST_NAME = 255
 
 
 def counted(names: Iterable[str]) -> list[str]:
@@ -28,14 +78,43 @@ def read_settings(path: Path) -> dict[str, Any]:
     Raises:
         UnifiedError: the file is missing, or is none.
     """
-    required(path)
-    try:
-        settings = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError:
-        settings = None
-    if not isinstance(settings, dict):
-        raise UnifiedError(f"{path}: not a JSON object")
+    return read_object(required(path))
+
+
+def read_config(path: Path) -> dict[str, Any]:
+    """The settings of a model of ``transformers``, or of the published code of BERT or XLNet.
+
+    Raises:
+        UnifiedError: as :func:`read_settings`; or a field that is read here holds another kind of value.
+    """
+    settings = read_settings(path)
+    wrong = misfit(settings, _CONFIG, "")
+    out_of_range = (
+        f"{name!r} must be {found}, got {settings[name]}"
+        for name, allowed in _RANGES.items()
+        if name in settings and (found := allowed.misfit(settings[name])) is not None
+    )
+    wrong = wrong or next(out_of_range, None)
+    if wrong is not None:
+        raise UnifiedError(f"{path}: {wrong}")
     return settings
+
+
+@contextmanager
+def reading_config(whose: str) -> Iterator[None]:
+    """A ``with`` block that makes a configuration of the fields of a ``config.json``.
+
+    Args:
+        whose: it should be, such as "a BERT's".
+
+    Raises:
+        UnifiedError: a field is missing, or has a value that is not built; the message names ``config.json``.
+    """
+    try:
+        with naming("config.json"):
+            yield
+    except KeyError as error:
+        raise UnifiedError(f"config.json: no {error.args[0]}; is it {whose}?") from None
 
 
 def read_parameters(folder: Path) -> dict[str, torch.Tensor]:
@@ -48,20 +127,29 @@ def read_parameters(folder: Path) -> dict[str, torch.Tensor]:
     if path.is_file():
         return _safetensors(path)
     if index.is_file():
-        parts = read_settings(index).get("weight_map")
-        if not isinstance(parts, dict):
-            raise UnifiedError(f"{index}: has no weight_map, which names the file of each parameter")
+        parts: Any = read_settings(index).get("weight_map")
+        wrong = misfit(parts, Each(str), "weight_map")
+        if wrong is not None:
+            raise UnifiedError(f"{index}: {wrong}; it names the file of each parameter")
         found: dict[str, torch.Tensor] = {}
         for part in sorted(set(parts.values())):
-            found |= _safetensors(required(folder / part))
+            if Path(part).name != part or not part.isprintable() or len(part) > _LONGEST_NAME:
+                raise UnifiedError(f"{index}: {shown(part)} is not the name of a file beside it")
+            if not (folder / part).is_file():
+                raise UnifiedError(f"{index}: names {part!r}, and there is no such file")
+            found |= _safetensors(folder / part)
         return found
     others = sorted(folder.glob("*.bin"))
     path = others[0] if len(others) == 1 else required(folder / "pytorch_model.bin")
     with named_damage(path, older=True):
         state = torch.load(path, map_location="cpu", weights_only=True)
-    if not isinstance(state, dict) or not all(isinstance(value, torch.Tensor) for value in state.values()):
+    if not isinstance(state, dict) or not all(isinstance(name, str) and _is_plain(state[name]) for name in state):
         raise UnifiedError(f"{path}: expected a dictionary of tensors, the state_dict of a model")
     return state
+
+
+def _is_plain(value: object) -> bool:
+    return isinstance(value, torch.Tensor) and value.layout == torch.strided and value.device.type == "cpu"
 
 
 def _safetensors(path: Path) -> dict[str, torch.Tensor]:

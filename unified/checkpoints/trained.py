@@ -14,16 +14,18 @@ import os
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from unified.arguments import require_integer, shown
 from unified.checkpoints.files import fingerprint, save
 from unified.checkpoints.heads import OPTIONAL_HEADS, heads_of_objectives
-from unified.checkpoints.parameters import load_parameters
+from unified.checkpoints.parameters import loaded
 from unified.data.vocabulary import Vocabulary
-from unified.errors import UnifiedError
+from unified.errors import UnifiedError, naming
 from unified.files.claims import hashes
 from unified.generation.lengths import PairLengths
 from unified.generation.schemes import SCHEMES
@@ -84,10 +86,10 @@ def find_data(path: Path, content: dict[str, Any], data: str | os.PathLike[str] 
         return Path(data)
     if _dictionaries(path.parent):
         return path.parent
-    trained_on = _plain(_plain(content.get("cfg")).get("task")).get("data")
-    if not trained_on:
+    trained_on = _task(content).get("data")
+    if not isinstance(trained_on, str) or not trained_on or not trained_on.isprintable():
         raise UnifiedError(f"{path}: says nothing of its data folder; {_WHERE}")
-    folder = Path(str(trained_on).split(os.pathsep)[0])
+    folder = Path(trained_on.split(os.pathsep)[0])
     for found in (folder, path.parent / "data"):  # as `unified finetune` has it, wherever it was moved
         if _dictionaries(found):
             return found
@@ -143,9 +145,12 @@ def read(path: Path, content: dict[str, Any], folder: Path) -> Trained:
     parameters = content.get("model")
     if not settings or not isinstance(parameters, dict) or _TOKENS not in parameters:
         raise UnifiedError(f"{path}: not a checkpoint of a unified_lm model")
+    for name, value in parameters.items():
+        if not isinstance(name, str) or not isinstance(value, torch.Tensor):
+            raise UnifiedError(f"{path}: the parameter {shown(name)} is {shown(value)}, not a tensor by a name")
     writes = settings.get("writes")
-    if writes not in (*SCHEMES, "nothing"):
-        raise UnifiedError(f"{path}: does not say how the model writes (writes={writes!r})")
+    if not isinstance(writes, str) or writes not in (*SCHEMES, "nothing"):
+        raise UnifiedError(f"{path}: does not say how the model writes (writes={shown(writes)})")
     vocabulary = Vocabulary.load(dictionary_file(folder))
     _check_vocabulary(path, parameters, vocabulary, folder)
     names = {field.name for field in fields(TransformerConfig)} - {"vocabulary_size", "attention_backend"}
@@ -164,23 +169,25 @@ def restore(path: Path, content: dict[str, Any], folder: Path) -> tuple[UnifiedM
     Raises:
         UnifiedError: as :func:`read`, or the parameters do not fit the model.
     """
-    trained = read(path, content, folder)
-    own = heads_of_objectives(trained.parameters, heads_of(content))
-    if own:
-        logger.info("%s: left out, as only training reads it: %s", path, ", ".join(f"head {name}" for name in own))
-    model = UnifiedModel.for_language(trained.config)
-    new, _ = load_parameters(model, trained.parameters, OPTIONAL_HEADS, [f"heads.{name}." for name in own])
+    with naming(path):
+        trained = read(path, content, folder)
+        own = heads_of_objectives(trained.parameters, trained.heads)
+        if own:
+            logger.info("%s: left out, as only training reads it: %s", path, ", ".join(f"head {name}" for name in own))
+        unused = [f"heads.{name}." for name in own]
+        built = partial(UnifiedModel.for_language, trained.config)
+        model, new = loaded(built, trained.parameters, OPTIONAL_HEADS, unused)
     return accelerate(model).eval(), trained.vocabulary, trained.writes, new
 
 
 def heads_of(content: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """``head`` and ``settings`` of each task that a checkpoint was fine-tuned for; none for a language model."""
-    return _plain(_plain(content.get("extra_state")).get(_TASKS))
+    return {name: _plain(head) for name, head in _plain(_plain(content.get("extra_state")).get(_TASKS)).items()}
 
 
 def sequence_length(content: dict[str, Any]) -> int:
     """Tokens of the longest sequences that a checkpoint was trained on."""
-    return int(_plain(_plain(content.get("cfg")).get("task"))["tokens_per_sample"])
+    return require_integer("tokens_per_sample", _task(content).get("tokens_per_sample"), 1)
 
 
 def contents(checkpoints: Sequence[Path], vocabulary: Vocabulary, tokenizer: Tokenizer | None) -> dict[str, str]:
@@ -199,7 +206,10 @@ def pair_lengths(content: dict[str, Any]) -> PairLengths:
 
 def trained_objectives(content: dict[str, Any]) -> str:
     """The objectives that a checkpoint was trained on, in the notation of ``--objectives``; empty if it names none."""
-    return str(_plain(_plain(content.get("cfg")).get("task")).get("objectives") or "")
+    objectives = _task(content).get("objectives") or ""
+    if not isinstance(objectives, str):
+        raise UnifiedError(f"objectives must be a text, got {shown(objectives)}")
+    return objectives
 
 
 def write(trained: Trained, folder: Path, destination: Path) -> None:
@@ -238,11 +248,19 @@ def write(trained: Trained, folder: Path, destination: Path) -> None:
 
 
 def _check_vocabulary(path: Path, parameters: dict[str, Any], vocabulary: Vocabulary, folder: Path) -> None:
-    rows, saved = len(parameters[_TOKENS]), parameters.get(_FINGERPRINT)
+    table, saved = parameters[_TOKENS], parameters.get(_FINGERPRINT)
+    if table.dim() != 2 or saved is not None and (saved.numel() != 1 or saved.is_complex()):
+        raise UnifiedError(f"{path}: its table of symbols is no matrix, or {_FINGERPRINT} no number")
+    rows = len(table)
     if rows != len(vocabulary):
         raise UnifiedError(f"{path}: has {rows} symbols, but the dictionary in {folder} has {len(vocabulary)}")
     if saved is not None and int(saved) != fingerprint(vocabulary.symbols):
         raise UnifiedError(f"{path}: was trained with another dictionary than the one in {folder}, of the same size")
+
+
+def _task(content: dict[str, Any]) -> dict[str, Any]:
+    """Settings of the task that a checkpoint was trained on."""
+    return _plain(_plain(content.get("cfg")).get("task"))
 
 
 def _plain(node: object) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import traceback
 from unified.cli.configuration import config_first
 from unified.cli.loudness import loudness
 from unified.cli.parsing import command_modules, command_of, make_parser
-from unified.errors import UnifiedError
+from unified.errors import UnifiedError, one_line
 from unified.runtime.processes import guarded_children
 
 
@@ -34,7 +34,8 @@ def main(arguments: list[str] | None = None) -> int:
     except (UnifiedError, OSError) as error:
         if verbose:
             traceback.print_exception(error)
-        message = " ".join(_message(error).split())
+        told = error.details if verbose and isinstance(error, UnifiedError) else _message(error)
+        message = " ".join(told.split()) if verbose else one_line(told)
         print(f"unified {name}: error: {message}", file=sys.stderr)
         return 2
 

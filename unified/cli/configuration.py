@@ -10,7 +10,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from unified.arguments import shown
 from unified.errors import UnifiedError, nearest
+from unified.files.yaml_text import read_yaml_object
 
 #: The file that a run writes beside its checkpoints.
 FILE_NAME = "run.yaml"
@@ -62,7 +64,7 @@ class _Config(argparse.Action):
 
     def __call__(self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, value: Any, *_: Any) -> None:
         known = _by_name(parser)
-        for name, given in _content(value).items():
+        for name, given in read_yaml_object(value).items():
             if name not in known:
                 raise UnifiedError(f"{value}: no option {name!r}{nearest(str(name), known)}")
             if given is not None:
@@ -80,23 +82,11 @@ def _by_name(parser: argparse.ArgumentParser) -> dict[str, argparse.Action]:
     return {name: action for name, action in actions.items() if name not in _LEFT_OUT}
 
 
-def _content(file: str) -> dict[Any, Any]:
-    import yaml
-
-    try:
-        content = yaml.safe_load(Path(file).read_text(encoding="utf-8"))
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise UnifiedError(f"{file}: not YAML: {error}") from None
-    if content is not None and not isinstance(content, dict):
-        raise UnifiedError(f"{file}: must hold a line 'name: value' for each option")
-    return content or {}
-
-
 def _converted(where: str, action: argparse.Action, value: Any) -> Any:
     """A value of the file as the command line would give it."""
     if action.nargs == 0:
         if not isinstance(value, bool):
-            raise UnifiedError(f"{where}: must be true or false, got {value!r}")
+            raise UnifiedError(f"{where}: must be true or false, got {shown(value)}")
         return value
     if action.nargs in ("*", "+"):
         return [_one(where, action, each) for each in (value if isinstance(value, list) else [value])]
@@ -105,7 +95,7 @@ def _converted(where: str, action: argparse.Action, value: Any) -> Any:
 
 def _one(where: str, action: argparse.Action, value: Any) -> Any:
     if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise UnifiedError(f"{where}: must be a text or a number, got {value!r}; put it in quotes if it is a text")
+        raise UnifiedError(f"{where}: must be a text or a number, got {shown(value)}; put it in quotes if it is a text")
     try:
         converted = action.type(str(value)) if callable(action.type) else str(value)
     except (TypeError, ValueError, argparse.ArgumentTypeError):

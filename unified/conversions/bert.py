@@ -17,11 +17,12 @@ from unified.checkpoints.conversion import (
     Imported,
     activation_of,
     decoding,
+    lengths_of,
     over_tokenizer,
     require_model_type,
     with_heads_of,
 )
-from unified.checkpoints.sources import counted, read_parameters, read_settings
+from unified.checkpoints.sources import counted, read_config, read_parameters, reading_config
 from unified.checkpoints.tensorflow import find_tensorflow, load_tensorflow
 from unified.checkpoints.trained import Trained
 from unified.conversions.bert_names import from_bert, from_tensorflow, to_bert
@@ -30,7 +31,6 @@ from unified.conversions.task_heads import BERT, fine_tuned, take_head
 from unified.conversions.tokenizers import bert_tokenizer_files, no_bert_tokenizer
 from unified.data.vocabulary import PAD
 from unified.errors import UnifiedError
-from unified.generation.lengths import PairLengths
 from unified.generation.schemes import SCHEMES
 from unified.model import TransformerConfig
 from unified.tokenization import Tokenizer, load_tokenizer
@@ -99,7 +99,7 @@ def of_parameters(
     usual = "left_to_right" if config.token_types >= SCHEMES["cloze"].token_types else "nothing"
     scheme, said = decoding(config, writes or own.get("writes"), usual)
     told = Conversion(new=tuple(new), left_out=tuple(left_out), remarks=(*remarks, *said))
-    lengths = PairLengths.of_state(own)
+    lengths = lengths_of(own)
     return Imported(Trained(config, scheme, found, vocabulary, lengths=lengths), tokenizer, told)
 
 
@@ -173,7 +173,7 @@ def bert_config(settings: dict[str, Any]) -> TransformerConfig:
         raise UnifiedError(
             f"config.json: position_embedding_type {settings['position_embedding_type']!r}, not 'absolute'"
         )
-    try:
+    with reading_config("a BERT's"):
         return TransformerConfig(
             vocabulary_size=settings["vocab_size"],
             layers=settings["num_hidden_layers"],
@@ -189,8 +189,6 @@ def bert_config(settings: dict[str, Any]) -> TransformerConfig:
             initializer_range=settings.get("initializer_range", 0.02),
             mask="left_to_right" if settings.get("is_decoder") else "bidirectional",
         )
-    except KeyError as error:
-        raise UnifiedError(f"config.json: no {error.args[0]}; is it a BERT's?") from None
 
 
 def read_tokenizer(folder: Path) -> Tokenizer:
@@ -218,8 +216,8 @@ def _read(folder: Path) -> tuple[dict[str, Any], dict[str, torch.Tensor], list[s
     if prefix is not None and not any(file.is_file() for file in files):
         variables, optimizer = load_tensorflow(prefix)
         parameters, heads = from_tensorflow(variables)
-        settings = read_settings(folder / "bert_config.json")
+        settings = read_config(folder / "bert_config.json")
         if settings.get("hidden_act", "gelu") == "gelu":
             settings["hidden_act"] = "gelu_new"  # the published code approximates by tanh
         return settings, parameters, [*counted(optimizer), *heads]
-    return read_settings(folder / "config.json"), read_parameters(folder), []
+    return read_config(folder / "config.json"), read_parameters(folder), []

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from unified.checkpoints.conversion import Conversion, Imported
 from unified.checkpoints.roberta import read_roberta
-from unified.checkpoints.sources import read_settings
+from unified.checkpoints.sources import read_config
 from unified.conversions.bert import export_bert, no_bert, read_bert
 from unified.conversions.export import Source
 from unified.conversions.modern_bert import MODEL_TYPE as MODERN_BERT
@@ -16,7 +16,7 @@ from unified.conversions.modern_bert import export_modern_bert, no_modern_bert, 
 from unified.conversions.remote_code import MODEL_TYPE, export_with_code, read_with_code
 from unified.conversions.roberta import MODEL_TYPES, read_transformers_roberta
 from unified.conversions.xlnet import export_xlnet, no_xlnet, read_xlnet
-from unified.errors import UnifiedError
+from unified.errors import UnifiedError, naming
 
 CONFIG = "config.json"
 
@@ -66,7 +66,7 @@ def format_of(folder: Path) -> str:
             f"{folder}: holds no {CONFIG} of transformers, no bert_config.json or xlnet_config.json of TensorFlow, and "
             "no model.pt with dict.txt of fairseq"
         )
-    settings = read_settings(folder / CONFIG)
+    settings = read_config(folder / CONFIG)
     named = settings.get("model_type", "xlnet" if "d_model" in settings else "bert")
     found = "roberta" if named in MODEL_TYPES else named
     if found not in READERS:
@@ -81,7 +81,8 @@ def read_folder(folder: Path, writes: str | None = None) -> Imported:
     Raises:
         UnifiedError: a file is missing or is not what it should be.
     """
-    return READERS[format_of(folder)](folder, writes)
+    with naming(folder):
+        return READERS[format_of(folder)](folder, writes)
 
 
 def export(source: Source, destination: Path, format: str | None = None) -> Conversion:

@@ -16,11 +16,12 @@ from unified.checkpoints.conversion import (
     Imported,
     activation_of,
     decoding,
+    lengths_of,
     over_tokenizer,
     require_model_type,
     with_heads_of,
 )
-from unified.checkpoints.sources import read_parameters, read_settings
+from unified.checkpoints.sources import read_config, read_parameters, reading_config
 from unified.checkpoints.trained import Trained
 from unified.conversions.bert import read_tokenizer
 from unified.conversions.export import OWN_SETTINGS, Source, write_folder
@@ -28,7 +29,6 @@ from unified.conversions.modern_bert_names import QUERY, from_modern_bert, to_mo
 from unified.conversions.tokenizers import json_tokenizer_files, no_bert_tokenizer
 from unified.data.vocabulary import BEGIN, MASK, PAD, SEPARATOR
 from unified.errors import UnifiedError
-from unified.generation.lengths import PairLengths
 from unified.model import TransformerConfig
 
 MODEL_TYPE = "modernbert"
@@ -52,7 +52,7 @@ def read_modern_bert(source: Path, writes: str | None = None) -> Imported:
         UnifiedError: a file is missing or is not what it should be, or the model has the head of a task.
     """
     source = Path(source)
-    settings, tokenizer = read_settings(source / "config.json"), read_tokenizer(source)
+    settings, tokenizer = read_config(source / "config.json"), read_tokenizer(source)
     (architecture, *_) = settings.get("architectures") or _CLASSES
     if architecture not in _CLASSES:
         raise UnifiedError(
@@ -67,7 +67,7 @@ def read_modern_bert(source: Path, writes: str | None = None) -> Imported:
     own = settings.get(OWN_SETTINGS) or {}
     scheme, said = decoding(config, writes or own.get("writes"), "nothing")
     told = Conversion(new=tuple(new), left_out=tuple(left_out), remarks=(*remarks, *said))
-    return Imported(Trained(config, scheme, found, vocabulary, lengths=PairLengths.of_state(own)), tokenizer, told)
+    return Imported(Trained(config, scheme, found, vocabulary, lengths=lengths_of(own)), tokenizer, told)
 
 
 def export_modern_bert(source: Source, destination: Path) -> Conversion:
@@ -162,7 +162,7 @@ def modern_bert_config(settings: Mapping[str, Any]) -> TransformerConfig:
             "config.json: decoder_bias and tie_word_embeddings must be true; other softmaxes are not built"
         )
     theta, local_theta = _thetas(settings)
-    try:
+    with reading_config("a ModernBERT's"):
         layers = settings["num_hidden_layers"]
         return TransformerConfig(
             vocabulary_size=settings["vocab_size"],
@@ -188,8 +188,6 @@ def modern_bert_config(settings: Mapping[str, Any]) -> TransformerConfig:
             embedding_norm=True,
             initializer_range=settings.get("initializer_range", 0.02),
         )
-    except KeyError as error:
-        raise UnifiedError(f"config.json: no {error.args[0]}; is it a ModernBERT's?") from None
 
 
 def _thetas(settings: Mapping[str, Any]) -> tuple[float, float]:

@@ -15,10 +15,10 @@ from typing import Any
 
 import torch
 
-from unified.checkpoints.conversion import Conversion, Imported, decoding, require_model_type
+from unified.checkpoints.conversion import Conversion, Imported, decoding, lengths_of, require_model_type
 from unified.checkpoints.heads import OPTIONAL_HEADS
 from unified.checkpoints.parameters import load_parameters
-from unified.checkpoints.sources import read_parameters, read_settings
+from unified.checkpoints.sources import read_config, read_parameters, reading_config
 from unified.checkpoints.trained import Trained
 from unified.checkpoints.vocabularies import BY_SYMBOL, over_symbols
 from unified.conversions.bert import read_tokenizer
@@ -28,7 +28,6 @@ from unified.conversions.tokenizers import PIECES_NAME, every_symbol_files
 from unified.data.targets import PREDICTION_HEADS
 from unified.data.vocabulary import BEGIN, MASK, PAD, SEPARATOR, UNKNOWN, Vocabulary
 from unified.errors import UnifiedError
-from unified.generation.lengths import PairLengths
 from unified.model import TransformerConfig, UnifiedModel
 from unified.tokenization import Tokenizer, ordinary_symbols
 from unified.tokenization.anna import FILE_NAME as ANNA_NAME
@@ -131,7 +130,7 @@ def read_with_code(source: Path, writes: str | None = None) -> Imported:
         UnifiedError: a file is missing or is not what it should be.
     """
     source = Path(source)
-    settings, parameters, tokenizer = read_settings(source / "config.json"), read_parameters(source), _tokenizer(source)
+    settings, parameters, tokenizer = read_config(source / "config.json"), read_parameters(source), _tokenizer(source)
     require_model_type(settings, MODEL_TYPE)
     own = {name: settings[name] for name in _shape(TransformerConfig()) if name in settings}
     path = source / DICTIONARY_NAME
@@ -144,9 +143,10 @@ def read_with_code(source: Path, writes: str | None = None) -> Imported:
             f"{source}: {len(symbols)} symbols in its tokenizer and dictionary, and tables of "
             f"{', '.join(map(str, sorted(rows))) or 'no'} rows"
         )
-    found = over_symbols(parameters, symbols, vocabulary.symbols, own.get("initializer_range", 0.02))
+    with reading_config("a model of this library"):
+        config = TransformerConfig(vocabulary_size=len(vocabulary), **own)
+    found = over_symbols(parameters, symbols, vocabulary.symbols, config.initializer_range)
     found = {name: value.float() for name, value in found.items()}
-    config = TransformerConfig(vocabulary_size=len(vocabulary), **own)
     name = settings.get("task_head") or ""
     of_task = [f"heads.{name}."] if name else []
     new, heads = load_parameters(UnifiedModel.for_language(config), found, OPTIONAL_HEADS, of_task)
@@ -161,7 +161,7 @@ def read_with_code(source: Path, writes: str | None = None) -> Imported:
         trained = Trained(config, "nothing", found, vocabulary, {name: head}, own_settings["longest"])
         return Imported(trained, tokenizer, Conversion())
     scheme, said = decoding(config, writes, str(settings.get("decoding", "nothing")))
-    lengths = PairLengths.of_state(settings)
+    lengths = lengths_of(settings)
     told = Conversion(new=tuple(new), remarks=tuple(said if writes else ()))
     return Imported(Trained(config, scheme, found, vocabulary, lengths=lengths), tokenizer, told)
 

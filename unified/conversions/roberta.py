@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from unified.checkpoints.conversion import Conversion, Imported
-from unified.checkpoints.sources import read_parameters, read_settings
+from unified.checkpoints.sources import read_config, read_parameters, reading_config
 from unified.conversions.bert import of_parameters
 from unified.errors import UnifiedError
 from unified.tokenization import load_tokenizer
@@ -44,7 +44,7 @@ def read_transformers_roberta(source: Path, writes: str | None = None) -> Import
         UnifiedError: a file is missing or is not what it should be.
     """
     source = Path(source)
-    settings = read_settings(source / "config.json")
+    settings = read_config(source / "config.json")
     if settings.get("model_type") not in MODEL_TYPES:
         raise UnifiedError(
             f"config.json: model_type {settings.get('model_type')!r}; --from roberta reads {', '.join(MODEL_TYPES)}"
@@ -86,9 +86,7 @@ def as_bert(state: dict[str, torch.Tensor], settings: dict[str, Any]) -> tuple[d
 
 def _settings(settings: dict[str, Any]) -> dict[str, Any]:
     """``config.json`` in BERT's words."""
-    try:
+    with reading_config("a RoBERTa's"):
         positions = settings["max_position_embeddings"] - settings.get("pad_token_id", 1) - 1
         types = max(settings["type_vocab_size"], 2)
-    except KeyError as error:
-        raise UnifiedError(f"config.json: no {error.args[0]}; is it a RoBERTa's?") from None
     return settings | {"model_type": "bert", "max_position_embeddings": positions, "type_vocab_size": types}

@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from unified.arguments import shown
 from unified.errors import UnifiedError
 
 _SUFFIXES = ("weight", "bias")
@@ -254,6 +255,8 @@ def _labels(settings: Mapping[str, Any]) -> tuple[str, ...]:
     named = settings.get("id2label")
     if not isinstance(named, dict):
         return ("LABEL_0", "LABEL_1")
+    if not all(number.isascii() and number.isdecimal() for number in named):
+        raise UnifiedError(f"config.json: id2label must name labels by their numbers, got {shown(named)}")
     return tuple(str(named[number]) for number in sorted(named, key=int))
 
 

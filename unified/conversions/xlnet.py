@@ -17,7 +17,7 @@ from unified.checkpoints.conversion import (
     require_model_type,
     with_heads_of,
 )
-from unified.checkpoints.sources import counted, read_parameters, read_settings, required
+from unified.checkpoints.sources import counted, read_config, read_parameters, reading_config, required
 from unified.checkpoints.tensorflow import find_tensorflow, load_tensorflow
 from unified.checkpoints.trained import Trained
 from unified.checkpoints.vocabularies import over_symbols
@@ -139,7 +139,7 @@ def xlnet_config(settings: dict[str, Any]) -> TransformerConfig:
     require_model_type(settings, "xlnet")
     if settings.get("same_length", False):
         raise UnifiedError("config.json: same_length True; only False is built")
-    try:
+    with reading_config("an XLNet's"):
         heads, width = settings["n_head"], settings["d_model"]
         if settings.get("d_head", width // heads) * heads != width:
             raise UnifiedError(f"config.json: {heads} heads of {settings['d_head']} do not make d_model {width}")
@@ -161,16 +161,14 @@ def xlnet_config(settings: dict[str, Any]) -> TransformerConfig:
             norm_epsilon=settings.get("layer_norm_eps", 1e-12),
             initializer_range=settings.get("initializer_range", 0.02),
         )
-    except KeyError as error:
-        raise UnifiedError(f"config.json: no {error.args[0]}; is it an XLNet's?") from None
 
 
 def _read(folder: Path) -> tuple[dict[str, Any], dict[str, torch.Tensor], list[str]]:
     """Settings, parameters under the names of ``transformers``, and names of parameters that are left out."""
     prefix = find_tensorflow(folder)
     if prefix is None or (folder / "model.safetensors").is_file() or any(folder.glob("*.bin")):
-        return read_settings(folder / "config.json"), read_parameters(folder), []
-    settings = read_settings(folder / "xlnet_config.json")
+        return read_config(folder / "config.json"), read_parameters(folder), []
+    settings = read_config(folder / "xlnet_config.json")
     if settings.get("ff_activation", "gelu") == "gelu":
         settings["ff_activation"] = "gelu_new"  # the published code approximates by tanh
     variables, optimizer = load_tensorflow(prefix)

@@ -15,8 +15,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from unified.corpus.items import Items
-from unified.data.annotations import KINDS
+from unified.data.annotations import KINDS, columns
 from unified.errors import UnifiedError, nearest
+from unified.files.archives import check_stored
 from unified.runtime.progress import Progress
 
 
@@ -87,8 +88,10 @@ class KeptAnnotator:
         key = json.dumps([self.description, texts]).encode("ascii")
         path = self._folder / f"{hashlib.sha256(key).hexdigest()}.npz"
         if path.is_file():
-            with np.load(path) as kept:
-                return dict(kept)
+            try:
+                return _kept(path, len(texts))
+            except UnifiedError as error:
+                Progress.say(f"{error}; made anew")
         spans = self._annotator(texts)
         self._keep(path, spans)
         return spans
@@ -102,6 +105,25 @@ class KeptAnnotator:
             stream.flush()
             os.fsync(stream.fileno())
         os.replace(partial, path)
+
+
+def _kept(path: Path, texts: int) -> dict[str, np.ndarray]:
+    """Annotations of so many texts that were kept in a file.
+
+    Raises:
+        UnifiedError: it is damaged, or holds something else.
+    """
+    check_stored(path, "kept annotations")
+    try:
+        with np.load(path, allow_pickle=False) as kept:
+            spans = dict(kept)
+    except (ValueError, OSError, EOFError, KeyError, SyntaxError) as error:
+        raise UnifiedError(f"{path}: kept annotations that cannot be read ({error})") from None
+    for name, found in spans.items():
+        whole = found.dtype.kind == "i" and found.ndim == 2 and found.shape[1] == 1 + columns(name)
+        if name not in KINDS or not whole or ((found[:, 0] < 0) | (found[:, 0] >= texts)).any():
+            raise UnifiedError(f"{path}: kept annotations of another form")
+    return spans
 
 
 @contextmanager

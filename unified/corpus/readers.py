@@ -323,8 +323,7 @@ def _read(chunk: RowChunk, read: Callable[[Fields], _Value]) -> Iterator[tuple[R
         except UnifiedError as problem:
             problems.add(f"{chunk.path}, {location}", problem)
     behind = f"; nothing behind {location} was read" if len(problems) > 1 else ""
-    if problems:
-        raise UnifiedError(f"{problems}{behind}")
+    problems.check(behind=behind)
 
 
 def _text_field(fields: Fields, name: str, option: str) -> str:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 
-from unified.errors import UnifiedError
+from unified.errors import UnifiedError, naming
 
 BEGIN, PAD, SEPARATOR, UNKNOWN = "<s>", "<pad>", "</s>", "<unk>"
 MASK = "<mask>"
 SENTINELS = tuple(f"<sentinel_{i}>" for i in range(100))
 #: Symbols that every vocabulary of this library ends with, in this order.
 APPENDED = (MASK, *SENTINELS)
+#: Digits of a count: of ASCII, and of 64 bits.
+_COUNT = re.compile(r"-?[0-9]{1,18}")
 
 
 @dataclass(frozen=True)
@@ -99,11 +102,12 @@ class Vocabulary:
         # Not splitlines(): symbols may hold characters that Python takes for ends of lines, too.
         for number, line in enumerate(text.removesuffix("\n").split("\n") if text else (), 1):
             symbol, _, count = line.rstrip().removesuffix(" #fairseq:overwrite").rpartition(" ")
-            if not symbol or not count.lstrip("-").isdigit():
+            if not symbol or not _COUNT.fullmatch(count):
                 raise UnifiedError(f"{path}, line {number}: expected 'symbol count', got {line[:60]!r}")
             symbols.append(symbol)
             counts.append(int(count))
-        return cls(symbols, counts)
+        with naming(path):
+            return cls(symbols, counts)
 
     def save(self, path: str | Path) -> None:
         """Write ``dict.txt``, readable by ``fairseq.data.Dictionary.load``."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -82,7 +83,7 @@ def read_paradigms(path: Path) -> PairFiles:
             f"{path}: no minimal pairs; BLiMP's files (.jsonl, rows with {GOOD} and {BAD}) or Zorro's (.txt) are read"
         )
     names = [paradigm.name for paradigm in found]
-    twice = sorted({name for name in names if names.count(name) > 1})
+    twice = sorted({name for name, count in Counter(names).items() if count > 1})
     if twice:
         raise UnifiedError(f"{path}: two files hold the paradigm {twice[0]!r}; leave one of them out")
     return PairFiles(found, [file for file in files if file.name not in left_out], left_out)

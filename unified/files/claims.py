@@ -17,7 +17,9 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from unified.errors import UnifiedError
+from unified.files.json_text import NotJson, parse_json
 from unified.files.locks import locked_file
+from unified.files.shapes import Each, misfit
 
 #: Name of the claim in a folder; a file's claim stands beside it and has its name with ``.claim`` behind.
 FILE_NAME = "claim.json"
@@ -134,10 +136,10 @@ def _content(stream: TextIO) -> dict[str, Any] | None:
     """Content of a claim; None if there is none, or the command was killed while it wrote the claim."""
     stream.seek(0)
     try:
-        content = json.load(stream)
-        return content if isinstance(content["settings"], dict) and isinstance(content["inputs"], dict) else None
-    except (ValueError, KeyError, TypeError):
+        content = parse_json(stream.read())
+    except (NotJson, UnicodeDecodeError):
         return None
+    return None if misfit(content, {"settings": dict, "inputs": Each(Each(str))}, "a claim") else content
 
 
 def _why_not(claim: Claim, before: dict[str, Any] | None) -> str:

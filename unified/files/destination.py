@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from unified.errors import UnifiedError
+from unified.files.json_text import read_object
+from unified.files.shapes import Each, misfit
 from unified.runtime.progress import Progress
 
 MANIFEST = "manifest.json"
@@ -75,6 +77,20 @@ def write_manifest(folder: Path, content: dict[str, Any]) -> None:
     (folder / MANIFEST).write_text(text + "\n", encoding="utf-8")
 
 
+def manifest_outputs(folder: Path) -> dict[str, str]:
+    """SHA-256 of each file that the manifest of a folder lists, by its path within the folder.
+
+    Raises:
+        UnifiedError: there is no manifest, or it is damaged.
+    """
+    path = folder / MANIFEST
+    content = read_object(path)
+    wrong = misfit(content, {"outputs": Each({"sha256": str})}, "")
+    if wrong is not None:
+        raise UnifiedError(f"{path}: damaged, {wrong}; make the folder anew")
+    return {name: one["sha256"] for name, one in content["outputs"].items()}
+
+
 def describe(path: str | Path) -> dict[str, int | str]:
     """Bytes and SHA-256 of a file."""
     with open(path, "rb") as stream:
@@ -83,8 +99,8 @@ def describe(path: str | Path) -> dict[str, int | str]:
 
 def _outputs(folder: Path) -> list[str]:
     try:
-        return list(json.loads((folder / MANIFEST).read_text(encoding="utf-8"))["outputs"])
-    except (OSError, ValueError, KeyError, TypeError):
+        return list(manifest_outputs(folder))
+    except UnifiedError:
         return []  # no manifest of ours: every file is foreign
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 
 from unified.errors import UnifiedError
 from unified.files.json_files import Fields, object_or_error
+from unified.files.json_text import NotJson, parse_beginning
 from unified.files.text_files import CHUNK_BYTES, LONGEST_LINE_BYTES, text_pieces
 
 _BLANKS = " \t\r\n"
@@ -71,15 +71,14 @@ class _Array:
         """The JSON value that comes next."""
         while True:
             try:
-                value, stop = json.JSONDecoder().raw_decode(self.buffer, self.position)
-            except json.JSONDecodeError as error:
-                cut_off = error.msg.startswith("Unterminated") or error.pos >= len(self.buffer) - _NEAR_THE_END
+                value, stop = parse_beginning(self.buffer, self.position)
+            except NotJson as error:
+                at = self.position if error.position is None else error.position
+                cut_off = error.reason.startswith("Unterminated") or at >= len(self.buffer) - _NEAR_THE_END
                 if cut_off and self.read_on():
                     continue
-                self.line += self.buffer.count("\n", self.position, error.pos)
-                raise self.wrong(error.msg) from None
-            except RecursionError:
-                raise self.wrong("nested too deeply") from None
+                self.line += self.buffer.count("\n", self.position, at)
+                raise self.wrong(error.reason) from None
             self.line += self.buffer.count("\n", self.position, stop)
             self.position = stop
             return value

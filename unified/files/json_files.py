@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
 from unified.errors import MissingField, Problems, UnifiedError
 from unified.files.ids import name_text
+from unified.files.json_text import NotJson, ObjectOf, parse_json
 from unified.files.text_files import numbered_lines
 
 #: Values of a JSON object, or of a row of a table, by field.
@@ -18,7 +19,7 @@ Fields = dict[str, Any]
 LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
-def read_json(path: str | Path, object_of: Callable[[list[tuple[str, Any]]], Any] | None = None) -> object:
+def read_json(path: str | Path, object_of: ObjectOf | None = None) -> object:
     """The one JSON value of a file, plain or compressed (.gz, .xz, .zst).
 
     Args:
@@ -27,13 +28,11 @@ def read_json(path: str | Path, object_of: Callable[[list[tuple[str, Any]]], Any
     Raises:
         UnifiedError: the file cannot be read, or is not JSON.
     """
+    text = "\n".join(line for _, line in numbered_lines(path))
     try:
-        text = "\n".join(line for _, line in numbered_lines(path))
-        return json.loads(text, object_pairs_hook=object_of)
-    except json.JSONDecodeError as error:
-        raise UnifiedError(f"{path}, line {error.lineno}: not JSON: {error.msg}") from None
-    except RecursionError:
-        raise UnifiedError(f"{path}: not JSON of a data set: nested too deeply") from None
+        return parse_json(text, object_of)
+    except NotJson as error:
+        raise UnifiedError(f"{path}, line {error.line}: {error}") from None
 
 
 class Record(dict[str, Any]):
@@ -43,19 +42,16 @@ class Record(dict[str, Any]):
         raise MissingField(name, list(self))
 
 
-def fields_of(line: str) -> Fields:
+def fields_of(line: str, object_of: ObjectOf | None = None) -> Fields:
     """The object of a line.
+
+    Args:
+        object_of: as of :func:`read_json`; makes a dictionary.
 
     Raises:
         UnifiedError: there is none.
     """
-    try:
-        value = json.loads(line)
-    except json.JSONDecodeError as error:
-        raise UnifiedError(f"not JSON ({error.msg})") from None
-    except (ValueError, RecursionError) as error:  # a number too long for Python, or lists in lists
-        raise UnifiedError(f"not JSON of a data set ({error})") from None
-    fields = object_or_error(value)
+    fields = object_or_error(parse_json(line, object_of))
     if isinstance(fields, UnifiedError):
         raise fields
     return fields

@@ -7,11 +7,11 @@ lines have one number of fields. Prose has blanks behind its commas, and their n
 from __future__ import annotations
 
 import csv
-import json
 import re
 from pathlib import Path
 
 from unified.errors import UnifiedError
+from unified.files.json_text import NotJson, parse_json
 from unified.files.text_files import CHUNK_BYTES, Chunk, LineReader, without_compression
 
 _TABLES = (".csv", ".tsv", ".tab", ".parquet", ".pq", ".psv", ".xls", ".xlsx", ".ods", ".feather", ".arrow", ".orc")
@@ -98,8 +98,8 @@ def require_text(path: str | Path, data: bytes) -> None:
 def is_object(line: str) -> bool:
     """Whether a line is a JSON object."""
     try:
-        return line.lstrip().startswith("{") and isinstance(json.loads(line), dict)
-    except (ValueError, RecursionError):
+        return line.lstrip().startswith("{") and isinstance(parse_json(line), dict)
+    except NotJson:
         return False
 
 

@@ -7,6 +7,8 @@ Columns have the order of the table.
 from __future__ import annotations
 
 import csv
+import os
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,7 +18,12 @@ from unified.files.text_files import numbered_lines, require_file
 
 #: Beginning of the name of a data set of Hugging Face's hub, where a file may be named.
 HUB = "hub:"
-_ROWS_AT_ONCE = 1000
+#: Few, as a small file can hold rows of megabytes.
+_ROWS_AT_ONCE = 100
+#: Tables become ten to thirty times smaller where values repeat; denser ones are refused, if they are not small.
+_DENSEST, _SMALL = 64, 1 << 27
+#: Bytes that a row takes in memory beside its values.
+_ROW_BYTES = 64
 #: Most characters of a cell; the library csv takes up to eight bytes for each.
 _LONGEST_CELL = 1 << 25
 #: Explanations of errors of ``csv``, by their first words.
@@ -65,9 +72,15 @@ def parquet_entries(path: str) -> _Entries:
             "library's folder"
         ) from None
     require_file(path)
-    number = 0
+    number, size, most = 0, 0, max(_SMALL, _DENSEST * os.path.getsize(path))
     try:
         for batch in parquet.ParquetFile(path).iter_batches(_ROWS_AT_ONCE):
+            size += batch.nbytes + _ROW_BYTES * batch.num_rows
+            if size > most:
+                raise UnifiedError(
+                    f"{path}: holds more than {_DENSEST} times as many bytes as the file, as no data set does; write "
+                    "it as .jsonl if this is what it should be"
+                )
             for fields in batch.to_pylist():
                 number += 1
                 yield f"row {number}", fields
@@ -127,7 +140,7 @@ def _cells(path: str, delimiter: str, quoted: bool = True) -> _Entries:
 
 def _column_names(path: str, cells: list[str]) -> list[str]:
     names = [cell.strip() for cell in cells]
-    twice = next((name for name in names if names.count(name) > 1), None)
+    twice = next((name for name, count in Counter(names).items() if count > 1), None)
     if twice is not None:
         raise UnifiedError(f"{path}: two columns are called {twice!r}; the first line must name each by itself")
     return names

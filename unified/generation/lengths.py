@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, fields, replace
 
 import numpy as np
 
+from unified.arguments import shown
 from unified.errors import UnifiedError
 from unified.generation.config import GenerationConfig
 
@@ -36,12 +37,16 @@ class PairLengths:
         for field in fields(self):
             value = getattr(self, field.name)
             if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-                raise UnifiedError(f"{field.name} must be 0 (whole texts) or a number of tokens, got {value!r}")
+                raise UnifiedError(f"{field.name} must be 0 (whole texts) or a number of tokens, got {shown(value)}")
 
     @classmethod
     def of_state(cls, state: Mapping[str, dict[str, int]]) -> PairLengths:
         """Read what :meth:`state` wrote into a checkpoint; all lengths are 0 where it wrote nothing."""
-        return cls(**state.get("pair_lengths", {}))
+        kept = state.get("pair_lengths", {})
+        known = {one.name for one in fields(cls)}
+        if not isinstance(kept, dict) or not kept.keys() <= known:
+            raise UnifiedError(f"pair_lengths must hold {', '.join(sorted(known))}, got {shown(kept)}")
+        return cls(**kept)
 
     def state(self) -> dict[str, dict[str, int]]:
         """Plain values for a checkpoint."""

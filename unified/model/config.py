@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from dataclasses import dataclass, field, fields, replace
-from numbers import Integral, Real
 from typing import Any
 
+from unified.arguments import RANGE, Range, check_settings_of
 from unified.errors import UnifiedError, nearest
 from unified.masks import TEXT_MASKS
 
@@ -18,6 +19,8 @@ ACTIVATIONS = ("gelu", "gelu_tanh", "silu")
 TOKEN_HEADS = ("transform", "plain", "none")
 #: "neighbor" is ANNA's attention, in which no token sees itself; those after it are what its table 8 compares with.
 SUBLAYERS = ("self", "neighbor", "relative_key", "relative_value", "entity", "feed_forward")
+#: Bounds of sizes, far beyond what is trained: a damaged file must not ask for all memory.
+_WIDEST, _MOST_SYMBOLS = 1 << 17, 1 << 27
 #: Kind of positions -> sublayers that can be built with it.
 _SUBLAYERS_WITH = {
     "learned": set(SUBLAYERS),
@@ -25,12 +28,11 @@ _SUBLAYERS_WITH = {
     "rotary": {"self", "neighbor", "feed_forward"},
 }
 
-#: Type of a field's default -> what its values must be, in words and as a class.
-_TYPES = {int: ("an integer", Integral), float: ("a number", Real), bool: ("True or False", bool), str: ("a text", str)}
 
-
-def _option(default: Any, sentence: str) -> Any:
-    return field(default=default, metadata={"help": sentence})
+def _option(
+    default: Any, sentence: str, least: float = -math.inf, most: float = math.inf, below: float = math.inf
+) -> Any:
+    return field(default=default, metadata={"help": sentence, RANGE: Range(least, most, below)})
 
 
 @dataclass(frozen=True)
@@ -41,11 +43,13 @@ class TransformerConfig:
         UnifiedError: a field has another type or is out of range, or two fields contradict each other.
     """
 
-    vocabulary_size: int = _option(0, "number of symbols; taken from the data folder when training with fairseq")
-    layers: int = _option(12, "number of layers")
-    width: int = _option(768, "size of hidden states")
-    heads: int = _option(12, "attention heads per layer; width must be a multiple of it")
-    feed_forward: int = _option(0, "inner size of the feed-forward sublayer; 0 means 4 x width")
+    vocabulary_size: int = _option(
+        0, "number of symbols; taken from the data folder when training with fairseq", 0, _MOST_SYMBOLS
+    )
+    layers: int = _option(12, "number of layers", 1, 1000)
+    width: int = _option(768, "size of hidden states", 1, _WIDEST)
+    heads: int = _option(12, "attention heads per layer; width must be a multiple of it", 1, _WIDEST)
+    feed_forward: int = _option(0, "inner size of the feed-forward sublayer; 0 means 4 x width", 0, 4 * _WIDEST)
     gated: bool = _option(
         False,
         "the feed-forward sublayer is a gated linear unit: its first map makes two vectors of the inner size, and the "
@@ -78,10 +82,12 @@ class TransformerConfig:
         0,
         "layers of a bidirectional LSTM between the Transformer and the heads of understanding tasks, drawn at "
         "random where a checkpoint has none (BERT's ablation); 0: no LSTM",
+        0,
+        1000,
     )
     rotary_theta: float = _option(10000.0, "with rotary positions: base of the wavelengths (theta of RoPE)")
     local_rotary_theta: float = _option(
-        0.0, "with rotary positions: rotary_theta of the layers that have a window; 0: the same as rotary_theta"
+        0.0, "with rotary positions: rotary_theta of the layers that have a window; 0: the same as rotary_theta", 0
     )
     attention_windows: str = _option(
         "0",
@@ -89,19 +95,29 @@ class TransformerConfig:
         "all. '0,64,64' lets every third layer, the first among them, read everything (ModernBERT)",
     )
     clamp_len: int = _option(
-        0, "with relative positions: distances above this count as it; 0: all are told apart (XLNet's name)"
+        0, "with relative positions: distances above this count as it; 0: all are told apart (XLNet's name)", 0
     )
     clip_distance: int = _option(
-        16, "greatest distance that 'relative_key' and 'relative_value' tell from farther ones (Shaw et al. 2018)"
+        16,
+        "greatest distance that 'relative_key' and 'relative_value' tell from farther ones (Shaw et al. 2018)",
+        1,
+        _MOST_SYMBOLS,
     )
-    max_positions: int = _option(512, "rows of the position table; beyond a checkpoint's it is continued cyclically")
+    max_positions: int = _option(
+        512, "rows of the position table; beyond a checkpoint's it is continued cyclically", 1, _MOST_SYMBOLS
+    )
     token_types: int = _option(
         6,
         "rows of the token-type table; UniLM names its objectives with six; 0, with rotary positions: no table, the "
         "mask alone tells objectives and segments apart",
+        0,
+        _MOST_SYMBOLS,
     )
     boundary_offsets: int = _option(
-        0, "how far into a span the span-boundary head reaches, in tokens; 0: no such head; follows the objectives"
+        0,
+        "how far into a span the span-boundary head reaches, in tokens; 0: no such head; follows the objectives",
+        0,
+        _MOST_SYMBOLS,
     )
     sentence_head: bool = _option(
         False, "a head that says which sentences of a source a summary takes; follows the objectives"
@@ -117,9 +133,11 @@ class TransformerConfig:
         "before the softmax: 'transform' (dense, activation, norm; BERT) or 'plain' (nothing; XLNet); 'none': no "
         "softmax over symbols, as in published encoders such as MiniLM, which give states alone",
     )
-    dropout: float = _option(0.1, "dropout on embeddings and on the output of every sublayer")
-    inner_dropout: float = _option(0.0, "dropout within the feed-forward sublayer, behind its activation (XLNet)")
-    attention_dropout: float = _option(0.1, "dropout on attention weights")
+    dropout: float = _option(0.1, "dropout on embeddings and on the output of every sublayer", 0, below=1)
+    inner_dropout: float = _option(
+        0.0, "dropout within the feed-forward sublayer, behind its activation (XLNet)", 0, below=1
+    )
+    attention_dropout: float = _option(0.1, "dropout on attention weights", 0, below=1)
     norm: str = _option("post", "where the norm of each sublayer stands: 'post' (BERT, UniLM) or 'pre'")
     norm_type: str = _option(
         "layer",
@@ -129,8 +147,8 @@ class TransformerConfig:
         False,
         "with norm 'pre': a norm behind the embeddings, in place of the one before the first sublayer (ModernBERT)",
     )
-    norm_epsilon: float = _option(1e-12, "epsilon of the norms")
-    initializer_range: float = _option(0.02, "standard deviation of the initial weights, N(0, range)")
+    norm_epsilon: float = _option(1e-12, "epsilon of the norms", 0)
+    initializer_range: float = _option(0.02, "standard deviation of the initial weights, N(0, range)", 0)
     attention_backend: str = _option(
         "auto",
         "'auto', 'dense', 'sdpa', 'blocked' (CPU), 'flex' or 'flex_flash' (GPU), or one of your own, "
@@ -138,30 +156,13 @@ class TransformerConfig:
     )
 
     def __post_init__(self) -> None:
-        for option in fields(self):
-            words, wanted = _TYPES[type(option.default)]
-            value = getattr(self, option.name)
-            if not isinstance(value, wanted) or (isinstance(value, bool) and wanted is not bool):
-                raise UnifiedError(f"{option.name} must be {words}, got {value!r}")
-        for name in ("vocabulary_size", "norm_epsilon", "initializer_range", "token_types", "local_rotary_theta"):
-            if getattr(self, name) < 0:
-                raise UnifiedError(f"{name} must be at least 0, got {getattr(self, name)}")
+        check_settings_of(type(self), {option.name: getattr(self, option.name) for option in fields(self)})
         if self.feed_forward == 0:
             object.__setattr__(self, "feed_forward", 4 * self.width)
         if self.token_types == 0 and self.positions != "rotary":
             raise UnifiedError(f"token_types 0 (no table) needs positions 'rotary', got {self.positions!r}")
-        for name in ("layers", "width", "heads", "feed_forward", "max_positions", "clip_distance"):
-            if getattr(self, name) < 1:
-                raise UnifiedError(f"{name} must be at least 1, got {getattr(self, name)}")
         if self.width % self.heads:
             raise UnifiedError(f"width must be a multiple of heads, got width {self.width} and heads {self.heads}")
-        if self.boundary_offsets < 0:
-            raise UnifiedError(f"boundary_offsets must be at least 0, got {self.boundary_offsets}")
-        for name in ("dropout", "attention_dropout", "inner_dropout"):
-            if not 0 <= getattr(self, name) < 1:
-                raise UnifiedError(f"{name} must be in [0, 1), got {getattr(self, name)}")
-        if self.clamp_len < 0:
-            raise UnifiedError(f"clamp_len must be at least 0, got {self.clamp_len}")
         choices = {
             "norm": NORMS,
             "norm_type": NORM_TYPES,
@@ -197,8 +198,6 @@ class TransformerConfig:
             )
         if self.relative and self.width % 2:
             raise UnifiedError(f"relative positions need an even width, got {self.width}")
-        if self.lstm < 0:
-            raise UnifiedError(f"lstm must be at least 0, got {self.lstm}")
         if self.lstm and self.width % 2:
             raise UnifiedError(f"an LSTM of two directions needs an even width, got {self.width}")
         served = _SUBLAYERS_WITH[self.positions]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import torch
 from torch import nn
 from torch.nn import functional
 
-from unified.errors import UnifiedError
+from unified.arguments import check_settings_of, number_setting
+from unified.errors import UnifiedError, naming
 from unified.model.config import TransformerConfig
 from unified.model.heads import TaskHead
 from unified.model.ranking import Ranking
@@ -18,6 +19,10 @@ from unified.model.transformer import initialize
 
 #: Distances that fall into buckets of their own begin here: 0, 1, 2, 3, 4, 5-7, 8-15, 16-31, 32-63, 64 and more.
 _BUCKETS = (1, 2, 3, 4, 5, 8, 16, 32, 64)
+
+
+#: Bound of sizes: a damaged file must not ask for all memory.
+_MOST = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -37,20 +42,19 @@ class SpanRanking:
     """
 
     genres: tuple[str, ...] = ()
-    max_windows: int = 3
-    max_width: int = 30
+    max_windows: int = number_setting(3, 1, _MOST)
+    max_width: int = number_setting(30, 1, _MOST)
     spans_per_word: float = 0.4
-    max_spans: int = 3900
-    antecedents: int = 50
-    hidden: int = 3000
-    features: int = 20
-    depth: int = 2
-    dropout: float = 0.3
+    max_spans: int = number_setting(3900, 1, _MOST)
+    antecedents: int = number_setting(50, 1, _MOST)
+    hidden: int = number_setting(3000, 1, _MOST)
+    features: int = number_setting(20, 1, _MOST)
+    depth: int = number_setting(2, 1, 1000)
+    dropout: float = number_setting(0.3, 0, below=1)
 
     def __post_init__(self) -> None:
-        for name in ("max_windows", "max_width", "max_spans", "antecedents", "hidden", "features", "depth"):
-            if getattr(self, name) < 1:
-                raise UnifiedError(f"coreference: {name} must be at least 1, got {getattr(self, name)}")
+        with naming("coreference"):
+            check_settings_of(SpanRanking, {one.name: getattr(self, one.name) for one in fields(SpanRanking)})
         if not self.spans_per_word > 0:
             raise UnifiedError(f"coreference: spans_per_word must be above 0, got {self.spans_per_word}")
 

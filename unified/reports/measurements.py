@@ -6,17 +6,29 @@ The tables are written by hand rather than by a library for terminals: what is p
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from unified.errors import UnifiedError
+from unified.files.json_text import NotJson, object_of_line, parse_json
+from unified.files.shapes import Each, Maybe, misfit
 from unified.reports.differences import canonical, described, differing, flat, short_paths
 
 #: Fields of every line.
 _FIELDS = ("benchmark", "configuration", "unit", "spread", "bar", "holds")
+_SHAPE = {
+    "benchmark": str,
+    "configuration": dict,
+    "unit": str,
+    "spread": [float],
+    "bar": (float, None),
+    "holds": (bool, None),
+    "at": Maybe({"value": float, "axis": str}),
+    "machine": Maybe({"gpu": Maybe((str, None)), "processor": Maybe(str), "cores": Maybe((int, None))}),
+    "versions": Maybe(Each(str)),
+}
 #: Names of the values that make one machine.
 _MACHINE = ("gpu", "processor", "cores")
 
@@ -126,8 +138,8 @@ def _begins(path: Path) -> bool:
     """Whether a file's first line is a measurement."""
     try:
         with path.open(encoding="utf-8") as file:
-            first = json.loads(file.readline())
-    except (OSError, ValueError):
+            first = parse_json(file.readline(), nan=True)
+    except (OSError, UnicodeDecodeError, NotJson):
         return False
     return isinstance(first, dict) and "benchmark" in first
 
@@ -135,13 +147,15 @@ def _begins(path: Path) -> bool:
 def _read(path: Path) -> dict[str, Line]:
     found: dict[str, Line] = {}
     for number, text in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-        try:
-            line = json.loads(text)
-            missing = [name for name in _FIELDS if name not in line]
-        except (ValueError, TypeError):
-            raise UnifiedError(f"{path}, line {number}: not a JSON object") from None
+        line = object_of_line(path, number, text)
+        missing = [name for name in _FIELDS if name not in line]
         if missing:
             raise UnifiedError(f"{path}, line {number}: not a measurement; {missing[0]} is missing")
+        wrong = misfit(line, {**_SHAPE, line["unit"]: float} if isinstance(line["unit"], str) else _SHAPE, "")
+        if wrong is None and len(line["spread"]) != 2:
+            wrong = "'spread' must have two members"
+        if wrong is not None:
+            raise UnifiedError(f"{path}, line {number}: not a measurement; {wrong}")
         key = canonical([line["benchmark"], line["configuration"], line.get("at"), _made_on(line)])
         found.pop(key, None)
         found[key] = line

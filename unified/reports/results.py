@@ -14,12 +14,30 @@ from pathlib import Path
 from typing import Any
 
 from unified.errors import UnifiedError
+from unified.files.json_text import read_object
+from unified.files.shapes import Each, Maybe, misfit
 from unified.runtime.machine import processor_name
 
 FILE_NAME = "results.json"
 PACKAGES = "unified-lm torch fairseq-fixed tokenizers transformers sentencepiece sacrebleu rouge-score".split()
 #: Fields of every results file.
 _FIELDS = ("task", "run", "scores", "seed", "command", "model", "settings", "data", "versions", "date")
+#: Kinds of values that they and further fields hold.
+_SHAPE = {
+    "task": str,
+    "run": str,
+    "scores": Each(Each(object)),
+    "seed": int,
+    "command": [(str, float)],
+    "model": {"name": str, "sha256": (str, None)},
+    "settings": dict,
+    "data": Each(str),
+    "versions": Each(str),
+    "date": str,
+    "published": Maybe(Each(Each(Each(float)))),
+    "checkpoint": Maybe(str),
+    "null_threshold": Maybe({"value": float, "found_on": str}),
+}
 
 
 def versions() -> dict[str, str]:
@@ -100,11 +118,12 @@ def write_whole(path: Path, content: Mapping[str, Any]) -> Path:
 def chosen_run(path: Path) -> Path | None:
     """The folder of the run that a grid has chosen, of the grid's ``results.json``; None where it is another file."""
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        chosen = read_object(path, nan=True).get("chosen")
+    except UnifiedError:
         return None
-    chosen = content.get("chosen") if isinstance(content, dict) else None
-    return path.parent / chosen["folder"] if chosen else None
+    if isinstance(chosen, dict) and isinstance(chosen.get("folder"), str):
+        return path.parent / chosen["folder"]
+    return None
 
 
 def read_results(paths: Iterable[str | Path]) -> list[dict[str, Any]]:
@@ -124,15 +143,8 @@ def read_results(paths: Iterable[str | Path]) -> list[dict[str, Any]]:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise UnifiedError(f"{path}: no such file or folder") from None
-    except OSError as error:
-        raise UnifiedError(f"{path}: cannot be read ({error.strerror})") from None
-    except ValueError:
-        raise UnifiedError(f"{path}: not JSON") from None
-    missing = [name for name in _FIELDS if name not in content] if isinstance(content, dict) else list(_FIELDS)
+    content = read_object(path, nan=True)
+    missing = [name for name in _FIELDS if name not in content]
     if missing:
         raise UnifiedError(
             f"{path}: not a file of results as this version writes them: {missing[0]} is missing, so that nobody can "
@@ -140,7 +152,7 @@ def _read(path: Path) -> dict[str, Any]:
         )
     if not isinstance(content["model"], dict) or not {"name", "sha256"} <= content["model"].keys():
         raise UnifiedError(f"{path}: not a file of results; 'model' must have 'name' and 'sha256'")
-    for name in ("scores", "settings", "data", "versions"):
-        if not isinstance(content[name], dict):
-            raise UnifiedError(f"{path}: not a file of results; {name!r} must be an object")
+    wrong = misfit(content, _SHAPE, "")
+    if wrong is not None:
+        raise UnifiedError(f"{path}: not a file of results; {wrong}")
     return content

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import math
 import statistics
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from unified.files.json_text import NotJson, parse_json
 from unified.reports.charts import HELD_OUT, Point
 
 #: The file in the folder of a run that takes all that fairseq-train prints under unified's commands.
@@ -126,8 +126,8 @@ def statistics_of(line: str) -> dict[str, Any] | None:
     if start < 0:
         return None
     try:
-        value = json.loads(line[start:])
-    except json.JSONDecodeError:
+        value = parse_json(line[start:], nan=True)
+    except NotJson:
         return None
     return value if isinstance(value, dict) else None
 

@@ -5,7 +5,6 @@ What understanding tasks and generation tasks have in common; :mod:`unified.task
 
 from __future__ import annotations
 
-import json
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -20,7 +19,7 @@ from unified.corpus.annotate import Annotator
 from unified.data.markers import with_markers
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
-from unified.files.destination import MANIFEST, new_folder, write_manifest
+from unified.files.destination import MANIFEST, manifest_outputs, new_folder, write_manifest
 from unified.files.rows import is_hub
 from unified.inference.trained_model import TrainedModel
 from unified.model import TransformerConfig
@@ -94,8 +93,7 @@ def write_items_folder(
 
 def data_hash(folder: Path, prefix: str = "") -> dict[str, str]:
     """SHA-256 of each file of items in a folder of :func:`write_items_folder`, or of those below ``prefix``."""
-    outputs = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))["outputs"]
-    files = {name: one["sha256"] for name, one in outputs.items() if name.endswith(".jsonl")}
+    files = {name: digest for name, digest in manifest_outputs(folder).items() if name.endswith(".jsonl")}
     return {name.removeprefix(prefix): digest for name, digest in files.items() if name.startswith(prefix)}
 
 

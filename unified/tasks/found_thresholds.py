@@ -31,4 +31,4 @@ def found_thresholds(checkpoint: Path, heads: Collection[str]) -> dict[str, Foun
 
 
 def _threshold(written: dict[str, Any]) -> FoundThreshold:
-    return FoundThreshold(float(written["value"]), str(written["found_on"]))
+    return FoundThreshold(float(written["value"]), written["found_on"])

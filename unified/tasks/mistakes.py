@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from unified.errors import UnifiedError
+from unified.files.json_text import object_of_line
+from unified.files.shapes import Maybe, Shape, misfit
 from unified.files.text_files import numbered_lines
 from unified.reports.run_page import Sample, Table
 
@@ -20,6 +22,17 @@ _ANSWERS = {
     "answer": ("answers",),
     "text": ("references", "target"),
     "chains": ("chains",),
+}
+#: Kinds of values that these fields hold.
+_SHAPES = {
+    "label": (str, float, None),
+    "tags": ([str], None),
+    "answer": (str, float, None),
+    "answers": (list, None),
+    "text": (str, None),
+    "references": ([str], None),
+    "target": (str, None),
+    "chains": (list, None),
 }
 #: Fields that are not shown of an item.
 _HIDDEN = frozenset(("id", "reference_group"))
@@ -39,12 +52,20 @@ class Answered:
 
     def __init__(self, name: str, items: Path, predictions: Path):
         self.name = name
+        self.items: list[Any]
+        self.predictions: list[Any]
         self.items, self.predictions = (
-            [json.loads(line) for _, line in numbered_lines(file)] for file in (items, predictions)
+            [object_of_line(file, number, line) for number, line in numbered_lines(file)]
+            for file in (items, predictions)
         )
-        if [one["id"] for one in self.items] != [one["id"] for one in self.predictions]:
+        if [one.get("id") for one in self.items] != [one.get("id") for one in self.predictions]:
             raise UnifiedError(f"{predictions}: not the predictions of {items}; score the run anew")
         self.field = next((name for name in _ANSWERS if self.predictions and name in self.predictions[0]), None)
+        shapes = {name: Maybe(shape) for name, shape in _SHAPES.items()}
+        if any(isinstance(one.get("label"), float) for one in self.predictions):
+            shapes["label"] = Maybe((float, None))
+        _require(items, self.items, shapes)
+        _require(predictions, self.predictions, shapes | ({self.field: _SHAPES[self.field]} if self.field else {}))
 
     def gold(self, item: Mapping[str, Any]) -> Any:
         """The right answer of an item; None where the item does not say."""
@@ -111,6 +132,13 @@ class Answered:
             pairs = rng.sample(pairs, min(_MOST_ROWS, len(pairs)))
         rows = [(one["id"], self._right_answer(item), _shown(one[self.field])) for item, one in pairs[:_MOST_ROWS]]
         return [Table(title, ("item", "right", "model"), rows, note)]
+
+
+def _require(file: Path, rows: Sequence[Mapping[str, Any]], shape: Shape) -> None:
+    for number, row in enumerate(rows, 1):
+        wrong = misfit(row, shape, "")
+        if wrong is not None:
+            raise UnifiedError(f"{file}, line {number}: {wrong}")
 
 
 def _confusions(name: str, pairs: Sequence[tuple[str, str]]) -> Table:

@@ -6,13 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from unified.checkpoints.heads import TOKEN_HEAD
-from unified.checkpoints.parameters import load_parameters
-from unified.checkpoints.trained import heads_of, read
+from unified.checkpoints.parameters import loaded
+from unified.checkpoints.trained import read
 from unified.data.vocabulary import Vocabulary
-from unified.errors import UnifiedError
+from unified.errors import naming
 from unified.kernels.cpu import accelerate
 from unified.model import UnifiedModel
-from unified.tasks.heads import TASK_HEADS, Understanding
+from unified.tasks.heads import Understanding
+from unified.tasks.heads.registry import restored_task
 
 
 def restore_tasks(
@@ -25,15 +26,13 @@ def restore_tasks(
     Raises:
         UnifiedError: as :func:`read`; or a head is unknown, or the parameters do not fit.
     """
-    trained = read(path, content, folder)
-    tasks: dict[str, Understanding[Any]] = {}
-    for name, kept in heads_of(content).items():
-        if kept.get("head") not in TASK_HEADS:
-            raise UnifiedError(
-                f"{path}: has a head {kept.get('head')!r}; known are {', '.join(TASK_HEADS)}; name a head of your own "
-                "by its import path, or give its class to unified.tasks.heads.register first"
-            )
-        tasks[name] = TASK_HEADS[kept["head"]](**kept["settings"])
-    model = UnifiedModel.for_tasks(trained.config, {name: task.head(trained.config) for name, task in tasks.items()})
-    load_parameters(model, trained.parameters, unused_allowed_prefixes=[TOKEN_HEAD])
+    with naming(path):
+        trained = read(path, content, folder)
+        tasks = {name: restored_task(name, kept) for name, kept in trained.heads.items()}
+
+        def built() -> UnifiedModel:
+            heads = {name: task.head(trained.config) for name, task in tasks.items()}
+            return UnifiedModel.for_tasks(trained.config, heads)
+
+        model, _ = loaded(built, trained.parameters, unused_allowed_prefixes=[TOKEN_HEAD])
     return accelerate(model).eval(), tasks, trained.vocabulary

@@ -8,9 +8,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from unified.errors import UnifiedError
+from unified.files.yaml_text import read_yaml_object
 from unified.inference.language_model import UnifiedLM
 from unified.reports.charts import HELD_OUT, Chart, Point
 from unified.reports.results import FILE_NAME, measures_of, read_results
@@ -77,7 +76,7 @@ def report_of(run: Path, samples: int, seed: int) -> RunPage:
 def _options(run: Path) -> dict[str, str]:
     """Options of the run by name."""
     file = run / _RUN_FILE
-    content = yaml.safe_load(file.read_text(encoding="utf-8")) if file.is_file() else {}
+    content = read_yaml_object(file) if file.is_file() else {}
     return {str(name): str(value) for name, value in content.items() if value != ""}
 
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
 from unified.checkpoints.trained import contents
 from unified.files.claims import Claim
-from unified.files.destination import MANIFEST
+from unified.files.destination import manifest_outputs
 from unified.tasks.finetuning import Job
 from unified.tasks.heads.items import Splits, items_text
 from unified.tasks.writing import WritingTask
@@ -60,10 +59,9 @@ def model_of(name: str, job: Job) -> dict[str, Any]:
     digest = hashlib.sha256()
     with open(job.start.checkpoint, "rb") as stream:
         digest.update(hashlib.file_digest(stream, "sha256").digest())
-    outputs = json.loads((job.items / MANIFEST).read_text(encoding="utf-8"))["outputs"]
-    for file, one in sorted(outputs.items()):
+    for file, own in sorted(manifest_outputs(job.items).items()):
         if not file.endswith(".jsonl"):
-            digest.update(f"{file} {one['sha256']}\n".encode())
+            digest.update(f"{file} {own}\n".encode())
     config = job.start.config
     size = {field: getattr(config, field) for field in ("layers", "width", "heads", "vocabulary_size")}
     return {"name": name, "sha256": digest.hexdigest(), **size}

@@ -28,6 +28,7 @@ from typing import Protocol
 import numpy as np
 
 from unified.errors import UnifiedError
+from unified.files.json_text import read_object
 from unified.tokenization.base import SPECIAL_SYMBOLS, pairs_of_integers
 from unified.tokenization.wordpiece import SPECIAL_ENTRIES, WordPieceTokenizer, train_wordpiece
 from unified.tokenization.wordpiece_files import CONTINUATION
@@ -99,11 +100,8 @@ class AnnaTokenizer:
         Raises:
             UnifiedError: it is not what :meth:`save` writes.
         """
-        try:
-            content = json.loads(Path(path).read_text(encoding="utf-8"))
-        except ValueError as error:
-            raise UnifiedError(f"{path}: not JSON ({error}); is it the anna.json of a prepared folder?") from None
-        if not isinstance(content, dict) or sorted(content) != sorted(_FIELDS):
+        content = read_object(Path(path))
+        if sorted(content) != sorted(_FIELDS):
             raise UnifiedError(f"{path}: not an object with {', '.join(_FIELDS)}; is it the anna.json of a folder?")
         for field in ("pieces", "words"):
             if not isinstance(content[field], list) or not all(isinstance(entry, str) for entry in content[field]):

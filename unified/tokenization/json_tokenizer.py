@@ -15,8 +15,10 @@ from tokenizers import Tokenizer
 
 from unified.data.vocabulary import BEGIN, MASK, PAD, SEPARATOR, UNKNOWN
 from unified.errors import UnifiedError, first_few
+from unified.files.json_text import read_object
+from unified.files.shapes import Maybe, misfit
 from unified.tokenization.base import concatenated, pairs_of_integers, single_spaced
-from unified.tokenization.wordpiece_files import JSON_NAME, SETTINGS_NAME, read_object
+from unified.tokenization.wordpiece_files import JSON_NAME, SETTINGS_NAME
 
 #: Fields of ``tokenizer_config.json`` that name the entry of one of our special symbols, the first that is there.
 SPECIAL_FIELDS = {
@@ -170,8 +172,10 @@ def _entries(name: str, content: Mapping[str, Any]) -> list[str]:
     model, added = content.get("model"), content.get("added_tokens") or []
     vocabulary = model.get("vocab") if isinstance(model, dict) else None
     if isinstance(vocabulary, list):  # of Unigram: entries with their scores
-        vocabulary = {entry[0]: i for i, entry in enumerate(vocabulary) if isinstance(entry, list) and entry}
-    if not isinstance(vocabulary, dict) or not all(isinstance(one, dict) and "content" in one for one in added):
+        entries = [entry[0] for entry in vocabulary if isinstance(entry, list) and len(entry) == 2]
+        whole = len(entries) == len(vocabulary) and not misfit(entries, [str], "")
+        vocabulary = {entry: i for i, entry in enumerate(entries)} if whole else None
+    if not isinstance(vocabulary, dict) or misfit(added, [{"content": str, "id": Maybe(int)}], "added_tokens"):
         raise UnifiedError(f"{name}: has no vocabulary, or its added_tokens are not objects with a content")
     ordinary = [one["content"] for one in added if not one.get("special") and one["content"] not in vocabulary]
     if ordinary:
@@ -204,9 +208,10 @@ def _word_starts(content: Mapping[str, Any]) -> str | None:
     while steps:
         step = steps.pop()
         if isinstance(step, dict):
-            types.add(step.get("type"))
-            replaced.add(step.get("content"))
-            steps += [*(step.get("pretokenizers") or []), *(step.get("normalizers") or [])]
+            types.add(str(step.get("type")))
+            replaced.add(str(step.get("content")))
+            inner = (step.get(name) for name in ("pretokenizers", "normalizers"))
+            steps += [one for several in inner if isinstance(several, list) for one in several]
     if "ByteLevel" in types:
         return _BYTE_LEVEL_SPACE
     return _METASPACE if "Metaspace" in types or _METASPACE in replaced else None

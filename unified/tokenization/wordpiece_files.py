@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from unified.errors import UnifiedError, first_few
+from unified.files.json_text import read_object
+from unified.files.shapes import Maybe, misfit
 
 VOCABULARY_NAME, JSON_NAME, SETTINGS_NAME = "vocab.txt", "tokenizer.json", "tokenizer_config.json"
 #: Beginning of the pieces inside a word.
@@ -103,7 +105,7 @@ def is_wordpiece(path: Path) -> bool:
 
 def _entries(path: Path, content: dict[str, Any]) -> list[str]:
     ids, added = content["model"].get("vocab"), content.get("added_tokens") or []
-    if not isinstance(ids, dict) or not all(isinstance(token, dict) and "content" in token for token in added):
+    if not isinstance(ids, dict) or misfit(added, [{"content": str, "id": Maybe(int)}], "added_tokens"):
         raise UnifiedError(f"{path}: has no vocabulary, or its added_tokens are not objects with a content")
     ordinary = [token["content"] for token in added if not token.get("special")]
     if ordinary:
@@ -127,18 +129,3 @@ def _stated(path: Path, content: dict[str, Any], fields: dict[str, str]) -> dict
         if value is not None:
             stated[ours] = value
     return stated
-
-
-def read_object(path: Path) -> dict[str, Any]:
-    """The JSON object that a file holds.
-
-    Raises:
-        UnifiedError: it holds none.
-    """
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError:
-        content = None
-    if not isinstance(content, dict):
-        raise UnifiedError(f"{path}: not a JSON object")
-    return content

@@ -206,7 +206,7 @@ def test_wrong_shapes_are_listed(tmp_path):
         "transformer.embeddings.token_types.weight: shape 2x32, the configuration says 6x32",
         "transformer.layers.0.feed_forward.sublayer.inner.weight: shape 50x32, the configuration says 49x32",
     ):
-        assert problem in str(caught.value)
+        assert problem in caught.value.details
     assert not (tmp_path / "ours").exists()
 
 

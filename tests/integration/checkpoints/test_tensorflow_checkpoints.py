@@ -203,5 +203,5 @@ def test_a_file_of_another_model_is_listed_and_refused(tmp_path, capsys):
         read_bert(tmp_path / "bert").save(tmp_path / "ours")
     (tmp_path / "bert" / "bert_config.json").write_text("{")
     assert main(["convert", "--from", "bert", str(tmp_path / "bert"), str(tmp_path / "ours")]) == 2
-    assert "bert_config.json: not a JSON object" in capsys.readouterr().err
+    assert "bert_config.json, line 1: not JSON (" in capsys.readouterr().err
     assert not Path(tmp_path / "ours").exists()

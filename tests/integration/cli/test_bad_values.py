@@ -57,7 +57,7 @@ COMMANDS = {
             "argument --auxiliary-masking: must be a number of at least 0, got '-1'",
         ),
         ("finetune", "--auxiliary-masking inf", "argument --auxiliary-masking: must be a number of at least 0"),
-        ("finetune", "--head 'classification(dropout=7)'", "dropout must be a number from 0 to below 1, got 7"),
+        ("finetune", "--head 'classification(dropout=7)'", "dropout must be in [0, 1), got 7"),
         (
             "finetune",
             "--head 'classification(dropuot=0)'",

@@ -37,7 +37,7 @@ def refusal(tmp_path, capsys, *arguments):
         ("a.jsonl", b'{"body": "a", "id": 1}\n', "a.jsonl, line 1: no field 'text'; its fields: 'body', 'id'"),
         ("a.jsonl", b'{"text": 7}\n', "a.jsonl, line 1: field 'text' is a int, not a string"),
         ("a.jsonl", b'{"text": "\\ud83d"}\n', "a.jsonl, line 1: field 'text' holds half of a surrogate pair"),
-        ("a.jsonl", b"[" * 100_000, "a.jsonl, line 1: not JSON of a data set ("),
+        ("a.jsonl", b"[" * 100_000, "a.jsonl, line 1: not JSON (nested too deeply)"),
         ("a.txt", b"", "a.txt: no text"),
         ("a.txt", b"\n \n\t\n", "a.txt: no text"),
         ("a.jsonl", b'{"text": ""}\n', "a.jsonl, line 1: the field 'text' is empty; --skip-empty leaves such rows out"),

@@ -129,7 +129,7 @@ def test_options_come_from_a_file_and_the_command_line_wins(data, tmp_path, caps
         ("max-update: many", "my.yaml: max-update: 'many' is no value of it"),
         ("lr: [1, 2]", "my.yaml: lr: must be a text or a number, got [1, 2]"),
         ("- lr", "my.yaml: must hold a line 'name: value' for each option"),
-        ("lr: [", "my.yaml: not YAML: "),
+        ("lr: [", "my.yaml, line 2: not YAML: "),
         (None, "my.yaml"),
     ],
 )

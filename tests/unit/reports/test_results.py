@@ -277,7 +277,7 @@ def test_files_that_do_not_say_what_made_them_are_refused(tmp_path, capsys):
         with pytest.raises(UnifiedError, match=says):
             read_results([path])
     path.write_text("[]")
-    for bad, says in ((path, "task is missing"), (tmp_path / "none", "none: no such file or folder")):
+    for bad, says in ((path, "not a JSON object"), (tmp_path / "none", "none: no such file or folder")):
         with pytest.raises(UnifiedError, match=says):
             read_results([bad])
 

@@ -160,5 +160,5 @@ def test_a_data_set_in_one_value(tmp_path):
         write(tmp_path / version, json.dumps(data))
     with pytest.raises(UnifiedError) as refusal:
         task_named("squad1.1").read(tmp_path)
-    assert "30 times (article 1 (T), paragraph 1, question 1 (0), " in str(refusal.value)
-    assert "no field 'question'; its fields: 'id'" in str(refusal.value)
+    assert "30 times (article 1 (T), paragraph 1, question 1 (0), " in refusal.value.details
+    assert "no field 'question'; its fields: 'id'" in refusal.value.details

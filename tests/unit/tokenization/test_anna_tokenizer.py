@@ -232,7 +232,8 @@ def test_damaged_files_are_refused(tmp_path):
     for content, message in [
         (path.read_bytes()[:40], "not JSON"),
         (b"\xff", "not JSON"),
-        (b"[]", "not an object with candidates, pieces, words"),
+        (b"[]", "not a JSON object"),
+        (b"{}", "not an object with candidates, pieces, words"),
         (json.dumps({**good, "more": 1}).encode(), "not an object with"),
         (json.dumps({**good, "words": "U.S."}).encode(), "words is not a list of strings"),
         (json.dumps({**good, "pieces": [1]}).encode(), "pieces is not a list of strings"),

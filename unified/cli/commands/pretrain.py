@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import shlex
 import sys
 from dataclasses import fields
@@ -130,7 +129,7 @@ def _require_validation(data: DataFolder) -> None:
 def _claim(args: argparse.Namespace, pretraining: Pretraining) -> Claim:
     """The settings in which another pre-training in the same folder must agree."""
     from unified.files.claims import Claim, hashes
-    from unified.files.destination import MANIFEST
+    from unified.files.destination import MANIFEST, manifest_outputs
     from unified.training.fairseq_options import decisive_options
 
     settings = {as_option(name): vars(pretraining.settings)[name] for name in _NUMBERS}
@@ -138,8 +137,7 @@ def _claim(args: argparse.Namespace, pretraining: Pretraining) -> Claim:
     settings |= {"--fairseq": decisive_options(args.fairseq)}
     folder = pretraining.data.path
     if (folder / MANIFEST).is_file():
-        outputs = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))["outputs"]
-        files = {name: one["sha256"] for name, one in outputs.items()}
+        files = manifest_outputs(folder)
     else:
         files = hashes(sorted(folder.glob("dict*.txt")))  # of fairseq-preprocess
     return Claim(settings, {"DATA": files})

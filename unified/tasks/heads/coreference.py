@@ -47,9 +47,8 @@ class Coreference(SpanRanking, Understanding[DocumentItem]):
     @classmethod
     def of(cls, items: Sequence[DocumentItem], **settings: Any) -> Coreference:
         """A head for the genres that occur in ``items``, unless ``settings`` name others."""
-        task = cls(**settings)
-        known = task.genres or sorted({item.genre for item in items if item.genre is not None})
-        return replace(task, genres=tuple(known))
+        known = settings.get("genres") or sorted({item.genre for item in items if item.genre is not None})
+        return cls(**settings | {"genres": tuple(known)})
 
     def encode(self, items: Sequence[DocumentItem], codec: Codec) -> Encoded:
         encoded = encode_documents(items, codec)

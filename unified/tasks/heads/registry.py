@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from torch import nn
 
+from unified.arguments import check_settings_of, shown
 from unified.data.targets import PREDICTION_HEADS
 from unified.errors import UnifiedError
-from unified.notation import Entry, check_settings, named_class, parse_entries, require_distinct
+from unified.files.shapes import misfit
+from unified.notation import Entry, Refusal, check_settings, named_class, parse_entries, require_distinct
 from unified.tasks.heads.base import Understanding
 from unified.tasks.heads.choice import Choice
 from unified.tasks.heads.classification import Classification, Regression
@@ -89,15 +91,62 @@ def parse_head(text: str) -> HeadEntry:
 def _head(entry: Entry, own_classes: bool) -> HeadEntry:
     head_class, settings = _class(entry, own_classes), entry.settings
     check_settings(head_class, entry.type, settings, entry.refusal, given=() if "labels" in settings else FROM_DATA)
-    dropout = settings.get("dropout", 0.0)
-    if isinstance(dropout, bool) or not isinstance(dropout, int | float) or not 0 <= dropout < 1:
-        raise entry.refusal(f"dropout must be a number from 0 to below 1, got {dropout!r}")
+    settings = {one: _plain(value) for one, value in settings.items()}
+    try:
+        check_settings_of(head_class, settings)
+    except UnifiedError as error:
+        raise entry.refusal(error.details) from None
     name = entry.name or head_class.name
-    if name in dir(nn.ModuleDict()):
-        raise entry.refusal(f"the name {name} is torch's; take another")
-    if name in PREDICTION_HEADS:
-        raise entry.refusal(f"the name {name} is that of a head of language modelling; take another")
+    _require_free(name, entry.refusal)
     return HeadEntry(name, head_class, partial(_task, head_class, settings), entry.weight)
+
+
+def restored_task(name: str, head: Mapping[str, Any]) -> Understanding[Any]:
+    """The task of a head that a checkpoint keeps.
+
+    Args:
+        name: of the head in the model.
+        head: its class in :data:`TASK_HEADS` by name, ``head``, and its ``settings``.
+
+    Raises:
+        UnifiedError: no such head is known, or a setting is unknown, is missing, or has a wrong value.
+    """
+
+    def refusal(problem: str) -> UnifiedError:
+        return UnifiedError(f"the head {shown(name)}: {problem}")
+
+    wrong = misfit(head, {"head": str, "settings": dict}, "what is kept of it")
+    if wrong is not None:
+        raise refusal(wrong)
+    if head["head"] not in TASK_HEADS:
+        raise UnifiedError(
+            f"has a head {head['head']!r}; known are {', '.join(TASK_HEADS)}; name a head of your own by its import "
+            "path, or give its class to unified.tasks.heads.register first"
+        )
+    _require_free(name, refusal)
+    head_class = TASK_HEADS[head["head"]]
+    settings = {one if isinstance(one, str) else shown(one): _plain(value) for one, value in head["settings"].items()}
+    check_settings(head_class, head["head"], settings, refusal)
+    try:
+        check_settings_of(head_class, settings)
+        return head_class(**settings)
+    except UnifiedError as error:
+        raise refusal(error.details) from None
+
+
+def _plain(value: object) -> object:
+    """A setting as dataclasses have it: lists are tuples."""
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _require_free(name: str, refusal: Refusal) -> None:
+    """Refuse the name of a head that a model cannot have."""
+    if not isinstance(name, str) or not name or "." in name:
+        raise refusal("the name must be a text without a point")
+    if name in dir(nn.ModuleDict()):
+        raise refusal(f"the name {name} is torch's; take another")
+    if name in PREDICTION_HEADS:
+        raise refusal(f"the name {name} is that of a head of language modelling; take another")
 
 
 def _class(entry: Entry, own_classes: bool) -> type[Understanding[Any]]:

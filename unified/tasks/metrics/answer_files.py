@@ -5,7 +5,6 @@ Ids of questions, stories and turns are compared as texts (:mod:`unified.files.i
 
 from __future__ import annotations
 
-import json
 import math
 from collections import Counter
 from collections.abc import Callable
@@ -15,7 +14,7 @@ from typing import Any, TypeVar
 
 from unified.errors import MissingField, UnifiedError
 from unified.files.ids import name_text
-from unified.files.json_files import Record, read_json
+from unified.files.json_files import Record, fields_of, read_json
 from unified.files.text_files import numbered_lines
 
 Answers = dict[str, list[str]]
@@ -73,9 +72,9 @@ def read_mrqa(path: str | Path) -> Answers:
 
     for number, line in numbered_lines(path):
         try:
-            context = json.loads(line, object_pairs_hook=Record)
-        except json.JSONDecodeError as error:
-            raise UnifiedError(f"{path}, line {number}: not JSON: {error.msg}") from None
+            context = fields_of(line, Record)
+        except UnifiedError as error:
+            raise UnifiedError(f"{path}, line {number}: {error}") from None
         if number > 1 or "header" not in context:
             _parsed(parse, context, f"{path}, line {number}: expected MRQA's format (qas, qid, answers)")
     return answers

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from unified.errors import UnifiedError
+from unified.errors import SHOWN, SeveralProblems, UnifiedError
 from unified.files.text_files import numbered_lines
 
 Mention = tuple[int, int]
@@ -20,8 +20,6 @@ _CELL = re.compile(r"(?:\(\d+\)|\(\d+|\d+\)|\|)+")
 #: Columns from the left: the word, and in files with all columns of CoNLL-2012 its speaker.
 _WORD, _SPEAKER, _ALL_COLUMNS = 3, 9, 12
 _NOTHING = ("-", "_")
-#: Problems that a refusal names.
-_SHOWN = 10
 _ONE_TOKEN, _OPENED, _CLOSED = re.compile(r"\((\d+)\)"), re.compile(r"\((\d+)"), re.compile(r"(\d+)\)")
 
 
@@ -77,8 +75,7 @@ def read_coreference(path: str | Path, words: bool = False) -> dict[str, Corefer
     if reader is not None:
         problems.append(f"{where}: document {name!r} has no '#end document' line")
     if problems:
-        more = f"; and {len(problems) - _SHOWN} more" if len(problems) > _SHOWN else ""
-        raise UnifiedError("; ".join(problems[:_SHOWN]) + more)
+        raise SeveralProblems("", [(problem, 1) for problem in problems[:SHOWN]], max(0, len(problems) - SHOWN))
     if not documents:
         raise UnifiedError(f"{path}: no '#begin document' line; expected a file in the format of CoNLL-2012")
     return documents

@@ -21,7 +21,7 @@ _OWN_NAMES = FieldNames()
 #: Files of references, whose texts stand in the field ``target``.
 TARGET = FieldNames({"target": "target"})
 # S source, T reference, H hypothesis as tokens, D hypothesis as text, P scores of its tokens; then the sentence number.
-_LINE = re.compile(r"([STHDP])-(\d+)\t(.*)", re.DOTALL)
+_LINE = re.compile(r"([STHDP])-([0-9]{1,18})\t(.*)", re.DOTALL)
 
 
 def read_lines(path: str | Path) -> list[str]:

@@ -151,7 +151,7 @@ def test_bad_lines_of_mrqa_are_reported(tmp_path):
         "2 times (line 8, question d1, line 9, question d2): a detected answer has no 'char_spans'",
         "line 10: not JSON", "line 11: not a JSON object",
     ):  # fmt: skip
-        assert problem in str(caught.value), caught.value
+        assert problem in caught.value.details, caught.value
     path.write_text("\n".join(mrqa_lines()))
     with pytest.raises(UnifiedError, match="holds no question"):
         read_mrqa_file(path)

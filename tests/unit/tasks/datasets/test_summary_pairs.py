@@ -90,7 +90,7 @@ def test_stories_by_a_list_of_addresses(tmp_path, capsys):
     found = pairs(tmp_path, "cnn_dailymail", *folders, "--list", chosen)
     assert [row["source"] for row in found] == ["Story 2.", "Story 1."]
     chosen = write(tmp_path / "list.txt", f"{addresses[2]}\nnone\nhttp://x\n")
-    message = refused(tmp_path, capsys, "cnn_dailymail", *folders, "--list", chosen)
+    message = refused(tmp_path, capsys, "cnn_dailymail", *folders, "--list", chosen, "--verbose")
     name = hashlib.sha1(b"http://x").hexdigest()
     assert message.startswith(f"{chosen}, line 2: no file none.story; {chosen}, line 3: no file {name}.story; in ")
 
@@ -183,7 +183,7 @@ def test_every_bad_row_is_reported(tmp_path, capsys):
     bad = ["{", "3", '{"document": "a"}', '{"document": 1, "summary": "b"}', '{"document": "a", "summary": " "}']
     bad += ['{"document": "\\ud800", "summary": "b"}', '{"document": "", "summary": "b"}']
     path = write(tmp_path / "in.jsonl", "\n".join([good, "", *bad, good]) + "\n")
-    message = refused(tmp_path, capsys, "gigaword", path)
+    message = refused(tmp_path, capsys, "gigaword", path, "--verbose")
     locations = [f"{path}, line {number}: " for number in range(3, 10)]
     reasons = [
         "not JSON (", "not a JSON object but 3", "no field 'summary'; its fields: 'document'",
@@ -194,7 +194,7 @@ def test_every_bad_row_is_reported(tmp_path, capsys):
         assert location + reason in message
     assert "line 1:" not in message and "line 10" not in message
     path = write(tmp_path / "in.jsonl", "{\n" * 1234)
-    message = refused(tmp_path, capsys, "gigaword", path)
+    message = refused(tmp_path, capsys, "gigaword", path, "--verbose")
     assert f"{path}, 1,234 lines (1, 2, 3, ...): not JSON (" in message and message.count("not JSON") == 1
 
 

@@ -53,7 +53,7 @@ def test_bad_items_are_reported(tmp_path):
                     "line 4: no field 'label'; its fields: 'context', 'choices'",
                     "line 5: 'label' must be the number of a choice, 0 to 1, got 2",
                     "line 6: 'label' must", "line 7: 'question'"):  # fmt: skip
-        assert problem in str(caught.value)
+        assert problem in caught.value.details
     path.write_text(lines[3])
     assert Choice.read(path, labelled=False) == [ChoiceItem("1", "a", ("a", "b"))]
 
@@ -271,7 +271,7 @@ def test_race(tmp_path):
     for says in ("high/1.txt: ", "line 1: not JSON", "high/2.txt: expected as many",
                  "high/3.txt, question 2: the label '4' is", "high/4.txt: 'article' is empty",
                  "high/5.txt, question 2: its 'options' are no list"):  # fmt: skip
-        assert says in str(caught.value)
+        assert says in caught.value.details
     with pytest.raises(UnifiedError, match="no such folder"):
         read_race(tmp_path / "dev")
 
@@ -287,7 +287,7 @@ def test_dream(tmp_path):
         read_dream(path)
     for says in ("dialogue 1, question 1: the answer 'D.' is 0 of the choices", "question 2: no list of texts 'choice'",
                  "dialogue 2: expected"):  # fmt: skip
-        assert says in str(caught.value)
+        assert says in caught.value.details
     path.write_text(json.dumps([[["M: Hi."], [question], name] for name in ("5-1", "5-2", "5-1")]))
     with pytest.raises(UnifiedError, match="train.json: dialogue 3: the id '5-1' is that of dialogue 1, too"):
         read_dream(path)

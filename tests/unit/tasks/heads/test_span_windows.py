@@ -189,7 +189,7 @@ def test_bad_items_are_reported(tmp_path):
     with pytest.raises(UnifiedError) as caught:
         SpanAnswers.read(path)
     for number, problem in enumerate(wrong.values(), 2):
-        assert f"line {number}: {problem}" in str(caught.value)
+        assert f"line {number}: {problem}" in caught.value.details
     path.write_text(
         f'{{{good}, "id": 5}}\n{{"question": "q", "context": "c", "answers": [], "impossible": true}}\n'
         '{"question": "q", "context": "c", "choice": "yes", "history": "h", "references": ["Yes", "yep"]}\n'

@@ -160,10 +160,11 @@ def test_pairs_are_references(tmp_path, capsys):
     hypotheses = write(tmp_path / "h", "a b c\ng h\n")
     assert score(capsys, hypotheses, "--references", path)["rouge1"] == 100
     path = write(tmp_path / "bad.jsonl", '{"target": 3}\n{"references": []}\n[]\n{\n{"target": "x"}\n')
-    message = score(capsys, hypotheses, "--references", path)
+    message = score(capsys, hypotheses, "--references", path, "--verbose")
     assert f"{path}, 2 lines (1, 2): no text 'target' or list of texts 'references'" in message
     assert (
-        f"{path}, line 3: not a JSON object but a list; {path}, line 4: not JSON" in message and "line 5" not in message
+        f"{path}, line 3: not a JSON object but a list; {path}, line 4: not JSON" in message
+        and f"{path}, line 5" not in message
     )
     path = write(tmp_path / "bad.jsonl", '{"text": "x"}\n{"text": "y", "id": 2}\n')
     assert f"{path}, 2 lines (1, 2): no field 'target'; its fields: 'text'" in score(

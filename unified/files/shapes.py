@@ -1,0 +1,72 @@
+"""Kinds of values that an object of JSON holds: they are declared once and checked when a file is read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+#: A class of :data:`_WORDS`, None, a list of one shape for each member, a tuple of alternatives, an object by the names
+#: of its fields (others may be there, and those of :class:`Maybe` missing), or :class:`Each`; ``object`` is anything.
+Shape: TypeAlias = Any
+
+#: Class -> what its values are called. A float is any number, an integer too; True and False are none.
+_MOST = 2**63
+_WORDS = {str: "a text", float: "a number", int: "an integer", bool: "true or false", list: "a list", dict: "an object"}
+
+
+@dataclass(frozen=True)
+class Each:
+    """An object whose values all have one shape, whatever their names are."""
+
+    of: Shape
+
+
+@dataclass(frozen=True)
+class Maybe:
+    """A field that an object may lack."""
+
+    of: Shape
+
+
+def misfit(value: object, shape: Shape, name: str) -> str | None:
+    """Says what is wrong with a value of JSON, as "'seed' must be an integer"; None where it has the shape.
+
+    Args:
+        name: what it is called, such as "'scores'".
+    """
+    if isinstance(shape, tuple):
+        found = [misfit(value, one, name) for one in shape]
+        return None if None in found else found[0] and f"{name} must be {' or '.join(map(_word, shape))}"
+    if isinstance(shape, list):
+        if not isinstance(value, list):
+            return f"{name} must be a list"
+        return next(filter(None, (misfit(one, shape[0], f"a member of {name}") for one in value)), None)
+    if isinstance(shape, dict | Each):
+        if not isinstance(value, dict):
+            return f"{name} must be an object"
+        fields = {key: shape.of for key in value} if isinstance(shape, Each) else shape
+        return next(filter(None, (_field(value, key, of, name) for key, of in fields.items())), None)
+    return None if _is_of(value, shape) else f"{name} must be {_word(shape)}"
+
+
+def _field(value: dict[str, Any], key: str, of: Shape, name: str) -> str | None:
+    called = f"{key!r} of {name}" if name else repr(key)
+    if key not in value:
+        return None if isinstance(of, Maybe) else f"{called} is missing"
+    return misfit(value[key], of.of if isinstance(of, Maybe) else of, called)
+
+
+def _is_of(value: object, shape: Shape) -> bool:
+    if shape is None or value is None:
+        return value is shape or shape is object
+    if isinstance(value, bool):
+        return shape in (bool, object)
+    if isinstance(value, int) and shape in (int, float):
+        return -_MOST < value < _MOST  # more would be no number of 64 bits
+    return isinstance(value, shape)
+
+
+def _word(shape: Shape) -> str:
+    if shape is None:
+        return "null"
+    return _WORDS[list if isinstance(shape, list) else dict if isinstance(shape, dict | Each) else shape]

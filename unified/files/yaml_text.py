@@ -1,0 +1,34 @@
+"""YAML that users give, such as the options of a run: whatever is wrong with it is said in one line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from unified.errors import UnifiedError
+
+
+def read_yaml_object(path: str | Path) -> dict[Any, Any]:
+    """Names and values of a YAML file; none where it is empty.
+
+    Raises:
+        UnifiedError: it cannot be read, or holds anything else.
+    """
+    import yaml  # here, as few commands read such a file
+
+    try:
+        content = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+    except UnicodeDecodeError as error:
+        raise UnifiedError(f"{path}: not UTF-8 at byte {error.start}") from None
+    except yaml.MarkedYAMLError as error:
+        line = "" if error.problem_mark is None else f", line {error.problem_mark.line + 1}"
+        raise UnifiedError(f"{path}{line}: not YAML: {error.problem}") from None
+    except RecursionError:
+        raise UnifiedError(f"{path}: not YAML: nested too deeply") from None
+    except (yaml.YAMLError, ValueError) as error:  # a date or a number that is none
+        raise UnifiedError(f"{path}: not YAML: {error}") from None
+    except OSError as error:
+        raise UnifiedError(f"{path}: cannot be read ({error.strerror})") from None
+    if content is not None and not isinstance(content, dict):
+        raise UnifiedError(f"{path}: must hold a line 'name: value' for each option")
+    return content or {}
