@@ -7,6 +7,9 @@ from typing import Any
 
 from unified.errors import UnifiedError
 
+#: Bytes of a file of options; larger ones take long to read.
+_LARGEST = 1 << 20
+
 
 def read_yaml_object(path: str | Path) -> dict[Any, Any]:
     """Names and values of a YAML file; none where it is empty.
@@ -17,6 +20,8 @@ def read_yaml_object(path: str | Path) -> dict[Any, Any]:
     import yaml  # here, as few commands read such a file
 
     try:
+        if Path(path).stat().st_size > _LARGEST:
+            raise UnifiedError(f"{path}: longer than {_LARGEST >> 20} MiB; options take a few lines")
         content = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
     except UnicodeDecodeError as error:
         raise UnifiedError(f"{path}: not UTF-8 at byte {error.start}") from None

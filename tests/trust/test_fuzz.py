@@ -1,0 +1,76 @@
+"""A slice of the campaigns of damaged files and of bombs, and what they call broken."""
+
+import json
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from trust.bombs import BOMBS, explode
+from trust.cases import Broken
+from trust.fuzz import attack, equal
+from trust.fuzzing.mutators import BYTES
+from trust.fuzzing.reader import Reader, Refused, sample_file
+from trust.fuzzing.readers import READERS
+from unified.errors import UnifiedError
+
+SLICE = ("rows of jsonl", "rows of csv", "SQuAD", "results.json", "run.yaml of pretrain", "dict.txt", "--head",
+         "--objectives", "kept annotations", "index of tokens")  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SLICE)
+def test_damaged_files_are_refused_in_a_line_or_read_rightly(name, tmp_path):
+    reader = next(reader for reader in READERS if reader.name == name)
+    assert attack(reader, range(25), tmp_path)["inputs"] == 25
+
+
+@pytest.mark.parametrize("name", ["rows: 9 million brackets", "run.yaml: a billion laughs"])
+def test_bombs_take_little(name, tmp_path):
+    assert explode(next(bomb for bomb in BOMBS if bomb.name == name), tmp_path)["bombs"] == 1
+
+
+def broken(tmp_path: Path, read, reference=None) -> str:
+    """What the campaign says of a reader that reads its sample well, and all else by `read`."""
+
+    def read_all() -> object:
+        content = Path("a.txt").read_bytes()
+        return "sample" if content == b"sample" else read(content)
+
+    wanted = None if reference is None else lambda data: "sample" if data == b"sample" else reference(data)
+    reader = Reader("a test", "a.txt", sample_file("a.txt", b"sample"), read_all, BYTES, wanted)
+    with pytest.raises(Broken) as caught:
+        attack(reader, range(20), tmp_path)
+    return str(caught.value)
+
+
+def refuse(message: str):
+    def read(content: bytes) -> object:
+        raise UnifiedError(message)
+
+    return read
+
+
+def test_what_is_broken_is_said(tmp_path):
+    assert "KeyError" in broken(tmp_path, lambda content: {}["x"])
+    assert "a refusal that does not name a.txt" in broken(tmp_path, refuse("wrong"))
+    assert "another content" in broken(tmp_path, lambda content: 1, lambda data: 2)
+
+    def refused(data: bytes) -> object:
+        raise Refused("no such form")
+
+    assert "the reference refuses it" in broken(tmp_path, lambda content: 1, refused)
+    assert "ended by a signal" in broken(tmp_path, lambda content: os.kill(os.getpid(), signal.SIGSEGV))
+    assert "at input" in broken(tmp_path, lambda content: os.kill(os.getpid(), signal.SIGKILL))
+
+
+def test_inputs_of_a_number_are_the_same_again():
+    reader = READERS[0]
+    sample = json.dumps({"a": [1, 2]}).encode()
+    first = [reader.mutated(sample, number) for number in range(30)]
+    assert first == [reader.mutated(sample, number) for number in range(30)] and len(set(first)) > 20
+
+
+def test_contents_are_compared_strictly():
+    assert equal({"a": [1, float("nan")]}, {"a": [1, float("nan")]})
+    assert not equal({"a": 1}, {"a": True}) and not equal({"a": 1, "b": 2}, {"b": 2, "a": 1}) and not equal([1], (1,))
