@@ -290,7 +290,7 @@ def test_bad_lines_are_reported_together(tmp_path):
     for problem in ("line 2: not JSON", "line 3: 'text'", "line 4: no field 'label'; its fields: 'text'",
                     "line 5: not a JSON object",
                     "line 6: 'label' must be a name", "line 7: 'second' must be a text"):  # fmt: skip
-        assert problem in str(caught.value)
+        assert problem in caught.value.details
     path.write_text("\n".join(["{}"] * 14))
     with pytest.raises(UnifiedError, match=r"14 lines \(1, 2, 3, ...\): no field 'text'; its fields: none$"):
         Classification.read(path)
