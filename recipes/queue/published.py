@@ -84,3 +84,11 @@ def measures(published: Published) -> list[str]:
 def rows() -> Mapping[str, tuple[Published, Ours | None]]:
     """Task -> its published figures and our lines, for every task with published figures."""
     return {task.name: (task.published, OURS.get(task.name)) for task in TASKS.values() if task.published}
+
+
+def sources() -> Mapping[str, list[str]]:
+    """Where figures are published -> the tasks whose figures stand there."""
+    found: dict[str, list[str]] = {}
+    for name in rows():
+        found.setdefault(TASKS[name].source, []).append(name)
+    return found

@@ -116,7 +116,7 @@ def generation_table(lines: Lines) -> str:
 
 
 def published_table(lines: Lines) -> str:
-    """A row for each task with published figures: theirs, ours, and what separates them."""
+    """A row for each task with published figures: theirs, ours, and what separates them; below, where they stand."""
     rows = ["| task | published | ours | what separates them |", "|---|---|---|---|"]
     for task, (figures, ours) in published.rows().items():
         cells = [task, published.systems(figures), "", published.NOT_RUN]
@@ -129,7 +129,8 @@ def published_table(lines: Lines) -> str:
             measured = (f"{measure} {shown(values)}" for measure, values in scores.items() if values)
             cells[2:] = [", ".join(measured) or MISSING, ours.separates]
         rows.append(f"| {' | '.join(cells)} |")
-    return "\n".join(rows)
+    sources = (f"- {', '.join(tasks)}: {source}." for source, tasks in published.sources().items())
+    return "\n".join((*rows, "", "Where settings and figures are published:", "", *sources))
 
 
 def made_with(lines: Sequence[Line]) -> str:
