@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.support.prepared_python import interpreter
+from tests.support.prepared_python import LIMIT, interpreter
 
 ROOT = Path(__file__).resolve().parents[2]
 PLUGINS = ("--user-dir", ROOT / "fairseq_plugins", "--task", "unified_lm")
@@ -61,7 +61,7 @@ def start(command: str, *arguments, **keywords) -> subprocess.Popen:
 
 
 def finish(process: subprocess.Popen, check: bool = True, feed: str | None = None) -> subprocess.CompletedProcess:
-    output, errors = process.communicate(feed, timeout=300)
+    output, errors = process.communicate(feed, timeout=LIMIT)
     result = subprocess.CompletedProcess(process.args, process.returncode, output, errors)
     if check and result.returncode:
         raise AssertionError(f"{process.args} ended with {result.returncode}:\n{output[-3000:]}\n{errors[-3000:]}")
