@@ -101,7 +101,7 @@ class UnifiedLMCriterion(FairseqCriterion, UpdateCriterion):
         size = totals.get("sample_size", 0.0)
         names = [key.removesuffix(":nll") for key in totals if key.endswith(":nll")]
         if totals.get("of_whole_validation"):
-            metrics.log_derived("loss", lambda meters: _sum_of_losses(meters, names))
+            metrics.log_derived("loss", lambda meters: _sum_of_losses(meters, names), priority=10)  # as log_scalar
         elif size:
             metrics.log_scalar("loss", totals["loss"] / size / math.log(2), size, round=3)
         for name in names:
