@@ -20,6 +20,8 @@ from trust.fuzzing.reader import Refused
 #: Stands for a row that is refused by itself.
 REFUSED_ROW = "refused"
 _LONGEST_CELL = 1 << 25
+#: Levels of JSON: the library refuses what is deeper.
+_MOST_LEVELS = 100
 
 
 def text_of(data: bytes) -> str:
@@ -32,15 +34,25 @@ def text_of(data: bytes) -> str:
 
 
 def strict_json(text: str) -> object:
-    """A JSON value; names that are there twice have their last value. NaN and infinities are no JSON."""
+    """A JSON value of at most 100 levels; names that are there twice have their last value. NaN is no JSON."""
 
     def no_constant(name: str) -> object:
         raise Refused(name)
 
     try:
-        return json.loads(text, parse_constant=no_constant)
+        value: object = json.loads(text, parse_constant=no_constant)
+        levels = _levels(value)
     except (ValueError, RecursionError) as error:
         raise Refused(str(error)) from None
+    if levels > _MOST_LEVELS:
+        raise Refused("too deep")
+    return value
+
+
+def _levels(value: object) -> int:
+    """Lists and objects within each other."""
+    inside = value.values() if isinstance(value, dict) else value if isinstance(value, list) else None
+    return 0 if inside is None else 1 + max(map(_levels, inside), default=0)
 
 
 def json_lines(data: bytes) -> list[object]:

@@ -117,7 +117,7 @@ def _object(where: str, content: Any) -> dict[str, Any]:
 
 def _is_deep(value: Any) -> bool:
     level = [value] if isinstance(value, dict | list) else []
-    for _ in range(_DEEPEST + 1):
+    for _ in range(_DEEPEST):
         inside = (child for one in level for child in (one.values() if isinstance(one, dict) else one))
         level = [child for child in inside if isinstance(child, dict | list)]
     return bool(level)

@@ -75,18 +75,24 @@ def parquet_entries(path: str) -> _Entries:
     number, size, most = 0, 0, max(_SMALL, _DENSEST * os.path.getsize(path))
     try:
         for batch in parquet.ParquetFile(path).iter_batches(_ROWS_AT_ONCE):
-            size += batch.nbytes + _ROW_BYTES * batch.num_rows
+            rows = batch.to_pylist()
+            size += sum(_ROW_BYTES + sum(map(len, filter(_is_long, fields.values()))) for fields in rows)
             if size > most:
                 raise UnifiedError(
                     f"{path}: holds more than {_DENSEST} times as many bytes as the file, as no data set does; write "
                     "it as .jsonl if this is what it should be"
                 )
-            for fields in batch.to_pylist():
+            for fields in rows:
                 number += 1
                 yield f"row {number}", fields
     except (pyarrow.ArrowException, OSError) as error:
         reason = str(error).partition("\n")[0]
         raise UnifiedError(f"{path}: not a Parquet file, or a damaged one, behind row {number} ({reason})") from None
+
+
+def _is_long(value: object) -> bool:
+    """Whether a value has a length that counts, as texts and lists have."""
+    return isinstance(value, str | bytes | list)
 
 
 def hub_entries(name: str) -> _Entries:

@@ -17,7 +17,7 @@ from unified.files.yaml_text import read_yaml_object
         ('{"a":\n\n x}', "Expecting value", 3),
         ("[1]\n]", "something stands behind its end", 2),
         ("[" * 100_000, "nested too deeply", 1),
-        ("[" * 102 + "]" * 102, "nested too deeply", 1),
+        ("[" * 101 + "]" * 101, "nested too deeply", 1),
         ("9" * 5000, "an integer has more than 4,300 digits", 1),
         ('{"a": NaN}', "NaN is no number of JSON", 1),
         ("[-Infinity]", "-Infinity is no number of JSON", 1),
