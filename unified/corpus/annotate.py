@@ -117,7 +117,7 @@ def _kept(path: Path, texts: int) -> dict[str, np.ndarray]:
     try:
         with np.load(path, allow_pickle=False) as kept:
             spans = dict(kept)
-    except (ValueError, OSError, EOFError, KeyError, SyntaxError) as error:
+    except (ValueError, OSError, EOFError, KeyError, SyntaxError, MemoryError) as error:
         raise UnifiedError(f"{path}: kept annotations that cannot be read ({error})") from None
     for name, found in spans.items():
         whole = found.dtype.kind == "i" and found.ndim == 2 and found.shape[1] == 1 + columns(name)
