@@ -22,6 +22,8 @@ def main(arguments: list[str] | None = None) -> int:
         options = make_parser(name, outline=name not in command_modules()).parse_args(config_first(arguments))
         # Taken out, as they are no settings of what the command does.
         quiet, verbose = vars(options).pop("quiet"), vars(options).pop("verbose")
+        if sys.stdout is None:  # closed by `>&-`: what is printed would be lost without a word
+            raise UnifiedError("standard output is closed; lead it to a file, or to /dev/null")
         with guarded_children(), loudness(quiet, verbose):
             return options.run(options) or 0
     except KeyboardInterrupt:

@@ -59,6 +59,16 @@ def test_what_the_user_can_mend_is_one_line(monkeypatch, capsys, error):
     assert printed.startswith("unified plugin-dir: error: ") and printed.count("\n") == 1
 
 
+def test_nothing_is_done_whose_result_nobody_would_see(monkeypatch, capsys):
+    """A shell's `>&-` closes standard output."""
+    monkeypatch.setattr("unified.cli.commands.plugin_dir.run", raising(AssertionError("it has begun")))
+    monkeypatch.setattr(sys, "stdout", None)
+    assert main(["plugin-dir"]) == 2
+    assert capsys.readouterr().err == (
+        "unified plugin-dir: error: standard output is closed; lead it to a file, or to /dev/null\n"
+    )
+
+
 def test_a_bug_keeps_its_traceback(monkeypatch):
     monkeypatch.setattr("unified.cli.commands.plugin_dir.run", raising(ValueError("not enough values to unpack")))
     with pytest.raises(ValueError, match="not enough values"):
