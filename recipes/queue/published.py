@@ -87,7 +87,7 @@ def rows() -> Mapping[str, tuple[Published, Ours | None]]:
 
 
 def sources() -> Mapping[str, list[str]]:
-    """Where figures are published -> the tasks whose figures stand there."""
+    """Papers, sections and scripts that publish figures -> the tasks whose figures stand there."""
     found: dict[str, list[str]] = {}
     for name in rows():
         found.setdefault(TASKS[name].source, []).append(name)

@@ -93,7 +93,7 @@ def find_data(path: Path, content: dict[str, Any], data: str | os.PathLike[str] 
     for found in (folder, path.parent / "data"):  # as `unified finetune` has it, wherever it was moved
         if _dictionaries(found):
             return found
-    raise UnifiedError(f"{path}: was trained on {folder}, where there is no dictionary now; {_WHERE}")
+    raise UnifiedError(f"{path}: there is no dictionary now in {folder}, on which it was trained; {_WHERE}")
 
 
 def _dictionaries(folder: Path) -> list[Path]:

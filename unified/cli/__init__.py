@@ -43,7 +43,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _message(error: UnifiedError | OSError) -> str:
-    """What is wrong; of a file that the system refuses, its name and why, without the number of the error."""
+    """Says what is wrong; of a file that the system refuses, its name and why, without the number of the error."""
     if isinstance(error, OSError) and error.filename is not None and error.strerror is not None:
         return f"{error.filename}: {error.strerror[:1].lower()}{error.strerror[1:]}"
     return str(error)

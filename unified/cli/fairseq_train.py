@@ -162,7 +162,7 @@ def run_command(words: Sequence[str]) -> None:
 
 
 def _outcome(log: Path, options: Mapping[str, str | bool]) -> str:
-    """What :func:`outcome` says of a log; "" where it holds no figures."""
+    """Returns what :func:`outcome` says of a log; "" where it holds no figures."""
     try:
         return outcome(read_training_log(log), options)
     except ValueError:

@@ -87,7 +87,7 @@ def next_sentence_note(log: dict[str, list[Point]]) -> str:
 
 
 def outcome(log: Mapping[str, list[Point]], options: Mapping[str, str | bool]) -> str:
-    """Where the validations of a finished training were best; "" where its end was, or nothing was validated.
+    """Says where the validations of a finished training were best; "" where its end was, or nothing was validated.
 
     Args:
         log: of :func:`read_training_log`.

@@ -293,7 +293,7 @@ def test_a_run_answers_with_the_checkpoint_that_was_scored(finetuned, tmp_path):
     assert find_checkpoint(moved) == moved / "checkpoint_best.pt"
     gone = {"cfg": {"task": {"data": str(tmp_path / "gone")}}}
     assert find_data(moved / "checkpoint_last.pt", gone) == moved / "data"
-    with pytest.raises(UnifiedError, match="where there is no dictionary now"):
+    with pytest.raises(UnifiedError, match="there is no dictionary now in"):
         find_data(tmp_path / "checkpoint_last.pt", gone)
 
 

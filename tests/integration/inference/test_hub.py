@@ -210,7 +210,7 @@ def test_data_is_given_or_beside_the_checkpoint_or_where_it_was(samples, tmp_pat
     checkpoint(tmp_path / "moved" / "model.pt", vocabulary, "/nowhere")
     assert UnifiedLM.from_pretrained(tmp_path / "moved" / "model.pt").folder == tmp_path / "moved"
     checkpoint(tmp_path / "alone" / "model.pt", vocabulary, "/nowhere")
-    with pytest.raises(UnifiedError, match="was trained on /nowhere, where there is no dictionary now"):
+    with pytest.raises(UnifiedError, match="there is no dictionary now in /nowhere, on which it was trained"):
         UnifiedLM.from_pretrained(tmp_path / "alone" / "model.pt")
     with pytest.raises(UnifiedError, match=r"holds no dict\.txt"):
         UnifiedLM.from_pretrained(path, data=tmp_path)
@@ -250,7 +250,7 @@ def test_another_dictionary_is_refused(samples, tmp_path):
         (lambda c: c["cfg"]["model"].pop("writes"), r"does not say how the model writes \(writes=None\)"),
         (lambda c: c["model"].pop("core.heads.token.bias"), "missing: heads.token.bias"),
         (lambda c: c["model"].update({"core.extra": torch.zeros(1)}), "unknown: extra"),
-        (lambda c: c["cfg"]["model"].update(width=16), "shape .*, the model has"),
+        (lambda c: c["cfg"]["model"].update(width=16), "shape .*, the settings say"),
         (lambda c: c["cfg"]["model"].update(heads=5), "width must be a multiple of heads, got width 32 and heads 5"),
     ],
 )

@@ -158,7 +158,7 @@ def test_reviews_are_files(tmp_path):
     with pytest.raises(UnifiedError) as refused:
         read_imdb(tmp_path)
     for problem in ("neg/3_1.txt: empty", "neg/4_1.txt", "not UTF-8", "'pos/1_10.txt' is that of pos/1_10.txt"):
-        assert problem in str(refused.value), problem
+        assert problem in refused.value.details, problem
     with pytest.raises(UnifiedError, match=r"no neg/\*.txt; is it a split of IMDB"):
         read_imdb(tmp_path / "pos")
 

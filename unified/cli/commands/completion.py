@@ -14,7 +14,7 @@ HELP = "print a script for your shell that completes what you type after `unifie
 _PATHS = re.compile(r"\b(FILE|FOLDER|PATH|DATA|CHECKPOINT|DIR|MODEL|INPUT|IN|OUT|RUN|PREDICTIONS|GOLD|RESPONSE|KEY)\b")
 #: shtab's test for a script that is read into a running zsh takes `eval` for the only way.
 _READ_BY_EVAL, _READ_IN = "$zsh_eval_context[-1] == eval", "$zsh_eval_context[-1] == (eval|file)"
-#: What such a script needs of zsh, where no startup file has asked for it.
+#: Such a script needs this of zsh, where no startup file has asked for it.
 _COMPINIT = "(( $+functions[compdef] )) || { autoload -Uz compinit && compinit }\n"
 
 

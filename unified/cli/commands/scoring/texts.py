@@ -167,8 +167,8 @@ def read_inputs(args: argparse.Namespace) -> tuple[list[str], list[list[str]]]:
         plain = [*files, *references]
         if any(generated) or len(files) != (1 if references else 2):
             raise UnifiedError(
-                f"{' '.join(files)}: expected output of fairseq-generate (one file or its shards), two plain files "
-                "(hypotheses, references), or one plain file with --references"
+                "expected output of fairseq-generate (one file or its shards), two plain files (hypotheses, "
+                f"references), or one plain file with --references; got {' '.join(files)}"
             )
         hypotheses, columns = (
             outputs.read_hypotheses(plain[0]),
