@@ -2,6 +2,7 @@
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 
@@ -114,8 +115,9 @@ def broken(folder) -> dict[str, tuple[list[str], str]]:
         "missing",
     ],
 )
-def test_every_unusable_file_is_one_line_of_error(tmp_path, capsys, case):
-    arguments, message = broken(tmp_path)[case]
+def test_every_unusable_file_is_one_line_of_error(tmp_path, capsys, monkeypatch, case):
+    monkeypatch.chdir(tmp_path)  # short names, so that nothing of a message is left out
+    arguments, message = broken(Path())[case]
     assert main(["score", *arguments]) == 2
     error = capsys.readouterr().err
     assert re.search(message, error) and error.count("\n") == 1 and error.startswith("unified score: error:")
