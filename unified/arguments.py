@@ -15,8 +15,8 @@ from unified.errors import UnifiedError
 
 #: Key of :class:`Range` in the metadata of a dataclass's field.
 RANGE = "range"
-#: An integer that is none of 64 bits fits into no tensor.
-_MOST = 2**63
+#: Integers from minus this to below it have 64 bits; others fit into no tensor.
+INTEGER_LIMIT = 2**63
 #: Characters of a value that messages show.
 _SHOWN = 60
 _shortened = reprlib.Repr()
@@ -74,7 +74,7 @@ def check_settings_of(declaring: type[Any], settings: Mapping[str, object]) -> N
 
 def shown(value: object) -> str:
     """A value for a message, of any size and depth, as Python writes it, but for what makes it long."""
-    if isinstance(value, Integral) and not -_MOST <= int(value) < _MOST:
+    if isinstance(value, Integral) and not -INTEGER_LIMIT <= int(value) < INTEGER_LIMIT:
         return "an integer of more than 64 bits"
     try:
         text = _shortened.repr(value)
@@ -91,7 +91,7 @@ def _takes(hint: Any, value: object) -> bool:
         return isinstance(value, tuple) and (inside[1:] != (...,) or all(_takes(inside[0], one) for one in value))
     if hint is bool or hint is NoneType:
         return isinstance(value, hint)
-    if isinstance(value, Integral) and not -_MOST <= int(value) < _MOST:
+    if isinstance(value, Integral) and not -INTEGER_LIMIT <= int(value) < INTEGER_LIMIT:
         return False
     if hint is int:
         return isinstance(value, Integral) and not isinstance(value, bool)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from unified.arguments import INTEGER_LIMIT
+
 #: A class of :data:`_WORDS`, None, a list of one shape for each member, a tuple of alternatives, an object by the names
 #: of its fields (others may be there, and those of :class:`Maybe` missing), or :class:`Each`; ``object`` is anything.
 Shape: TypeAlias = Any
 
 #: Class -> what its values are called. A float is any number, an integer too; True and False are none.
-_MOST = 2**63
 _WORDS = {str: "a text", float: "a number", int: "an integer", bool: "true or false", list: "a list", dict: "an object"}
 
 
@@ -62,7 +63,7 @@ def _is_of(value: object, shape: Shape) -> bool:
     if isinstance(value, bool):
         return shape in (bool, object)
     if isinstance(value, int) and shape in (int, float):
-        return -_MOST < value < _MOST  # more would be no number of 64 bits
+        return -INTEGER_LIMIT <= value < INTEGER_LIMIT
     return isinstance(value, shape)
 
 
