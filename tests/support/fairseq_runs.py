@@ -80,6 +80,7 @@ def in_this_process(command: str, *arguments) -> None:
     for name in ("models.unified_lm", "tasks.unified_lm", "tasks.unified_understanding"):
         importlib.import_module(f"fairseq_plugins.{name}")
     module = importlib.import_module(MODULES[command])
+    importlib.import_module("fairseq.logging.metrics").reset()  # as in a process of its own: nothing is logged yet
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "argv", [f"fairseq-{command}", *map(str, arguments), "--cpu", "--num-workers", "0"])
         if command == "validate":  # it would take away pytest's handlers of the log
