@@ -4,17 +4,41 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from argparse import Namespace
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from typing import Any, ClassVar
 
+from fairseq.dataclass.configs import GenerationConfig
 from fairseq.logging import metrics
 from fairseq.models import BaseFairseqModel
 from fairseq.sequence_generator import SequenceGenerator
 from fairseq.tasks import FairseqTask
 
 from fairseq_plugins.dataset import Sample
+from unified.arguments import shown
+from unified.errors import UnifiedError, nearest
+from unified.files.json_text import NotJson, parse_json
 
 _ORDERS = 4
+
+
+def generation_options(text: str) -> Namespace:
+    """Options of ``--eval-generate-args``, a JSON object with the names of fairseq-generate.
+
+    Raises:
+        UnifiedError: the text is no such object, or a name is unknown.
+    """
+    try:
+        options = parse_json(text)
+    except NotJson as error:
+        raise UnifiedError(f"--eval-generate-args {shown(text)}: {error}") from None
+    if not isinstance(options, dict):
+        raise UnifiedError(f"--eval-generate-args {shown(text)}: expected a JSON object")
+    known = [option.name for option in fields(GenerationConfig)]
+    for name in options.keys() - set(known):
+        raise UnifiedError(f"--eval-generate-args: fairseq-generate has no option {name!r}{nearest(name, known)}")
+    return Namespace(**options)
 
 
 class SummedMetric(ABC):

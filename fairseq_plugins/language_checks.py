@@ -3,7 +3,7 @@
 from omegaconf import open_dict
 
 from fairseq_plugins.config import Settings, restore
-from fairseq_plugins.evaluation import METRICS
+from fairseq_plugins.evaluation import METRICS, generation_options
 from fairseq_plugins.language_options import UnifiedLMTaskConfig
 from fairseq_plugins.writing_validation import task_of_writing
 from unified.errors import UnifiedError
@@ -38,6 +38,7 @@ def check_options(cfg: UnifiedLMTaskConfig, mixture: Mixture, paired: bool) -> N
         raise UnifiedError(f"--memory {cfg.memory}: streams of running text have no padding; leave --padded out")
     if cfg.eval_generate and not paired:
         raise UnifiedError(f"--eval-generate needs source/target pairs, but {cfg.data} holds documents")
+    generation_options(cfg.eval_generate_args)
     metric = cfg.best_checkpoint_metric
     measured = {"loss", *(f"{name}_{value}" for name in mixture.loss_names for value in ("loss", "ppl", "accuracy"))}
     generated = METRICS[str(cfg.eval_generate)].measures if cfg.eval_generate else ()

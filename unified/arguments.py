@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import reprlib
-from collections.abc import Mapping, Sequence, Sized
+from collections.abc import Callable, Mapping, Sequence, Sized
 from dataclasses import dataclass, field
 from numbers import Integral, Real
 from types import NoneType, UnionType
@@ -46,7 +46,7 @@ def number_setting(default: Any, least: float, most: float = math.inf, below: fl
     return field(default=default, metadata={RANGE: Range(least, most, below)})
 
 
-def check_settings_of(declaring: type[Any], settings: Mapping[str, object]) -> None:
+def check_settings_of(declaring: type[Any], settings: Mapping[str, object], called: Callable[[str], str] = str) -> None:
     """Refuse values that fields of a dataclass are not annotated for, or that are out of their declared range.
 
     A number must be finite, and an integer one of 64 bits. Fields with other annotations are passed over.
@@ -54,6 +54,7 @@ def check_settings_of(declaring: type[Any], settings: Mapping[str, object]) -> N
     Args:
         declaring: the dataclass.
         settings: some of its fields, by name.
+        called: gives the name of a field under which the user knows it.
 
     Raises:
         UnifiedError: names the setting, what it must be and what it is.
@@ -65,11 +66,11 @@ def check_settings_of(declaring: type[Any], settings: Mapping[str, object]) -> N
     ranges = {name: one.metadata.get(RANGE) for name, one in declaring.__dataclass_fields__.items()}
     for name, value in settings.items():
         if name in hints and not _takes(hints[name], value):
-            raise UnifiedError(f"{name} must be {_in_words(hints[name])}, got {shown(value)}")
+            raise UnifiedError(f"{called(name)} must be {_in_words(hints[name])}, got {shown(value)}")
         allowed = ranges[name]
         wrong = allowed.misfit(float(value)) if allowed is not None and isinstance(value, Real) else None
         if wrong is not None:
-            raise UnifiedError(f"{name} must be {wrong}, got {shown(value)}")
+            raise UnifiedError(f"{called(name)} must be {wrong}, got {shown(value)}")
 
 
 def shown(value: object) -> str:

@@ -1,6 +1,5 @@
 """``--task unified_lm``: language modelling by any objective, on documents or on pairs."""
 
-import json
 import logging
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
@@ -19,7 +18,7 @@ from fairseq.tasks import register_task
 from fairseq_plugins.config import Settings
 from fairseq_plugins.dataset import PairFairseqDataset, RowFairseqDataset, Sample, Side, StreamFairseqDataset, cut_item
 from fairseq_plugins.epochs import EpochRows
-from fairseq_plugins.evaluation import GeneratedTexts
+from fairseq_plugins.evaluation import GeneratedTexts, generation_options
 from fairseq_plugins.generator import ForcedScorer, UnifiedSequenceGenerator
 from fairseq_plugins.language_checks import check_options, settle_model
 from fairseq_plugins.language_options import UnifiedLMTaskConfig
@@ -208,7 +207,7 @@ class UnifiedLMTask(DictionaryTask):
             model.target_symbols = lambda symbols: self.target_symbols(symbols)
         self.generated = []
         if self.cfg.eval_generate:
-            generator = self.build_generator([model], Namespace(**json.loads(self.cfg.eval_generate_args)))
+            generator = self.build_generator([model], generation_options(self.cfg.eval_generate_args))
             self.generated.append(GeneratedTexts(str(self.cfg.eval_generate), self, model, generator))
         if self.official:
             own = self.vocabulary, cfg.writes, self.folder.path, self.lengths.trained

@@ -44,12 +44,35 @@ def locked_training(folder: Path) -> Iterator[None]:
     Raises:
         UnifiedError: another training writes into the folder, or nothing can be written there.
     """
+    _make(folder)
+    with locked_file(folder / TRAINING, folder, removed=True):
+        yield
+
+
+@contextmanager
+def locked_model(folder: str | os.PathLike[str] | None) -> Iterator[None]:
+    """Lock the folder of a model for a block, by a file beside it, because a saved model is a new folder.
+
+    Args:
+        folder: None where the model is not saved, and nothing is locked.
+
+    Raises:
+        UnifiedError: another command writes into the folder, or nothing can be written beside it.
+    """
+    if folder is None:
+        yield
+        return
+    model = Path(folder).resolve()
+    _make(model.parent)
+    with locked_file(model.with_name(f".{model.name}.lock"), model, removed=True):
+        yield
+
+
+def _make(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UnifiedError(f"{folder}: {error.strerror}") from None
-    with locked_file(folder / TRAINING, folder, removed=True):
-        yield
 
 
 def _locked(file: Path, owner: Path) -> int:

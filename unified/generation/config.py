@@ -67,7 +67,7 @@ class GenerationConfig:
         if not 0 < self.top_p <= 1:
             raise UnifiedError(f"top_p must be in (0, 1], got {self.top_p}")
         if not self.sampling and (self.top_k or self.top_p < 1):
-            raise UnifiedError(f"top_k {self.top_k} and top_p {self.top_p} need sampling=True")
+            raise UnifiedError(f"top_k {self.top_k} and top_p {self.top_p} choose what is drawn; they need sampling")
         object.__setattr__(self, "no_repeat_ngram_ignore", frozenset(self.no_repeat_ngram_ignore))
 
     def _require_integer(self, name: str, least: int) -> None:

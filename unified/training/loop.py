@@ -5,17 +5,17 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from itertools import chain, count, islice
 from pathlib import Path
 
 import torch
 
+from unified.arguments import require_integer, require_path, require_text
 from unified.data.collate import collate_flat
 from unified.data.example import Batch
 from unified.data.prepared_folder import DataFolder
 from unified.files.destination import check_destination
-from unified.files.locks import locked_file
+from unified.files.locks import locked_model
 from unified.inference.language_model import UnifiedLM
 from unified.inference.trained_model import tokenizer_of
 from unified.model import TransformerConfig, UnifiedModel
@@ -71,18 +71,22 @@ def train(
     """
     settings = TrainingSettings(tokens_per_sample, max_tokens, update_freq, updates, warmup_updates, lr, seed)
     settings = settings.checked(lambda name: {"max_update": "updates"}.get(name, name))
+    if save_every is not None:
+        require_integer("save_every", save_every, 1)
     target = usable_device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
     if output is not None:
-        check_destination(Path(output), overwrite=False)
-    folder = DataFolder.open(str(data), None, None)
-    chosen = objectives or (DEFAULT_FINETUNING if folder.paired else DEFAULT_PRETRAINING)
+        check_destination(Path(require_path("output", output)), overwrite=False)
+    folder = DataFolder.open(require_path("data", data), None, None)
+    if objectives is None:
+        objectives = DEFAULT_FINETUNING if folder.paired else DEFAULT_PRETRAINING
+    chosen = require_text("objectives", objectives)
     mixture = parse_objectives(chosen)
     require_content(mixture, chosen, str(data), folder.paired)
     vocabulary, tokenizer = folder.vocabulary(), tokenizer_of(folder.path)
     files = open_split(folder, "train", vocabulary)
     rows, lengths = training_rows(folder, files, vocabulary, mixture, settings)
     history: list[dict[str, float]] = []
-    with torch.random.fork_rng([target] if target.type == "cuda" else []), _writing(output):
+    with torch.random.fork_rng([target] if target.type == "cuda" else []), locked_model(output):
         torch.manual_seed(seed)
         learner = new_model(model, vocabulary, mixture, tokens_per_sample, files).to(target)
         scheme = scheme_of(learner.config, mixture)
@@ -97,15 +101,6 @@ def train(
                     lm.save(output)
     lm.history = history
     return lm.eval()
-
-
-def _writing(output: str | os.PathLike[str] | None) -> AbstractContextManager[None]:
-    """Keeps other trainings from the folder, by a file beside it, because a saved model is a new folder."""
-    if output is None:
-        return nullcontext()
-    folder = Path(output).resolve()
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    return locked_file(folder.with_name(f".{folder.name}.lock"), folder, removed=True)
 
 
 def _steps(

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
+from unified.arguments import check_settings_of
 from unified.errors import UnifiedError
 
 
@@ -49,11 +49,12 @@ class TrainingSettings:
             called: gives the name of a setting under which the user knows it.
 
         Raises:
-            UnifiedError: a number is out of range, or a batch does not hold a row; names the setting.
+            UnifiedError: a setting is no number or out of range, or a batch does not hold a row; names the setting.
         """
+        check_settings_of(type(self), vars(self), called)
         for name in ("tokens_per_sample", "max_tokens", "update_freq", "max_update", "lr"):
             value = vars(self)[name]
-            if not 0 < value < math.inf:
+            if value <= 0:
                 raise UnifiedError(f"{called(name)} must be above 0, got {value}")
         warmup = self.max_update // 20 if self.warmup_updates is None else self.warmup_updates
         if not 0 <= warmup < self.max_update:

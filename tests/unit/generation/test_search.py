@@ -312,7 +312,7 @@ def test_where_blocking_leaves_nothing_the_text_ends_early():
         ({"length_penalty": "gnmt"}, r"length_penalty must be one of \['fairseq', 'unilm'\], got 'gnmt'"),
         ({"temperature": 0}, "temperature must be above 0, got 0"),
         ({"sampling": True, "top_p": 0}, r"top_p must be in \(0, 1\], got 0"),
-        ({"top_k": 3}, "top_k 3 and top_p 1.0 need sampling=True"),
+        ({"top_k": 3}, "top_k 3 and top_p 1.0 choose what is drawn; they need sampling"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(options, message):

@@ -17,6 +17,7 @@ from unified.cli.commands.annotating.pipeline import add_pipeline_arguments, ent
 from unified.cli.fields import add_field_arguments, field_names, field_options
 from unified.cli.values import non_negative
 from unified.errors import UnifiedError
+from unified.files.json_text import NotJson, parse_json
 
 if TYPE_CHECKING:
     from unified.files.claims import Claim
@@ -354,7 +355,7 @@ def _pass_over(partial: Path, items: Iterator[Any]) -> int:
 
 def _is_of(line: bytes, item: str) -> bool:
     try:
-        prediction = json.loads(line)
-    except ValueError:
+        prediction = parse_json(line.decode(), nan=True)
+    except (UnicodeDecodeError, NotJson):
         return False
     return isinstance(prediction, dict) and prediction.get("id") == item

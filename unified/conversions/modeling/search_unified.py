@@ -84,7 +84,7 @@ class Search:
         if not 0 < self.top_p <= 1 or self.top_k < 0:
             raise ValueError(f"top_p must be in (0, 1] and top_k at least 0, got {self.top_p} and {self.top_k}")
         if not self.sampling and (self.top_k or self.top_p < 1):
-            raise ValueError(f"top_k {self.top_k} and top_p {self.top_p} need sampling=True")
+            raise ValueError(f"top_k {self.top_k} and top_p {self.top_p} choose what is drawn; they need sampling")
 
 
 class Text:

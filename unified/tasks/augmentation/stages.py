@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from unified.errors import UnifiedError
+from unified.files.json_text import NotJson, parse_json
 from unified.runtime.progress import Progress
 
 Row = dict[str, Any]
@@ -44,8 +45,8 @@ class Stages:
         streams = [self.path(name).open(encoding="utf-8") for name in names]
         try:
             for lines in zip(*streams, strict=True):
-                yield tuple(json.loads(line) for line in lines)
-        except ValueError:
+                yield tuple(parse_json(line, nan=True) for line in lines)
+        except (ValueError, NotJson):  # files of different lengths, or no UTF-8; a line that is no JSON
             raise UnifiedError(
                 f"{self.folder}: {', '.join(names)} are damaged; remove them to make them anew"
             ) from None
