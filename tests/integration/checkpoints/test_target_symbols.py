@@ -71,16 +71,17 @@ def test_no_target_is_missed(tmp_path, name):
     labels = row_labels(RowDataset(texts, mixture, ROW, seed=1))
     every = np.arange(SIZE)
     found = target_symbols(every, files, mixture, SPECIAL, ROW)
-    assert labels <= set(found.tolist())
+    known = set(found.tolist())
+    assert labels <= known
     in_data = {token for file in files for item in range(len(file)) for token in file[item].tolist()}
-    beyond = set(found.tolist()) - in_data - {SEPARATOR}
+    beyond = known - in_data - {SEPARATOR}
     assert beyond <= set(range(SPECIAL.first_sentinel, SPECIAL.first_sentinel + SPECIAL.sentinel_count))
     assert bool(beyond) == ("spans(" in name or name in ("replace_spans", "random_spans"))
     if name == "random_spans":  # whose number of spans is no draw; no text is as long as it could be
         assert len(beyond - labels) <= 1
     # Of a selection those of it, in its order.
     assert target_symbols(every[::-3], files, mixture, SPECIAL, ROW).tolist() == [
-        i for i in every[::-3] if i in set(found)
+        i for i in every[::-3].tolist() if i in known
     ]
 
 

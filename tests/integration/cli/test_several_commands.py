@@ -28,7 +28,7 @@ from unified.tasks.settings import Training
 from unified.tasks.several import MT_DNN, SeveralTasks, folders_of, tasks_named
 
 SIZES = {"train": 900, "dev": 80}
-OPTIONS = ("--epochs", 4, "--batch-size", 32, "--lr", 4e-3, "--max-length", 24)
+OPTIONS = ("--epochs", 3, "--batch-size", 32, "--lr", 4e-3, "--max-length", 24)
 
 
 def sentence(rng: np.random.Generator) -> list[str]:
@@ -66,7 +66,7 @@ def start(tmp_path_factory):
         rte(folder / "glue" / "rte" / f"{split}.tsv", count, rng, True)
         stsb(folder / "glue" / "STS-B" / f"{split}.tsv", count, rng)
     rte(folder / "glue" / "rte" / "test.tsv", 20, rng, False)
-    language_model(folder / "model")
+    language_model(folder / "model", initializer_range=0.15)
     return folder
 
 
@@ -116,7 +116,7 @@ def test_as_many_updates_as_planned(finetuned):
     folder, result = finetuned
     words = shlex.split(result.stdout.splitlines()[0])
     epochs = fairseq.logged((folder / "run" / "train.log").read_text(encoding="utf-8"), "train")
-    assert value_of(words, "--max-update") == str(4 * (29 + 43)) and len(epochs) == 4
+    assert value_of(words, "--max-update") == str(3 * (29 + 43)) and len(epochs) == 3
     assert [float(epoch["train_num_updates"]) for epoch in epochs[:2]] == [72, 144]
 
 

@@ -47,7 +47,7 @@ def finetuned(tmp_path_factory):
     (folder / "data").mkdir()
     for split, count in (("train", 900), ("valid", 101), ("test", 40)):
         write_items(folder / "data" / f"{split}.jsonl", items(count, rng))
-    language_model(folder / "model")
+    language_model(folder / "model", initializer_range=0.15)
     result = finetune(*finetuning(folder, folder / "run"))
     assert result.returncode == 0, result.stderr[-3000:]
     return folder, result
@@ -56,7 +56,7 @@ def finetuned(tmp_path_factory):
 def finetuning(folder, output) -> tuple:
     return (
         "finetune", "classification", "--data", folder / "data", "--init", folder / "model", "--output", output,
-        "--head", "classification(dropout=0.0)", "--epochs", 12, "--lr", 4e-3, "--max-length", 16,
+        "--head", "classification(dropout=0.0)", "--epochs", 3, "--lr", 4e-3, "--max-length", 16,
         "--seed", 2, "--fairseq", "--log-format json",
     )  # fmt: skip
 
@@ -173,12 +173,12 @@ def test_a_refused_fine_tuning_leaves_nothing(finetuned, tmp_path, capsys):
 
 
 def test_the_printed_command_says_what_was_trained(finetuned):
-    """900 items in batches of 32, 12 epochs: 348 updates; the shape and the start are the model's."""
+    """900 items in batches of 32, 3 epochs: 87 updates; the shape and the start are the model's."""
     folder, result = finetuned
     words = shlex.split(result.stdout.splitlines()[0])
     value = dict(zip(words, words[1:], strict=False))
-    assert words[0] == "fairseq-train" and value["--total-num-update"] == value["--max-update"] == "348"
-    assert value["--warmup-updates"] == "35" and value["--width"] == "32" and value["--lr"] == "0.004"
+    assert words[0] == "fairseq-train" and value["--total-num-update"] == value["--max-update"] == "87"
+    assert value["--warmup-updates"] == "9" and value["--width"] == "32" and value["--lr"] == "0.004"
     assert value["--finetune-from-model"] == str(folder / "model" / "checkpoint_last.pt")
     assert words[-2:] == ["--log-format", "json"]
 

@@ -133,11 +133,11 @@ def test_one_model_twice_answers_as_once(models, kind):
     assert others != alone
 
 
-def own_scores(handle, items, number):
+def own_scores(handle, item):
     """What the only model makes of one item, read alone: encoded, members, scores, reading."""
     predictor = handle.predictor()
-    encoded = predictor.task.encode(items, predictor.codec)
-    members, batch, reading = assembled(encoded, np.flatnonzero(encoded.owners == number), None, 1)
+    encoded = predictor.task.encode([item], predictor.codec)
+    members, batch, reading = assembled(encoded, np.arange(len(encoded.examples)), None, 1)
     return encoded, members, predictor.model.scores(batch, reading, predictor.head), reading
 
 
@@ -174,8 +174,8 @@ def test_tags_have_the_highest_mean_probability(models, kind):
     handles = [load(folder) for folder in models(kind)]
     found = predictions(TaskModel.ensemble(models(kind)), items)
     alone = predictions(handles[0], items)
-    for number, one in enumerate(found):
-        rows = [own_scores(handle, items, number)[2].softmax(-1) for handle in handles]
+    for item, one in zip(items, found, strict=True):
+        rows = [own_scores(handle, item)[2].softmax(-1) for handle in handles]
         mean = torch.stack(rows).mean(0)
         assert one["tags"] == [TASKS[kind][0].labels[i] for i in mean.argmax(-1)]
     assert [one["tags"] for one in found] != [one["tags"] for one in alone]
@@ -214,13 +214,13 @@ def test_answers_have_the_highest_mean_scores(models, design):
     task, different = TASKS[design][0], 0
     found, alone = predictions(TaskModel.ensemble(models(design)), items), predictions(handles[0], items)
     for number, (item, one) in enumerate(zip(items, found, strict=True)):
-        read = [own_scores(handle, items, number) for handle in handles]
+        read = [own_scores(handle, item) for handle in handles]
         encoded, members, _, reading = read[0]
         sizes, each = reading["sizes"], [scores for _, _, scores, _ in read]
         start = torch.stack([scores.start for scores in each]).mean(0)
         end = beams = kinds = None
         if design == "xlnet":
-            states = [_states(handle, items, number) for handle in handles]
+            states = [_states(handle, item) for handle in handles]
 
             def ends(starts, states=states, reading=reading):
                 gold = {**reading, "labels": torch.stack([starts, starts], 1)}
@@ -250,11 +250,11 @@ def test_answers_have_the_highest_mean_scores(models, design):
     assert different > 10
 
 
-def _states(handle, items, number):
+def _states(handle, item):
     """The head, and the states that it reads of one item."""
     predictor = handle.predictor()
-    encoded = predictor.task.encode(items, predictor.codec)
-    _, batch, _ = assembled(encoded, np.flatnonzero(encoded.owners == number), None, 1)
+    encoded = predictor.task.encode([item], predictor.codec)
+    _, batch, _ = assembled(encoded, np.arange(len(encoded.examples)), None, 1)
     head = predictor.model.heads[predictor.head]
     return head, predictor.model.hidden(batch, output_indices=batch.targets["task"].output_indices[:, 0])
 

@@ -89,7 +89,7 @@ def folders(tmp_path_factory):
         for split, count in (("train", sizes[head]), ("valid", 64)):
             (data / head).mkdir(exist_ok=True)
             write(data / head / f"{split}.jsonl", head, count, rng)
-    return data, language_model(path / "model", width=32)
+    return data, language_model(path / "model", width=32, initializer_range=0.15)
 
 
 def write(path, head, count, rng):
@@ -111,7 +111,8 @@ def test_several_tasks_are_learnt_by_one_model(folders, tmp_path):
     """Every batch is of one task, by the weights; each is scored by its own measures, and masked tokens are learnt."""
     data, model = folders
     result = fairseq.run(
-        "train", data, *TRAINING, "--head", HEADS, "--save-dir", tmp_path, "--max-epoch", 6, "--lr", 5e-3,
+        "train", data, *TRAINING, "--head", HEADS, "--save-dir", tmp_path, "--max-epoch", 3, "--lr", 5e-3,
+        "--lr-scheduler", "polynomial_decay", "--warmup-updates", 10, "--total-num-update", 210,
         "--auxiliary-masking", 0.3,
         "--finetune-from-model", model / "checkpoint_last.pt", "--best-checkpoint-metric", "average",
         "--maximize-best-checkpoint-metric",

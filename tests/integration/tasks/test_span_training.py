@@ -21,8 +21,8 @@ FILLERS = [f"w{i}" for i in range(20)]
 SYMBOLS = [*(f"{part}{kind}" for part in ("ask", "is", "open", "close") for kind in KINDS), *FILLERS]
 TINY = (
     "--arch", "bert_tiny", "--criterion", "unified_understanding", "--width", 32, "--heads", 2, "--dropout", 0,
-    "--attention-dropout", 0, "--initializer-range", 0.1, "--tokens-per-sample", 24, "--optimizer", "adam",
-    "--lr", 4e-3, "--lr-scheduler", "polynomial_decay", "--warmup-updates", 20, "--clip-norm", 1, "--cpu",
+    "--attention-dropout", 0, "--initializer-range", 0.15, "--tokens-per-sample", 24, "--optimizer", "adam",
+    "--lr", 6e-3, "--lr-scheduler", "polynomial_decay", "--warmup-updates", 10, "--clip-norm", 1, "--cpu",
     "--log-format", "json", "--no-epoch-checkpoints", "--no-export", "--num-workers", 0,
     "--batch-size", 32, "--seed", 3,
 )  # fmt: skip
@@ -85,10 +85,9 @@ def test_synthetic_questions_are_learnt(tmp_path, design):
     items = bracketed_items(1000, np.random.default_rng(2), impossible=0.25, choices=choices)
     broken = QuestionItem("broken", "ask1", "w1 w2", (Answer("w2", 0),))
     data = folder(tmp_path / "data", {"train": [*items[100:], broken], "valid": items[:100]})
-    # Some 2,000 windows: three or four epochs.
-    updates, rate = (260, 4e-3) if design == "unilm" else (200, 6e-3)
-    options = ("--head", f"span(design={design!r}, stride=8)", "--lr", rate,
-               "--max-update", updates, "--total-num-update", updates, "--validate-interval", 5)  # fmt: skip
+    # Some 2,000 windows: two epochs.
+    options = ("--head", f"span(design={design!r}, stride=8)",
+               "--max-update", 130, "--total-num-update", 130, "--validate-interval", 5)  # fmt: skip
     valid, log = train(data, tmp_path / "save", *options)
     found = last_validation(valid)
     assert float(found["f1"]) >= 95 and float(found["exact"]) >= 95, valid
