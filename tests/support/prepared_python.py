@@ -31,7 +31,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 FRESH = sys.executable
 # What their names begin with.
-_PROGRAMS = ("exact_training", "built_commands", "fairseq_options")
+_PROGRAMS = ("exact_training", "built_commands", "fairseq_options", "fairseq_roberta", "killed_generate")
 COMMANDS = ("fairseq_cli.", "unified.cli", *(f"tests.support.{name}" for name in _PROGRAMS))
 SCRIPTS = ROOT / "recipes"  # the folder that holds them
 
@@ -129,7 +129,8 @@ def call(python: str, address: str, program: str, *words: str) -> None:
         answer = connection.recv(16)
     status = int(answer) if answer else 1
     if status < 0:
-        signal.signal(-status, signal.SIG_DFL)
+        if -status != signal.SIGKILL:  # which has no handler
+            signal.signal(-status, signal.SIG_DFL)
         os.kill(os.getpid(), -status)
     os._exit(status)
 

@@ -2,40 +2,19 @@
 
 import re
 import subprocess
-import sys
 
 import numpy as np
 import pytest
 import torch
 
 from tests.support import fairseq_runs as fairseq
+from tests.support.prepared_python import interpreter
 from unified import UnifiedLM, masks
 from unified.checkpoints import load_checkpoint
 from unified.checkpoints.roberta import read_roberta
 from unified.cli import main
 from unified.data.vocabulary import SENTINELS
 from unified.errors import UnifiedError
-
-#: Weights at random, biases included, into the checkpoint; states and logits of random tokens beside it.
-ASK_FAIRSEQ = """
-import argparse, sys
-import numpy as np, torch
-torch.serialization.add_safe_globals([argparse.Namespace])
-from fairseq import checkpoint_utils
-path, answer = sys.argv[1:]
-models, _, task = checkpoint_utils.load_model_ensemble_and_task([path])
-model = models[0].eval()
-torch.manual_seed(0)
-for parameter in model.parameters():
-    torch.nn.init.normal_(parameter, std=0.3)
-content = torch.load(path)
-content["model"] = model.state_dict()
-torch.save(content, path)
-tokens = torch.randint(4, len(task.source_dictionary), (3, 17))
-with torch.no_grad():
-    logits, states = model(tokens)[0], model(tokens, features_only=True)[0]
-np.savez(answer, tokens=tokens, logits=logits, states=states, symbols=np.array(task.source_dictionary.symbols))
-"""
 
 
 @pytest.fixture(scope="module")
@@ -51,8 +30,8 @@ def published(tmp_path_factory):
     )  # fmt: skip
     path, answer = folder / "model" / "checkpoint_last.pt", folder / "answer.npz"
     (folder / "model" / "dict.txt").write_bytes((data / "dict.txt").read_bytes())
-    command = [sys.executable, "-c", ASK_FAIRSEQ, str(path), str(answer)]
-    subprocess.run(command, check=True, env=fairseq.environment(), capture_output=True)
+    command = [interpreter(), "-m", "tests.support.fairseq_roberta", str(path), str(answer)]
+    subprocess.run(command, check=True, cwd=fairseq.ROOT, env=fairseq.environment(), capture_output=True)
     path = path.rename(folder / "model" / "model.pt")
     (folder / "model" / "checkpoint_best.pt").unlink(missing_ok=True)
     return path.parent, dict(np.load(answer))

@@ -4,13 +4,13 @@ import math
 import shutil
 import signal
 import subprocess
-import sys
-import textwrap
 from pathlib import Path
 
 import pytest
 
 from tests.support.checkpoint_samples import TEXT, checkpoint, data_folder
+from tests.support.fairseq_runs import ROOT, environment
+from tests.support.prepared_python import interpreter
 from unified import UnifiedLM
 from unified.checkpoints import load_checkpoint, save
 from unified.cli import main
@@ -140,22 +140,12 @@ def test_line_ends_in_a_text_do_not_break_lines(samples):
 
 def killed_in_the_middle(samples: Path, output: Path) -> Path:
     """A run that is killed as soon as its fifth chunk is there; returns the folder of the chunks."""
-    program = textwrap.dedent(
-        f"""
-        import os, signal, sys
-        from unified.cli import main
-        from unified.inference import several_processes
-        write = several_processes.write_atomically
-        def write_and_die(path, pieces):
-            write(path, pieces)
-            if path.name == "000004.txt":
-                os.kill(os.getpid(), signal.SIGKILL)
-        several_processes.write_atomically = write_and_die
-        main(["generate", "--model", {str(samples / "model.pt")!r}, *{SEARCH!r}, "--chunk", "1",
-              "--input", {str(samples / "input.txt")!r}, "--output", {str(output)!r}])
-        """
-    )
-    assert subprocess.run([sys.executable, "-c", program], stderr=subprocess.DEVNULL).returncode == -signal.SIGKILL
+    words = [
+        "--model", samples / "model.pt", "--input", samples / "input.txt", "--output", output, "--chunk", 1, *SEARCH
+    ]  # fmt: skip
+    command = [interpreter(), "-m", "tests.support.killed_generate", *map(str, words)]
+    done = subprocess.run(command, cwd=ROOT, env=environment(), stderr=subprocess.DEVNULL)
+    assert done.returncode == -signal.SIGKILL
     return output.with_name(output.name + ".chunks")
 
 

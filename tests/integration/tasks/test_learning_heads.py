@@ -25,7 +25,7 @@ def test_tags_in_another_sentence_are_learnt(tmp_path):
             tags = tuple("B-x" if int(word[1:]) % 2 == turn else "O" for word in words)
             items.append(WordsItem(str(len(items)), tuple(words), tags, str(document)))
     data = data_folder(tmp_path / "data", {"train": items[120:], "valid": items[:120]})
-    result = runs.train(data, tmp_path / "save", "--head", "tagging(context=True,dropout=0)", "--max-epoch", 5,
+    result = runs.train(data, tmp_path / "save", "--head", "tagging(context=True,dropout=0)", "--max-epoch", 2,
                         "--batch-size", 16, "--initializer-range", 0.1, "--tokens-per-sample", 12)  # fmt: skip
     logged = runs.validations(result)[-1]
     assert float(logged["valid_f1"]) >= 98
@@ -65,7 +65,7 @@ def test_a_synthetic_choice_is_learnt(tmp_path):
         choices = tuple(f"{ending} {rng.choice(WORDS[10:])}" for ending in endings)
         items.append(ChoiceItem(str(i), context, choices, None, label))
     data = data_folder(tmp_path / "data", {"train": items[100:], "valid": items[:100]})
-    result = runs.train(data, tmp_path / "save", "--head", "choice(dropout=0)", "--max-epoch", 5, "--batch-size", 10,
+    result = runs.train(data, tmp_path / "save", "--head", "choice(dropout=0)", "--max-epoch", 3, "--batch-size", 10,
                         "--initializer-range", 0.1)  # fmt: skip
     logged = runs.validations(result)[-1]
     assert float(logged["valid_accuracy"]) >= 98

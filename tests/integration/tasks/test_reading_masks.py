@@ -262,10 +262,10 @@ def causal(tmp_path_factory):
     (folder / "data").mkdir()
     for split, count in (("train", 400), ("valid", 80)):
         write_items(folder / "data" / f"{split}.jsonl", items(count, rng))
-    language_model(folder / "model", mask="left_to_right")
+    language_model(folder / "model", mask="left_to_right", initializer_range=0.15)
     result = finetune(
         "finetune", "classification", "--data", folder / "data", "--init", folder / "model", "--output",
-        folder / "run", "--lstm", 1, "--head", "classification(dropout=0.0)", "--epochs", 8, "--lr", 4e-3,
+        folder / "run", "--lstm", 1, "--head", "classification(dropout=0.0)", "--epochs", 4, "--lr", 4e-3,
         "--max-length", 16, "--fairseq", "--log-format json",
     )  # fmt: skip
     assert result.returncode == 0, result.stderr[-3000:]

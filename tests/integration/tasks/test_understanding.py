@@ -214,7 +214,7 @@ def test_a_synthetic_regression_is_learnt(tmp_path, tokenizer, vocabulary):
 
     items = random_items(700, np.random.default_rng(3), label)
     data = folder(tmp_path / "data", {"train": items[100:], "valid": items[:100]}, tokenizer, vocabulary)
-    result = train(data, tmp_path / "save", "--head", "regression", "--max-epoch", 12)
+    result = train(data, tmp_path / "save", "--head", "regression", "--max-epoch", 7)
     last = validations(result)[-1]
     variance = float(np.var([item.label for item in items[:100]]))
     assert float(last["valid_loss"]) < 0.1 * variance, (last, variance)
@@ -251,7 +251,7 @@ def test_synthetic_tags_are_learnt(tmp_path, tokenizer, vocabulary):
         tags = [("a", "b", "c")[int(word[1:]) % 3] for word in words]
         items.append(WordsItem(str(i), tuple(words), tuple(tags)))
     data = folder(tmp_path / "data", {"train": items[50:], "valid": items[:50]}, tokenizer, vocabulary)
-    result = train(data, tmp_path / "save", "--head", "tagging", "--max-epoch", 5)
+    result = train(data, tmp_path / "save", "--head", "tagging", "--max-epoch", 2)
     assert float(validations(result)[-1]["valid_accuracy"]) >= 98
     kept = torch.load(tmp_path / "save" / "checkpoint_last.pt", weights_only=True)["extra_state"]
     assert kept["UnifiedUnderstandingTask"]["tagging"]["settings"]["labels"] == ("a", "b", "c")
