@@ -88,8 +88,9 @@ def test_a_synthetic_relation_is_learnt(tmp_path):
         items.append(RelationItem(str(i), tuple(words), pair, label))
     data = data_folder(tmp_path / "data", {"train": items[100:], "valid": items[:100]}, *UNUSED)
     result = runs.train(data, tmp_path / "save", "--head", "relation", "--max-epoch", 10,
-                        "--batch-size", 16, "--initializer-range", 0.1, "--lr-scheduler", "polynomial_decay",
-                        "--warmup-updates", 20, "--total-num-update", 380)  # fmt: skip
+                        "--batch-size", 32, "--lr", 4e-3, "--initializer-range", 0.1,
+                        "--lr-scheduler", "polynomial_decay", "--warmup-updates", 20,
+                        "--total-num-update", 190)  # fmt: skip
     logged = runs.validations(result)[-1]
     assert float(logged["valid_f1"]) >= 98
     runs.assert_answers_score_as_logged(tmp_path / "save", data, items[:100], logged)

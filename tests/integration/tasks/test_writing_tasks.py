@@ -114,7 +114,7 @@ def test_the_card_of_the_run_says_how_transformers_writes(asker):
         for code in (own, theirs):
             exec(code.partition("```")[0].replace('"A text ..."', repr(source)), names)
             names["ours" if code is own else "theirs"] = names["model"]
-        assert names["texts"] == names["ours"].generate([source], beam=5)
+        assert names["texts"] == names["ours"].generate([source], beam=3)
 
 
 def test_the_command_and_the_handle_ask_the_same(asker, capsys, tmp_path, monkeypatch):
