@@ -155,7 +155,8 @@ def test_relations_at_debug_size(debug, tmp_path):
 
 #: Of extractive answers at debug size, behind the published settings.
 ANSWERING = ("--batch-size", 16, "--max-length", 64, "--lr", 4e-3, "--fairseq",
-             "--dropout 0 --attention-dropout 0 --log-format json --num-workers 0")  # fmt: skip
+             "--dropout 0 --attention-dropout 0 --log-format json --num-workers 0 "
+             "--validate-interval 10 --save-interval 10")  # fmt: skip
 
 
 def test_parts_of_passages_answer_conversations(debug, tmp_path):

@@ -33,7 +33,7 @@ FRESH = sys.executable
 # What their names begin with.
 _PROGRAMS = ("exact_training", "built_commands", "fairseq_options", "fairseq_roberta", "killed_generate")
 COMMANDS = ("fairseq_cli.", "unified.cli", *(f"tests.support.{name}" for name in _PROGRAMS))
-SCRIPTS = ROOT / "recipes"  # the folder that holds them
+SCRIPTS = (ROOT / "recipes", ROOT / "tools")  # the folders that hold them
 
 #: With FRESH_PYTHON set nothing is prepared, which suits a pytest that runs a test or two, `trust/mutating`, and one
 #: on a card, where a process that has started threads must not be forked.
@@ -112,7 +112,7 @@ def call(python: str, address: str, program: str, *words: str) -> None:
     guarded = guarded or bool(os.environ.get("PYTHONSAFEPATH"))
     if rest[:1] == ("-m",) and rest[1].startswith(COMMANDS):
         what, rest, path = {"module": rest[1]}, rest[2:], [os.getcwd()]
-    elif rest[:1] and rest[0].endswith(".py") and SCRIPTS in Path(rest[0]).resolve().parents:
+    elif rest[:1] and rest[0].endswith(".py") and not {*SCRIPTS}.isdisjoint(Path(rest[0]).resolve().parents):
         what, rest, path = {"script": rest[0]}, rest[1:], [str(Path(rest[0]).resolve().parent)]
     else:
         os.execv(python, [python, *words])

@@ -71,7 +71,7 @@ DEBUG = Size(
     asking=("--epochs", 2, "--batch-size", 16, "--max-length", 91, "--lr", 3e-3),  # sources of 40 tokens
     reading=("--epochs", 1, *_DEBUG),
     task=_DEBUG,
-    fairseq="--log-format json --disable-validation",
+    fairseq="--log-format json --disable-validation --num-workers 0",
     augment=(
         *("--passages", 8, "--words", 10, 60, "--top", 4, "--max-source", 40, "--max-length", 8, "--beam", 1),
         *("--min-f1", 0),  # models of this size agree on nothing
