@@ -6,6 +6,7 @@ import os
 import random
 import shutil
 import signal
+import sys
 import tempfile
 from pathlib import Path
 
@@ -23,6 +24,9 @@ os.environ["HF_MODULES_CACHE"] = tempfile.mkdtemp(prefix="modules-cache-")  # co
 os.environ["HF_DATASETS_CACHE"] = tempfile.mkdtemp(prefix="datasets-cache-")
 for variable in ("UNIFIED_CACHE", "HF_MODULES_CACHE", "HF_DATASETS_CACHE"):
     atexit.register(shutil.rmtree, os.environ[variable], ignore_errors=True)
+# Where this is forbidden, each of hundreds of Pythons would compile the library and its tests anew.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 # What is written need not outlive the power: waiting for a busy disk took up to five seconds for each checkpoint.
 os.fsync = lambda descriptor: None
 # A shell's background jobs ignore SIGINT, and so would every program that a test starts and interrupts.

@@ -30,7 +30,7 @@ _SUBLAYERS_WITH = {
 
 
 def _option(
-    default: Any, sentence: str, least: float = -math.inf, most: float = math.inf, below: float = math.inf
+    default: Any, sentence: str, *, least: float = -math.inf, most: float = math.inf, below: float = math.inf
 ) -> Any:
     return field(default=default, metadata={"help": sentence, RANGE: Range(least, most, below)})
 
@@ -44,12 +44,14 @@ class TransformerConfig:
     """
 
     vocabulary_size: int = _option(
-        0, "number of symbols; taken from the data folder when training with fairseq", 0, _MOST_SYMBOLS
+        0, "number of symbols; taken from the data folder when training with fairseq", least=0, most=_MOST_SYMBOLS
     )
-    layers: int = _option(12, "number of layers", 1, 1000)
-    width: int = _option(768, "size of hidden states", 1, _WIDEST)
-    heads: int = _option(12, "attention heads per layer; width must be a multiple of it", 1, _WIDEST)
-    feed_forward: int = _option(0, "inner size of the feed-forward sublayer; 0 means 4 x width", 0, 4 * _WIDEST)
+    layers: int = _option(12, "number of layers", least=1, most=1000)
+    width: int = _option(768, "size of hidden states", least=1, most=_WIDEST)
+    heads: int = _option(12, "attention heads per layer; width must be a multiple of it", least=1, most=_WIDEST)
+    feed_forward: int = _option(
+        0, "inner size of the feed-forward sublayer; 0 means 4 x width", least=0, most=4 * _WIDEST
+    )
     gated: bool = _option(
         False,
         "the feed-forward sublayer is a gated linear unit: its first map makes two vectors of the inner size, and the "
@@ -82,12 +84,14 @@ class TransformerConfig:
         0,
         "layers of a bidirectional LSTM between the Transformer and the heads of understanding tasks, drawn at "
         "random where a checkpoint has none (BERT's ablation); 0: no LSTM",
-        0,
-        1000,
+        least=0,
+        most=1000,
     )
     rotary_theta: float = _option(10000.0, "with rotary positions: base of the wavelengths (theta of RoPE)")
     local_rotary_theta: float = _option(
-        0.0, "with rotary positions: rotary_theta of the layers that have a window; 0: the same as rotary_theta", 0
+        0.0,
+        "with rotary positions: rotary_theta of the layers that have a window; 0: the same as rotary_theta",
+        least=0,
     )
     attention_windows: str = _option(
         "0",
@@ -95,29 +99,29 @@ class TransformerConfig:
         "all. '0,64,64' lets every third layer, the first among them, read everything (ModernBERT)",
     )
     clamp_len: int = _option(
-        0, "with relative positions: distances above this count as it; 0: all are told apart (XLNet's name)", 0
+        0, "with relative positions: distances above this count as it; 0: all are told apart (XLNet's name)", least=0
     )
     clip_distance: int = _option(
         16,
         "greatest distance that 'relative_key' and 'relative_value' tell from farther ones (Shaw et al. 2018)",
-        1,
-        _MOST_SYMBOLS,
+        least=1,
+        most=_MOST_SYMBOLS,
     )
     max_positions: int = _option(
-        512, "rows of the position table; beyond a checkpoint's it is continued cyclically", 1, _MOST_SYMBOLS
+        512, "rows of the position table; beyond a checkpoint's it is continued cyclically", least=1, most=_MOST_SYMBOLS
     )
     token_types: int = _option(
         6,
         "rows of the token-type table; UniLM names its objectives with six; 0, with rotary positions: no table, the "
         "mask alone tells objectives and segments apart",
-        0,
-        _MOST_SYMBOLS,
+        least=0,
+        most=_MOST_SYMBOLS,
     )
     boundary_offsets: int = _option(
         0,
         "how far into a span the span-boundary head reaches, in tokens; 0: no such head; follows the objectives",
-        0,
-        _MOST_SYMBOLS,
+        least=0,
+        most=_MOST_SYMBOLS,
     )
     sentence_head: bool = _option(
         False, "a head that says which sentences of a source a summary takes; follows the objectives"
@@ -133,11 +137,11 @@ class TransformerConfig:
         "before the softmax: 'transform' (dense, activation, norm; BERT) or 'plain' (nothing; XLNet); 'none': no "
         "softmax over symbols, as in published encoders such as MiniLM, which give states alone",
     )
-    dropout: float = _option(0.1, "dropout on embeddings and on the output of every sublayer", 0, below=1)
+    dropout: float = _option(0.1, "dropout on embeddings and on the output of every sublayer", least=0, below=1)
     inner_dropout: float = _option(
-        0.0, "dropout within the feed-forward sublayer, behind its activation (XLNet)", 0, below=1
+        0.0, "dropout within the feed-forward sublayer, behind its activation (XLNet)", least=0, below=1
     )
-    attention_dropout: float = _option(0.1, "dropout on attention weights", 0, below=1)
+    attention_dropout: float = _option(0.1, "dropout on attention weights", least=0, below=1)
     norm: str = _option("post", "where the norm of each sublayer stands: 'post' (BERT, UniLM) or 'pre'")
     norm_type: str = _option(
         "layer",
@@ -147,8 +151,8 @@ class TransformerConfig:
         False,
         "with norm 'pre': a norm behind the embeddings, in place of the one before the first sublayer (ModernBERT)",
     )
-    norm_epsilon: float = _option(1e-12, "epsilon of the norms", 0)
-    initializer_range: float = _option(0.02, "standard deviation of the initial weights, N(0, range)", 0)
+    norm_epsilon: float = _option(1e-12, "epsilon of the norms", least=0)
+    initializer_range: float = _option(0.02, "standard deviation of the initial weights, N(0, range)", least=0)
     attention_backend: str = _option(
         "auto",
         "'auto', 'dense', 'sdpa', 'blocked' (CPU), 'flex' or 'flex_flash' (GPU), or one of your own, "

@@ -28,7 +28,7 @@ def data(tmp_path_factory):
 
 def test_objectives_that_read_spans_train(data, tmp_path):
     objectives = ("--objectives", "anna:1,spanbert(scheme='noun_phrase'):1", "--arch", "anna_tiny")
-    result = fairseq.train(data, tmp_path, *objectives, "--batch-size", 8, "--max-epoch", 6, "--lr", 3e-3)
+    result = fairseq.train(data, tmp_path, *objectives, "--batch-size", 8, "--max-epoch", 2, "--lr", 3e-3)
     rows = fairseq.logged(result.stdout + result.stderr, "train")
     for name in ("anna", "spanbert", "spanbert_boundary"):
         assert float(rows[-1][f"train_{name}_loss"]) < float(rows[0][f"train_{name}_loss"]), name
@@ -36,7 +36,7 @@ def test_objectives_that_read_spans_train(data, tmp_path):
 
 
 def test_tags_of_parts_of_speech_are_read(data, tmp_path):
-    arguments = ("--objectives", "anna(scheme='pos')", "--arch", "anna_tiny", "--batch-size", 8, "--max-epoch", 6)
+    arguments = ("--objectives", "anna(scheme='pos')", "--arch", "anna_tiny", "--batch-size", 8, "--max-epoch", 5)
     result = fairseq.train(data, tmp_path, *arguments, "--lr", 3e-3)
     losses = [float(row["train_loss"]) for row in fairseq.logged(result.stdout + result.stderr, "train")]
     assert losses[-1] < losses[0] - 0.5

@@ -124,6 +124,7 @@ def quick_compiler(tmp_path, monkeypatch):
     program.write_text(f'#!/bin/sh\nexec {compiler} "$@" -O0\n', encoding="utf-8")
     program.chmod(0o755)
     monkeypatch.setenv("CXX", str(program))
+    monkeypatch.setenv("TORCHINDUCTOR_COMPILE_THREADS", "1")  # more are processes, which import torch for seconds
 
 
 def test_fairseq_trains_by_them(tmp_path, quick_compiler):

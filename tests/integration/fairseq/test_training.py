@@ -69,7 +69,7 @@ def test_the_loss_of_a_validation_is_the_sum_of_the_objectives_means_over_all_ba
 
 def test_objectives_whose_examples_grow_train_beside_others(data, tmp_path):
     objectives = "random_spans:2,deshuffling,replace_spans(closing_sentinel=True),bidirectional"
-    settings = ("--objectives", objectives, "--batch-size", 8, "--max-epoch", 4, "--lr", 3e-3)
+    settings = ("--objectives", objectives, "--batch-size", 8, "--max-epoch", 2, "--lr", 3e-3)
     result = fairseq.train(data, tmp_path, *settings)
     rows = fairseq.logged(result.stdout + result.stderr, "train")
     for name in ("random_spans", "deshuffling", "replace_spans", "bidirectional"):
@@ -88,7 +88,7 @@ def test_objectives_of_every_system_share_one_model_and_its_batches(data, tmp_pa
     names = ("xlnet", "bert", "spanbert", "random_spans", "left_to_right", "anna")
     objectives = "xlnet:2,bert:2,spanbert(scheme='subword'),random_spans,left_to_right,anna(scheme='token')"
     settings = (*body, "--objectives", objectives, "--batch-size", 16)
-    result = fairseq.train(data, tmp_path, *settings, "--max-epoch", 5, "--lr", 3e-3)
+    result = fairseq.train(data, tmp_path, *settings, "--max-epoch", 3, "--lr", 3e-3)
     rows = fairseq.logged(result.stdout + result.stderr, "train")
     for name in (*names, "spanbert_boundary"):
         assert float(rows[-1][f"train_{name}_loss"]) < float(rows[0][f"train_{name}_loss"]), name
@@ -97,7 +97,7 @@ def test_objectives_of_every_system_share_one_model_and_its_batches(data, tmp_pa
 
 def test_spanbert_brings_its_head_along_and_needs_word_starts(data, tmp_path):
     arguments = ("--objectives", "spanbert(scheme='subword', boundary_offsets=5):2,seq2seq", "--batch-size", 8)
-    result = fairseq.train(data, tmp_path / "spans", *arguments, "--max-epoch", 4, "--lr", 3e-3)
+    result = fairseq.train(data, tmp_path / "spans", *arguments, "--max-epoch", 2, "--lr", 3e-3)
     rows = fairseq.logged(result.stdout + result.stderr, "train")
     for name in ("spanbert", "spanbert_boundary", "seq2seq"):
         assert float(rows[-1][f"train_{name}_loss"]) < float(rows[0][f"train_{name}_loss"]), name
@@ -126,7 +126,7 @@ def shards(data, tmp_path_factory):
 
 def test_bert_trains_beside_others_over_shards_and_resumes(shards, tmp_path):
     objectives = ("--objectives", "bert:2,seq2seq,spanbert(scheme='subword')", "--batch-size", 4, "--log-interval", 1)
-    result = fairseq.train(shards, tmp_path / "whole", *objectives, "--max-epoch", 4, "--lr", 3e-3)
+    result = fairseq.train(shards, tmp_path / "whole", *objectives, "--max-epoch", 2, "--lr", 3e-3)
     whole = result.stdout + result.stderr
     rows, valid = fairseq.logged(whole, "train"), fairseq.logged(whole, "valid")
     for name in ("bert", "seq2seq", "spanbert"):
@@ -136,7 +136,7 @@ def test_bert_trains_beside_others_over_shards_and_resumes(shards, tmp_path):
     parts = []
     for updates in (5, 11, 1000):
         result = fairseq.train(
-            shards, tmp_path / "parts", *objectives, "--max-epoch", 4, "--lr", 3e-3, "--max-update", updates
+            shards, tmp_path / "parts", *objectives, "--max-epoch", 2, "--lr", 3e-3, "--max-update", updates
         )
         parts += losses(result.stdout + result.stderr)
     assert parts == losses(whole)
@@ -144,14 +144,14 @@ def test_bert_trains_beside_others_over_shards_and_resumes(shards, tmp_path):
 
 def test_left_to_right_bert_learns_the_next_token(data, tmp_path):
     arguments = ("--arch", "bert_tiny", "--objectives", "bert(next_sentence=False, left_to_right=True)", "--padded")
-    result = fairseq.train(data, tmp_path, *arguments, "--batch-size", 8, "--max-epoch", 4, "--lr", 3e-3)
+    result = fairseq.train(data, tmp_path, *arguments, "--batch-size", 8, "--max-epoch", 2, "--lr", 3e-3)
     rows = fairseq.logged(result.stdout + result.stderr, "train")
     assert float(rows[-1]["train_bert_loss"]) < float(rows[0]["train_bert_loss"])
 
 
 @pytest.mark.parametrize("arch", ["bert_tiny", "anna_tiny"])
 def test_encoders_with_two_token_types_train_fill_gaps_and_do_not_write(data, tmp_path, arch):
-    objectives = ("--objectives", "bidirectional,spanbert(scheme='subword')", "--batch-size", 8, "--max-epoch", 3)
+    objectives = ("--objectives", "bidirectional,spanbert(scheme='subword')", "--batch-size", 8, "--max-epoch", 2)
     result = fairseq.train(data, tmp_path, "--arch", arch, *objectives, "--lr", 2e-3)
     rows = fairseq.logged(result.stdout + result.stderr, "train")
     assert float(rows[-1]["train_loss"]) < float(rows[0]["train_loss"])
