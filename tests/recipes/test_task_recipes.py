@@ -319,6 +319,9 @@ def test_archives_with_links_are_refused(tmp_path, internet):
 @pytest.mark.parametrize("name", ["cnn_dailymail", "gigaword", "xsum"])
 def test_downloads_of_summaries_are_kept(tmp_path, monkeypatch, name):
     """With a stand-in for the hub: the columns named as there, and more; what was fetched is not fetched again."""
+    import nltk.stem.porter  # noqa: F401  the processes that read summaries find it and the next imported
+    import rouge_score.tokenizers  # noqa: F401
+
     asked, (text, summary) = [], task_data.SOURCES[name].fields
 
     def hub_rows(*wanted):

@@ -193,6 +193,8 @@ def prepare() -> None:
     import fairseq.quantization_utils
     import fairseq.tasks
     import fairseq.trainer  # noqa: F401
+    import nltk.stem.porter  # noqa: F401  by each process that reads summaries, and so is the next
+    import rouge_score.rouge_scorer  # noqa: F401
     import tokenizers  # noqa: F401
     import torch._dynamo  # noqa: F401  by every optimizer of torch, which takes three seconds
     from fairseq.dataclass.utils import convert_namespace_to_omegaconf
