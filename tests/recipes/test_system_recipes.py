@@ -266,7 +266,7 @@ def test_real_text_through_the_recipe(unified_data, tmp_path):
     text, mode = tmp_path / "articles.jsonl.xz", {"encoding": "utf-8"}
     with lzma.open(unified_data / "pretrain_wiki" / "valid.jsonl.xz", "rt", **mode) as articles:
         with lzma.open(text, "wt", **mode) as part:
-            part.writelines(islice(articles, 60))
+            part.writelines(islice(articles, 30))
     options = ("--vocabulary-size", 1000, "--sample-megabytes", 1)
     golden.run(interpreter(), golden.PRETRAIN, "xlnet", "prepare", "debug", tmp_path / "data", text, *options)
     options = ("--max-update", "10", "--disable-validation")
