@@ -95,8 +95,8 @@ class Transformer(nn.Module):
     def compile_layers(self, **options: Any) -> None:
         """Train by layers that `torch.compile` has compiled, for rows of one length and batches of one size.
 
-        A first step compiles, a second one the last layer anew for any number of states that are read; then nothing is
-        compiled any more, as long as the shapes stay: after some changes torch compiles no more, and says so.
+        A first step compiles, the last layer for any number of states that are read; then nothing is compiled any more,
+        as long as the shapes stay: after some changes torch compiles no more, and says so.
         Evaluation and generation, whose shapes differ, go by the layers as they are. On a CPU the attention backend
         must be 'sdpa' or 'dense': 'blocked' goes through rows in Python.
 
@@ -232,6 +232,8 @@ class Transformer(nn.Module):
         layers: Iterable[Callable[..., torch.Tensor]] = self.layers
         if self.training and self._compiled:
             layers = self._compiled
+            if output_indices is not None:
+                torch._dynamo.maybe_mark_dynamic(output_indices, 0)
         for i, layer in enumerate(layers):
             if hidden_states is not None:
                 hidden_states.append(states)

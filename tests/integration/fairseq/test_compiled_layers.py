@@ -80,7 +80,7 @@ def test_compiled_layers_give_the_same_losses_and_gradients_and_are_compiled_onc
         torch.testing.assert_close(gradients(compiled, batch), gradients(plain, batch), atol=2e-4, rtol=1e-4)
         graphs.append(counters["stats"]["unique_graphs"])
     assert not counters["graph_break"]
-    assert 2 <= graphs[0] and graphs[1:] == [graphs[1]] * (len(ROWS) - 1), graphs
+    assert graphs == [graphs[0]] * len(ROWS) and graphs[0] >= 2, graphs
     assert compiled.state_dict().keys() == plain.state_dict().keys()
 
 
@@ -129,7 +129,7 @@ def quick_compiler(tmp_path, monkeypatch):
 
 def test_fairseq_trains_by_them(tmp_path, quick_compiler):
     data = fairseq.documents(tmp_path / "data", np.random.default_rng(0))
-    words = ("--batch-size", 8, "--max-update", 4, "--log-interval", 1, "--layers", 1, "--attention-backend", "sdpa")
+    words = ("--batch-size", 2, "--max-update", 4, "--log-interval", 1, "--layers", 1, "--attention-backend", "sdpa")
     losses = []
     for name, more in (("plain", ()), ("compiled", ("--compile-layers",))):
         result = fairseq.train(data, tmp_path / name, *words, *more)
