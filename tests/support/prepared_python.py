@@ -1,6 +1,6 @@
 """A Python that has torch, fairseq and the library imported before a test asks for it.
 
-A fresh interpreter imports them for six seconds. One process for each process of pytest imports them once, waits, and
+A fresh interpreter imports them for six seconds. One process for all workers of pytest imports them once, waits, and
 forks itself for every command. A command so still has a process of its own: its own arguments, environment, folder and
 streams, its own exit status, and its own import of the plug-ins that ``--user-dir`` names. `interpreter()` is a program
 that is called as Python is; what is neither a command nor a script of ours, such as ``-c``, it leaves to a fresh
@@ -13,11 +13,14 @@ than a kill use a fresh Python: `FRESH`.
 from __future__ import annotations
 
 import atexit
+import fcntl
 import gc
+import hashlib
 import json
 import os
 import runpy
 import select
+import shutil
 import signal
 import socket
 import subprocess
@@ -48,6 +51,8 @@ exec {python} -S -E -P {module} {python} {address} "$0" "$@"
 
 
 _calls = count()
+_used: list[int] = []  # pipes that the prepared processes read
+_started: list[subprocess.Popen] = []
 
 
 def interpreter() -> str:
@@ -77,9 +82,32 @@ def programs() -> Path:
 
 @cache
 def _program(number: int) -> str:
-    """The first call in a process of pytest starts the process that has everything imported."""
-    folder = tempfile.TemporaryDirectory(prefix="prepared")
-    program, address = Path(folder.name, "python"), Path(folder.name, "socket")
+    """The first call in a run of tests starts the process that has everything imported; all of its workers use it."""
+    run = os.environ.get("PYTEST_XDIST_TESTRUNUID", str(os.getpid()))
+    name = hashlib.sha256(f"{ROOT} {run} {number}".encode()).hexdigest()[:16]
+    folder = Path(tempfile.gettempdir(), f"prepared-{name}")
+    folder.mkdir(mode=0o700, exist_ok=True)
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        try:
+            _use(folder)
+        except OSError:  # nobody has started it yet, or it has ended with those who used it
+            _start(folder, number)
+    return str(folder / "python")
+
+
+def _use(folder: Path) -> None:
+    """Keep the process of a folder until this one ends: it reads a pipe, which ends with the last who has opened it."""
+    _used.append(os.open(folder / "users", os.O_WRONLY | os.O_NONBLOCK))
+
+
+def _start(folder: Path, number: int) -> None:
+    program, address, users = (folder / name for name in ("python", "socket", "users"))
+    address.unlink(missing_ok=True)
+    users.unlink(missing_ok=True)
+    os.mkfifo(users, 0o600)
+    reader = os.open(users, os.O_RDONLY | os.O_NONBLOCK)
+    _use(folder)
     program.write_text(CLIENT.format(python=FRESH, module=Path(__file__), address=address))
     program.chmod(0o755)
     paths = os.pathsep.join([str(ROOT), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))])
@@ -88,21 +116,12 @@ def _program(number: int) -> str:
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(address))
         listener.listen()
-        server = subprocess.Popen(
+        process = subprocess.Popen(
             [FRESH, "-P", "-m", "tests.support.prepared_python", str(listener.fileno())],
-            pass_fds=[listener.fileno()], stdin=subprocess.PIPE, cwd=ROOT, env=environment,
+            pass_fds=[listener.fileno()], stdin=reader, cwd=ROOT, env=environment,
         )  # fmt: skip
-
-    @atexit.register
-    def end() -> None:
-        server.stdin.close()  # it ends when its input does
-        try:
-            server.wait(timeout=20)
-        except subprocess.TimeoutExpired:
-            server.kill()
-        folder.cleanup()
-
-    return str(program)
+    os.close(reader)
+    _started.append(process)
 
 
 def call(python: str, address: str, program: str, *words: str) -> None:
@@ -241,6 +260,7 @@ def main(listener: socket.socket) -> None:
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the processes that watch
     request = serve(listener)
     if request is None:
+        shutil.rmtree(Path(listener.getsockname()).parent, ignore_errors=True)
         return
     import numpy
 

@@ -71,3 +71,11 @@ def test_a_server_that_has_ended_is_named(tmp_path):
     words = ["sh", tmp_path / "python", "-m", "unified.cli", "plugin-dir"]
     result = subprocess.run(words, capture_output=True, text=True, timeout=60)
     assert result.returncode == 1 and "the prepared Python of the tests has ended" in result.stderr
+
+
+def test_workers_of_one_run_use_the_same_processes():
+    run = {"PYTEST_XDIST_TESTRUNUID": os.environ.get("PYTEST_XDIST_TESTRUNUID", str(os.getpid()))}
+    code = "from tests.support.prepared_python import interpreter; print(interpreter(), interpreter())"
+    result = subprocess.run([FRESH, "-c", code], cwd=ROOT, env={**os.environ, **run}, capture_output=True, text=True)
+    assert set(result.stdout.split()) == {interpreter(), interpreter()}, result.stderr
+    assert subprocess.run([interpreter(), "-m", "unified.cli", "--version"], capture_output=True).returncode == 0
