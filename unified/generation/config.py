@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
-from math import isfinite
-from numbers import Real
 from typing import TYPE_CHECKING, Any
 
+from unified.arguments import check_settings_of, require_integer
 from unified.errors import UnifiedError, nearest
 from unified.generation.penalties import PENALTIES
 
 if TYPE_CHECKING:
     from unified.data.vocabulary import Vocabulary
+
+
+_LEAST = {
+    "beam": 1, "max_length": 1, "nbest": 1, "min_length": 0, "no_repeat_ngram_size": 0, "top_k": 0, "seed": 0,
+}  # fmt: skip
 
 
 def _option(default: Any, sentence: str) -> Any:  # as dataclasses.field is typed: any field's default
@@ -46,16 +50,9 @@ class GenerationConfig:
     seed: int = _option(0, "seed of sampling; what is drawn for a sentence depends on (seed, its index) alone")
 
     def __post_init__(self) -> None:
-        for name in ("lenpen", "top_p", "temperature"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, Real) or not isfinite(value):
-                raise UnifiedError(f"{name} must be a number, got {value!r}")
-        if not isinstance(self.sampling, bool):
-            raise UnifiedError(f"sampling must be True or False, got {self.sampling!r}")
-        for name, least in (("beam", 1), ("max_length", 1), ("nbest", 1)):
-            self._require_integer(name, least)
-        for name in ("min_length", "no_repeat_ngram_size", "top_k", "seed"):
-            self._require_integer(name, 0)
+        for name, least in _LEAST.items():
+            require_integer(name, getattr(self, name), least)
+        check_settings_of(type(self), {option.name: getattr(self, option.name) for option in fields(self)})
         if self.min_length > self.max_length:
             raise UnifiedError(f"min_length {self.min_length} exceeds max_length {self.max_length}")
         if self.nbest > self.beam:
@@ -69,11 +66,6 @@ class GenerationConfig:
         if not self.sampling and (self.top_k or self.top_p < 1):
             raise UnifiedError(f"top_k {self.top_k} and top_p {self.top_p} choose what is drawn; they need sampling")
         object.__setattr__(self, "no_repeat_ngram_ignore", frozenset(self.no_repeat_ngram_ignore))
-
-    def _require_integer(self, name: str, least: int) -> None:
-        value = getattr(self, name)
-        if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            raise UnifiedError(f"{name} must be an integer of at least {least}, got {value!r}")
 
     @classmethod
     def of_options(cls, vocabulary: Vocabulary, **options: Any) -> GenerationConfig:

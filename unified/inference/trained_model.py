@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from typing import Any, Self
 
 import torch
 
-from unified.arguments import require_path, require_text, require_texts
+from unified.arguments import require_path, require_text, require_texts, shown
 from unified.checkpoints import load_checkpoint
 from unified.checkpoints.trained import Trained, dictionary_file, find_data
 from unified.conversions.export import Source
@@ -123,23 +124,33 @@ class TrainedModel:
         return self.vocabulary.encode(self.tokenizer.encode(require_text("text", text))).tolist()
 
     def pieces(self, ids: Iterable[int]) -> list[str]:
-        """Symbols of ids; begin, separator and padding are left out."""
+        """Symbols of ids; begin, separator and padding are left out.
+
+        Raises:
+            UnifiedError: ``ids`` is no list of integers, or one is beyond the vocabulary.
+        """
         silent = (self.special.begin, self.special.separator, self.special.pad)
-        return [self.vocabulary.symbols[i] for i in map(int, ids) if i not in silent]
+        return [self.vocabulary.symbols[i] for i in self._known(ids) if i not in silent]
 
     def decode(self, ids: Iterable[int]) -> str:
         """The text that ids stand for.
 
         Raises:
-            UnifiedError: an id is beyond the vocabulary, or ``ids`` is a text.
+            UnifiedError: ``ids`` is no list of integers, or one is beyond the vocabulary.
         """
-        if isinstance(ids, str):
-            raise UnifiedError(f"ids: expected a list of integers, got the text {ids!r}")
-        ids = list(map(int, ids))
-        beyond = [i for i in ids if not 0 <= i < len(self.vocabulary)]
-        if beyond:
-            raise UnifiedError(f"ids must be from 0 to {len(self.vocabulary) - 1}, got {beyond[0]}")
         return self.tokenizer.decode(self.pieces(ids))
+
+    def _known(self, ids: Iterable[int]) -> list[int]:
+        if isinstance(ids, str):
+            raise UnifiedError(f"ids: expected a list of integers, got the text {shown(ids)}")
+        try:
+            numbers = list(map(operator.index, ids))
+        except TypeError:
+            raise UnifiedError(f"ids: expected a list of integers, got {shown(ids)}") from None
+        for i in numbers:
+            if not 0 <= i < len(self.vocabulary):
+                raise UnifiedError(f"ids must be from 0 to {len(self.vocabulary) - 1}, got {shown(i)}")
+        return numbers
 
     @torch.no_grad()
     def embed(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from unified.arguments import require_text
 from unified.errors import UnifiedError
 from unified.notation import Entry, check_settings, named_class, parse_entries
 from unified.objectives.catalogue import OBJECTIVES
@@ -19,9 +20,9 @@ def parse_objectives(text: str, own_classes: bool = True) -> Mixture:
         own_classes: whether ``module:Class`` may be imported. Not where the text comes from a checkpoint.
 
     Raises:
-        UnifiedError: names the entry and what is wrong with it.
+        UnifiedError: names the entry and what is wrong with it, or ``text`` is no text.
     """
-    entries = parse_entries(text, "objective", OBJECTIVES, classes=True, zero=True)
+    entries = parse_entries(require_text("objectives", text), "objective", OBJECTIVES, classes=True, zero=True)
     if not entries:
         raise UnifiedError(f"the list of objectives is empty; the objectives are {', '.join(OBJECTIVES)}")
     objectives = tuple(_build(entry, own_classes) for entry in entries)

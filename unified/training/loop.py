@@ -10,7 +10,7 @@ from pathlib import Path
 
 import torch
 
-from unified.arguments import require_integer, require_path, require_text
+from unified.arguments import require_integer, require_path
 from unified.data.collate import collate_flat
 from unified.data.example import Batch
 from unified.data.prepared_folder import DataFolder
@@ -79,9 +79,8 @@ def train(
     folder = DataFolder.open(require_path("data", data), None, None)
     if objectives is None:
         objectives = DEFAULT_FINETUNING if folder.paired else DEFAULT_PRETRAINING
-    chosen = require_text("objectives", objectives)
-    mixture = parse_objectives(chosen)
-    require_content(mixture, chosen, str(data), folder.paired)
+    mixture = parse_objectives(objectives)
+    require_content(mixture, objectives, str(data), folder.paired)
     vocabulary, tokenizer = folder.vocabulary(), tokenizer_of(folder.path)
     files = open_split(folder, "train", vocabulary)
     rows, lengths = training_rows(folder, files, vocabulary, mixture, settings)
@@ -91,7 +90,7 @@ def train(
         learner = new_model(model, vocabulary, mixture, tokens_per_sample, files).to(target)
         scheme = scheme_of(learner.config, mixture)
         lm = UnifiedLM(learner, vocabulary, tokenizer, scheme, folder.path, lengths)
-        lm.objectives = chosen
+        lm.objectives = objectives
         with StepProgress("training", updates, "updates") as progress:
             for figures in _steps(learner.train(), rows, settings, target):
                 history.append(figures)

@@ -312,6 +312,9 @@ def test_where_blocking_leaves_nothing_the_text_ends_early():
         ({"length_penalty": "gnmt"}, r"length_penalty must be one of \['fairseq', 'unilm'\], got 'gnmt'"),
         ({"temperature": 0}, "temperature must be above 0, got 0"),
         ({"sampling": True, "top_p": 0}, r"top_p must be in \(0, 1\], got 0"),
+        ({"beam": 10**30}, "^beam must be an integer, got an integer of more than 64 bits"),
+        ({"lenpen": 10**30}, "^lenpen must be a number, got an integer of more than 64 bits"),
+        ({"length_penalty": [1]}, r"^length_penalty must be a text, got \[1\]"),
         ({"top_k": 3}, "top_k 3 and top_p 1.0 choose what is drawn; they need sampling"),
     ],
 )
