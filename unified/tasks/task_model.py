@@ -264,7 +264,7 @@ class TaskModel(TrainedModel):
         }
         if len(suited) == 1:
             return next(iter(suited.values()))
-        wanted = head or " or ".join(types) or "one task"
+        wanted = head or " or ".join(map(str, types)) or "one task"
         if suited:
             raise UnifiedError(
                 f"the model has several heads, {', '.join(suited)}; name one of them (head= in Python, "
