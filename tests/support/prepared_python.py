@@ -52,7 +52,7 @@ exec {python} -S -E -P {module} {python} {address} "$0" "$@"
 
 _calls = count()
 _used: list[int] = []  # pipes that the prepared processes read
-_started: list[subprocess.Popen] = []
+_started: list[subprocess.Popen] = []  # kept, as one that is dropped while its process lives warns
 
 
 def interpreter() -> str:
