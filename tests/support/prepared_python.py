@@ -27,7 +27,8 @@ import subprocess
 import sys
 import tempfile
 import threading
-from functools import cache, partial
+import weakref
+from functools import cache
 from itertools import count
 from pathlib import Path
 
@@ -197,7 +198,6 @@ def watch(worker: int, connection: socket.socket) -> None:
 
 def prepare() -> None:
     """Import what commands and plug-ins need, and read options once, without the plug-ins and without a set-up log."""
-    import inspect
     import logging
     import multiprocessing.spawn  # noqa: F401  keeps the path of the true Python
     import warnings
@@ -217,7 +217,6 @@ def prepare() -> None:
     import tokenizers  # noqa: F401
     import torch._dynamo  # noqa: F401  by every optimizer of torch, which takes three seconds
     from fairseq.dataclass.utils import convert_namespace_to_omegaconf
-    from hydra.core.override_parser.overrides_parser import OverridesParser
 
     import unified.checkpoints.vocabularies
     import unified.cli.commands.finetune
@@ -234,18 +233,17 @@ def prepare() -> None:
     import unified.training.row_dataset
     import unified.training.stream_dataset
     import unified.training.target_symbols  # noqa: F401
+    from tests.support import quick_composition
 
-    # fairseq reads each of its 290 options by a grammar, and most of them are the same in every command. hydra asks who
-    # has called it, and does not look at the lines of source for which Python would search.
-    parsed = cache(OverridesParser.create().parse_rule)
-    OverridesParser.parse_rule = lambda self, text, rule: parsed(text, rule)
-    inspect.stack = partial(inspect.stack, context=0)
+    quick_composition.install()
     words = ["data", "--task", "language_modeling", "--arch", "transformer_lm"]
     with warnings.catch_warnings(action="ignore"):
         arguments = fairseq.options.parse_args_and_arch(fairseq.options.get_training_parser(), words)
         convert_namespace_to_omegaconf(arguments)
 
     logging.getLogger().handlers.clear()
+    for tidying in list(weakref.finalize._registry):  # torch takes its operators apart, for 40 milliseconds
+        tidying.atexit = False
     os.fsync = lambda descriptor: None  # as in conftest.py
 
 
