@@ -14,7 +14,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.support.prepared_python import LIMIT, interpreter
+from tests.support.prepared_client import LIMIT
+from tests.support.prepared_python import interpreter
 
 ROOT = Path(__file__).resolve().parents[2]
 PLUGINS = ("--user-dir", ROOT / "fairseq_plugins", "--task", "unified_lm")

@@ -16,7 +16,7 @@ import atexit
 import fcntl
 import gc
 import hashlib
-import json
+import marshal
 import os
 import runpy
 import select
@@ -31,21 +31,17 @@ import weakref
 from functools import cache
 from itertools import count
 from pathlib import Path
+from typing import NamedTuple
+
+from tests.support import prepared_client
 
 ROOT = Path(__file__).resolve().parents[2]
 FRESH = sys.executable
-# What their names begin with.
-_PROGRAMS = ("exact_training", "built_commands", "fairseq_options", "fairseq_roberta", "killed_generate")
-COMMANDS = ("fairseq_cli.", "unified.cli", *(f"tests.support.{name}" for name in _PROGRAMS))
-SCRIPTS = (ROOT / "recipes", ROOT / "tools")  # the folders that hold them
-
 #: With FRESH_PYTHON set nothing is prepared, which suits a pytest that runs a test or two, `trust/mutating`, and one
 #: on a card, where a process that has started threads must not be forked.
 _PREPARES = sys.platform == "linux" and not os.environ.get("FRESH_PYTHON")
 
-LIMIT = 600  # seconds that a command may take, as a test may
-
-# The program that a test calls. It is read by a Python without its site packages, which starts in 20 milliseconds.
+# The program that a test calls.
 CLIENT = """#!/bin/sh
 exec {python} -S -E -P {module} {python} {address} "$0" "$@"
 """
@@ -109,7 +105,7 @@ def _start(folder: Path, number: int) -> None:
     os.mkfifo(users, 0o600)
     reader = os.open(users, os.O_RDONLY | os.O_NONBLOCK)
     _use(folder)
-    program.write_text(CLIENT.format(python=FRESH, module=Path(__file__), address=address))
+    program.write_text(CLIENT.format(python=FRESH, module=prepared_client.__file__, address=address))
     program.chmod(0o755)
     paths = os.pathsep.join([str(ROOT), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))])
     environment = {**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE",
@@ -125,75 +121,61 @@ def _start(folder: Path, number: int) -> None:
     _started.append(process)
 
 
-def call(python: str, address: str, program: str, *words: str) -> None:
-    """Be the program: have the prepared process run a command, and end as the command ends."""
-    guarded = words[:1] == ("-P",)
-    rest = words[guarded:]
-    guarded = guarded or bool(os.environ.get("PYTHONSAFEPATH"))
-    if rest[:1] == ("-m",) and rest[1].startswith(COMMANDS):
-        what, rest, path = {"module": rest[1]}, rest[2:], [os.getcwd()]
-    elif rest[:1] and rest[0].endswith(".py") and not {*SCRIPTS}.isdisjoint(Path(rest[0]).resolve().parents):
-        what, rest, path = {"script": rest[0]}, rest[1:], [str(Path(rest[0]).resolve().parent)]
-    else:
-        os.execv(python, [python, *words])
-    request = {**what, "words": rest, "path": [] if guarded else path, "folder": os.getcwd(),
-               "environment": dict(os.environ), "program": program}  # fmt: skip
-    with socket.socket(socket.AF_UNIX) as connection:
-        connection.settimeout(LIMIT)  # when this process ends, so does the command
-        try:
-            connection.connect(address)
-        except OSError as error:
-            sys.exit(f"the prepared Python of the tests has ended: {error}; its errors are in the output of pytest")
-        socket.send_fds(connection, [b" "], [0, 1, 2])
-        connection.sendall(json.dumps(request).encode() + b"\n")
-        answer = connection.recv(16)
-    status = int(answer) if answer else 1
-    if status < 0:
-        if -status != signal.SIGKILL:  # which has no handler
-            signal.signal(-status, signal.SIG_DFL)
-        os.kill(os.getpid(), -status)
-    os._exit(status)
+class Running(NamedTuple):
+    """A command that is at work."""
+
+    worker: int  # its process
+    ended: int  # the process's descriptor, which can be read when it has ended
+    connection: socket.socket  # to its caller
 
 
 def serve(listener: socket.socket) -> dict | None:
     """Returns a request in the process that is to fulfil it, and None in the first one when its input has ended."""
-    while True:
-        ready, _, _ = select.select([listener, 0], [], [])
+    running: list[Running] = []
+    inputs = [listener, 0]
+    while 0 in inputs or running:
+        watched = [one for command in running for one in (command.ended, command.connection)]
+        ready, _, _ = select.select([*inputs, *watched], [], [])
+        for command in list(running):
+            if command.ended in ready:
+                answer(command)
+                running.remove(command)
+            elif command.connection in ready:  # its caller has been killed
+                os.kill(command.worker, signal.SIGKILL)
         if 0 in ready:
-            return None
-        connection, _ = listener.accept()
-        if os.fork():
-            connection.close()
-            continue
-        listener.close()
-        _, streams, _, _ = socket.recv_fds(connection, 1, 3)
-        with connection.makefile("rb") as lines:
-            request = json.loads(lines.readline())
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        worker = os.fork()
-        if worker:
-            for stream in (0, 1, 2, *streams):
+            inputs.remove(0)
+        if listener in ready:
+            connection, _ = listener.accept()
+            _, streams, _, _ = socket.recv_fds(connection, 1, 3)
+            try:
+                with connection.makefile("rb") as sent:
+                    request = marshal.load(sent)
+                worker = os.fork()
+            except EOFError:  # its caller has been killed
+                worker = None
+            if worker == 0:
+                for other in (listener, connection, *(command.connection for command in running)):
+                    other.close()
+                for number, stream in enumerate(streams):
+                    os.dup2(stream, number)
+                    os.close(stream)
+                return request
+            for stream in streams:
                 os.close(stream)
-            watch(worker, connection)
-        connection.close()
-        for number, stream in enumerate(streams):
-            os.dup2(stream, number)
-            os.close(stream)
-        return request
+            if worker:
+                running.append(Running(worker, os.pidfd_open(worker), connection))
+    return None
 
 
-def watch(worker: int, connection: socket.socket) -> None:
-    """Sends the exit status of the worker; kills it when its caller has been killed. Ends this process."""
-    ended = os.pidfd_open(worker)
-    ready, _, _ = select.select([ended, connection], [], [])
-    if ended not in ready:
-        os.kill(worker, signal.SIGKILL)
-    status = os.waitstatus_to_exitcode(os.waitpid(worker, 0)[1])
-    try:
-        connection.sendall(str(status).encode())
-    except OSError:
-        pass  # the caller is gone
-    os._exit(0)
+def answer(command: Running) -> None:
+    """Send the caller the exit status of a command that has ended."""
+    os.close(command.ended)
+    status = os.waitstatus_to_exitcode(os.waitpid(command.worker, 0)[1])
+    with command.connection as connection:
+        try:
+            connection.sendall(str(status).encode())
+        except OSError:
+            pass  # the caller is gone
 
 
 def prepare() -> None:
@@ -255,7 +237,6 @@ def main(listener: socket.socket) -> None:
     gc.freeze()  # a collection in a fork would copy every page
     gc.set_threshold(50_000, 20, 100)  # as in conftest.py
     gc.enable()
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the processes that watch
     request = serve(listener)
     if request is None:
         shutil.rmtree(Path(listener.getsockname()).parent, ignore_errors=True)
@@ -301,7 +282,4 @@ def end(status: int) -> None:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) == 2:
-        main(socket.socket(fileno=int(sys.argv[1])))
-    else:
-        call(*sys.argv[1:])
+    main(socket.socket(fileno=int(sys.argv[1])))
