@@ -108,6 +108,10 @@ class Spans(NamedTuple):
         """The spans of each moved by its start, int64 (n,)."""
         return self.moved(starts[self.owners])
 
+    def repeated(self, times: int) -> Spans:
+        """The spans of all things again and again, one round after another."""
+        return Spans(np.tile(self.bounds, (times, 1)), np.tile(self.counts, times))
+
     def split(self) -> list[np.ndarray]:
         """The spans of each text by itself, int64 (its spans, 2), as views."""
         return np.split(self.bounds, np.cumsum(self.counts)[:-1])

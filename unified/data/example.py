@@ -154,7 +154,7 @@ class Examples:
 
     @classmethod
     def joined(cls, several: Sequence[Examples], order: np.ndarray) -> Examples:
-        """The examples of several ``Examples`` together in another order, int64 (n,)."""
+        """Examples of several ``Examples`` together: those that ``order``, int64 (any,), numbers, in its order."""
         objectives = [objective for one in several for objective in one.objectives]
         extents = Extents(np.concatenate([one.lengths for one in several]))
         tokens = ranges(extents.starts[order], extents.lengths[order])

@@ -58,6 +58,10 @@ class Draws:
         """The random numbers of some of the examples."""
         return Draws(self.keys[members])
 
+    def repeated(self, times: int) -> Draws:
+        """The random numbers of all examples again and again, one round after another."""
+        return Draws(np.tile(self.keys, times))
+
     def branch(self, purpose: str) -> Draws:
         """Independent random numbers for the same examples and another ``purpose``."""
         return Draws(mixed(self.keys ^ _number(purpose)))

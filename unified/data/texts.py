@@ -70,6 +70,18 @@ class Texts:
         spans = {kind: some.kept(some.bounds[:, 0] < self.lengths[0][some.owners]) for kind, some in self.spans.items()}
         return replace(self, tokens=self.tokens[kept], lengths=self.lengths[:1], word_starts=starts, spans=spans)
 
+    def repeated(self, times: int) -> Texts:
+        """All texts again and again, one round after another."""
+        return replace(
+            self,
+            tokens=np.tile(self.tokens, times),
+            lengths=np.tile(self.lengths, times),
+            is_next=np.tile(self.is_next, times),
+            word_starts=None if self.word_starts is None else np.tile(self.word_starts, times),
+            backward=np.tile(self.backward, times),
+            spans={kind: spans.repeated(times) for kind, spans in self.spans.items()},
+        )
+
     def random_tokens(self, counts: np.ndarray, draws: Draws) -> np.ndarray:
         """``counts[i]`` (int64 (n,)) tokens from random indices of the corpus for each text, int64 (sum,).
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -39,12 +40,12 @@ def leak_of_copies(objective: Objective, texts: Texts, draws: Draws) -> str | No
     Returns:
         A sentence without its subject that names the prediction, the tokens on the way and the index of the label.
     """
-    made = [objective.examples(texts_of_other_tokens(texts, seed), draws) for seed in range(_recodings(texts))]
-    if not all(_equal_but_for_tokens(made[0], other) for other in made[1:]):
+    count = _recodings(texts)
+    made = objective.examples(recoded(texts, count), draws.repeated(count))
+    if not _equal_but_for_tokens(made, count):
         return None
     shown: list[bool] = []
-    for runs in zip(*(examples.split() for examples in made), strict=True):
-        copies = _Copies(runs)
+    for copies in _copies_of_each(made, count):
         problem = copies.leak(objective.shows_labels)
         if problem:
             return problem
@@ -54,15 +55,18 @@ def leak_of_copies(objective: Objective, texts: Texts, draws: Draws) -> str | No
     return None
 
 
-def texts_of_other_tokens(texts: Texts, seed: int) -> Texts:
-    """Replaces every token by an independently drawn ordinary one; tokens drawn from the corpus are replaced too."""
+def recoded(texts: Texts, count: int) -> Texts:
+    """The texts ``count`` times, with other tokens each time: ordinary ones, each drawn by itself.
+
+    Tokens that an objective draws from the corpus are drawn from the ordinary ones, too.
+    """
     start, stop = texts.special.ordinary_start, texts.special.ordinary_stop
-    tokens = np.random.default_rng(seed).integers(start, stop, len(texts.tokens))
+    tokens = np.random.default_rng(0).integers(start, stop, count * len(texts.tokens))
 
     def sampled(counts: np.ndarray, draws: Draws) -> np.ndarray:
         return start + draws.integers("other tokens", stop - start, counts)
 
-    return replace(texts, tokens=tokens, sampler=sampled)
+    return replace(texts.repeated(count), tokens=tokens, sampler=sampled)
 
 
 def _recodings(texts: Texts) -> int:
@@ -70,41 +74,55 @@ def _recodings(texts: Texts) -> int:
     return 2 + math.ceil(_CERTAINTY / math.log10(max(ordinary, 2)))
 
 
-def _equal_but_for_tokens(one: Examples, other: Examples) -> bool:
-    if not np.array_equal(one.lengths, other.lengths) or one.targets.keys() != other.targets.keys():
-        return False
-    pairs = [(one.targets[head].output_indices, other.targets[head].output_indices) for head in one.targets]
-    pairs += [
-        (getattr(one.steps, name), getattr(other.steps, name)) for name in ("query_step", "key_start", "key_stop")
-    ]
-    return all(np.array_equal(*pair) for pair in pairs)
+def _equal_but_for_tokens(made: Examples, count: int) -> bool:
+    """Whether all recodings have examples of equal lengths, masks and predicted indices."""
+    arrays = [made.lengths, *made.target_counts.values()]
+    arrays += [targets.output_indices for targets in made.targets.values()]
+    arrays += [made.steps.query_step, made.steps.key_start, made.steps.key_stop]
+    return all(len(array) % count == 0 and _all_equal(array.reshape(count, -1)) for array in arrays)
+
+
+def _all_equal(rows: np.ndarray) -> bool:
+    return bool((rows == rows[:1]).all())
+
+
+def _copies_of_each(made: Examples, count: int) -> Iterator[_Copies]:
+    """Yields what is a copy of a label in the example of each text, which was recoded ``count`` times."""
+    first = Examples.joined([made], np.arange(len(made) // count))
+    heads = [head for head in _HEADS if head in made.targets]
+    sizes = [len(first.tokens), *(len(first.targets[head]) for head in heads)]
+    symbols = [made.tokens, *(_labels(made.targets[head]) for head in heads)]
+    every = np.concatenate([array.reshape(count, -1) for array in symbols], axis=1)  # (R, all tokens + all labels)
+    codes = np.unique(every, axis=1, return_inverse=True)[1].ravel()
+    codes[(every == every[:1]).all(0)] = -1  # symbols that are the same in every run, such as sentinels
+    keys, *labels = np.split(codes, np.cumsum(sizes)[:-1])
+    each = {head: _split(own, first.target_counts[head]) for head, own in zip(heads, labels, strict=True)}
+    for number, (example, of_keys) in enumerate(zip(first.split(), _split(keys, first.lengths), strict=True)):
+        yield _Copies(example, of_keys, {head: own[number] for head, own in each.items()})
+
+
+def _split(values: np.ndarray, counts: np.ndarray) -> list[np.ndarray]:
+    return np.split(values, np.cumsum(counts)[:-1])
 
 
 class _Copies:
     """Input tokens of one example that are copies of its labels.
 
     Args:
-        runs: R examples of one text, recoded.
+        keys, labels: int64, a code of each token, and by head of each label, which two of them share that are equal in
+            all recodings; -1 for what is the same symbol in all of them.
 
     Attributes:
         shown: whether every token that it predicts stands at the index that predicts it; empty where it predicts none.
     """
 
-    def __init__(self, runs: tuple[Example, ...]):
-        self._example = runs[0]
-        self._heads = [head for head in _HEADS if head in runs[0].targets]
-        width = len(runs[0].tokens)
-        labels = [np.stack([_labels(run.targets[head]) for run in runs]) for head in self._heads]  # (R, N) each
-        every = np.concatenate([np.stack([run.tokens for run in runs]), *labels], axis=1)  # (R, T + all N)
-        codes = np.unique(every, axis=1, return_inverse=True)[1].ravel()
-        codes[(every == every[:1]).all(0)] = -1  # symbols that are the same in every run, such as sentinels
-        self._of_keys, *of_labels = np.split(codes, np.cumsum([width, *(own.shape[1] for own in labels)])[:-1])
-        self._of_labels = dict(zip(self._heads, of_labels, strict=True))
-        self._kept = np.zeros(width, dtype=bool)
+    def __init__(self, example: Example, keys: np.ndarray, labels: Mapping[str, np.ndarray]):
+        self._example, self._of_keys, self._of_labels = example, keys, labels
+        self._kept = np.zeros(len(keys), dtype=bool)
         self.shown: list[bool] = []
-        if TOKEN in self._of_labels and not self._example.query_stream:
-            indices, own = self._example.targets[TOKEN].output_indices[:, 0], self._of_labels[TOKEN]
-            at_index = (self._of_keys[indices] == own) & (own >= 0)
+        if TOKEN in labels and not example.query_stream:
+            indices, own = example.targets[TOKEN].output_indices[:, 0], labels[TOKEN]
+            at_index = (keys[indices] == own) & (own >= 0)
             self._kept[indices[at_index]] = True
             self.shown = [bool(at_index.all())] if len(indices) else []
 
@@ -113,8 +131,8 @@ class _Copies:
         judged = ~self._kept
         if given_may_show:
             judged &= ~self._example.mask.given_keys().numpy()
-        for head in self._heads:
-            targets, own = self._example.targets[head], self._of_labels[head]
+        for head, own in self._of_labels.items():
+            targets = self._example.targets[head]
             prediction, key = np.nonzero((own[:, None] == self._of_keys) & (own >= 0)[:, None] & judged)
             problem = leak(self._example, targets, prediction, key)
             if problem:
