@@ -59,7 +59,9 @@ def seeds():
 
     random.seed(1)
     numpy.random.seed(1)
-    torch.manual_seed(1)
+    if torch.cuda.is_available():
+        torch.cuda.manual_seed_all(1)
+    torch.default_generator.manual_seed(1)  # without a card, torch.manual_seed notes its caller's stack: a millisecond
 
 
 @pytest.fixture(scope="session")

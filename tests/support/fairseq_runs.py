@@ -8,12 +8,14 @@ import os
 import socket
 import subprocess
 import sys
+import warnings
 from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from tests.support import quick_composition
 from tests.support.prepared_client import LIMIT
 from tests.support.prepared_python import interpreter
 
@@ -74,19 +76,30 @@ def run(command: str, *arguments, check: bool = True) -> subprocess.CompletedPro
 
 
 def in_this_process(command: str, *arguments) -> None:
-    """fairseq's command without a process of its own, whose start takes seconds.
+    """fairseq's command without a process of its own, whose start takes a second.
 
     It prints and logs here, and a refusal is a SystemExit. Only for commands that do not train.
     """
+    quick_composition.install()
     for name in ("models.unified_lm", "tasks.unified_lm", "tasks.unified_understanding"):
         importlib.import_module(f"fairseq_plugins.{name}")
     module = importlib.import_module(MODULES[command])
     importlib.import_module("fairseq.logging.metrics").reset()  # as in a process of its own: nothing is logged yet
-    with pytest.MonkeyPatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
+        warnings.filterwarnings("ignore", r"\s*'config' is validated against ConfigStore schema")  # by hydra
         patch.setattr(sys, "argv", [f"fairseq-{command}", *map(str, arguments), "--cpu", "--num-workers", "0"])
         if command == "validate":  # it would take away pytest's handlers of the log
             patch.setattr(module, "reset_logging", lambda: None)
         module.cli_main()
+
+
+def refusal_to_train(*arguments) -> str:
+    """The one line with which fairseq-train refuses its arguments, asked in this process."""
+    with pytest.raises(SystemExit) as refused:
+        in_this_process("train", *arguments)
+    status = str(refused.value)
+    assert status.startswith("unified_lm: error: ") and "\n" not in status, status
+    return status
 
 
 def train(data: Path, save: Path, *arguments, check: bool = True) -> subprocess.CompletedProcess:

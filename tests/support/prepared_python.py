@@ -224,6 +224,8 @@ def prepare() -> None:
         convert_namespace_to_omegaconf(arguments)
 
     logging.getLogger().handlers.clear()
+    # torch's own function seeds cards, too; without one it notes its caller's stack, for a millisecond of each update.
+    torch.manual_seed = torch.default_generator.manual_seed
     for tidying in list(weakref.finalize._registry):  # torch takes its operators apart, for 40 milliseconds
         tidying.atexit = False
     os.fsync = lambda descriptor: None  # as in conftest.py

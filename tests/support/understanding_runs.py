@@ -38,6 +38,10 @@ def train(data: Path, save: Path, *arguments, check: bool = True):
     return fairseq.run("train", data, *TASK, *TINY, "--save-dir", save, *arguments, check=check)
 
 
+def refusal_to_train(data: Path, save: Path, *arguments) -> str:
+    return fairseq.refusal_to_train(data, *TASK, *TINY, "--save-dir", save, *arguments)
+
+
 def validations(result) -> list[dict]:
     return fairseq.logged(result.stdout + result.stderr, "valid")
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from unified.checkpoints.parameters import listed, shape_name
+from unified.checkpoints.parameters import listed, shape_name, without_values
 from unified.checkpoints.trained import Trained, write
 from unified.checkpoints.vocabularies import over_symbols
 from unified.data.vocabulary import Vocabulary
@@ -237,8 +238,7 @@ def fitting(source: Path, found: Mapping[str, torch.Tensor], config: Transformer
     Raises:
         UnifiedError: some are not; all of them are listed.
     """
-    with torch.device("meta"):
-        wanted = UnifiedModel.for_language(config).state_dict()
+    wanted = without_values(partial(UnifiedModel.for_language, config))
     problems = [
         f"{name}: shape {shape_name(value)}, the configuration says {shape_name(wanted[name])}"
         for name, value in found.items()

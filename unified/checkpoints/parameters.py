@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import torch
 from torch import nn
+from torch.overrides import TorchFunctionMode
 
 from unified.errors import UnifiedError, first_few
 from unified.model.embeddings import MOST_TOKEN_TYPES, extend_positions, extend_token_types
@@ -14,6 +15,7 @@ from unified.model.embeddings import MOST_TOKEN_TYPES, extend_positions, extend_
 #: Ends of the names of tables that may have another number of rows than the module's.
 POSITIONS, TOKEN_TYPES = "embeddings.positions.weight", "embeddings.token_types.weight"
 _SHOWN = 8
+_FIRST_VALUES = (nn.init.normal_, nn.init.uniform_, nn.init.kaiming_uniform_)
 ModuleT = TypeVar("ModuleT", bound=nn.Module)
 
 
@@ -65,6 +67,24 @@ def _fitting(
     return fitting, new, unused
 
 
+def without_values(built: Callable[[], nn.Module]) -> dict[str, torch.Tensor]:
+    """The parameters and buffers of the module that ``built`` makes, on the device ``meta``: they take no memory."""
+    with torch.device("meta"), _NoFirstValues():
+        return built().state_dict()
+
+
+class _NoFirstValues(TorchFunctionMode):
+    """Draws no first values for parameters: where they have no memory, torch imports its compiler for it (1.7 s)."""
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        if func in _FIRST_VALUES:
+            return kwargs["tensor"] if "tensor" in kwargs else args[0]
+        return func(*args, **kwargs)
+
+
 def loaded(
     built: Callable[[], ModuleT],
     state_dict: Mapping[str, torch.Tensor],
@@ -82,8 +102,7 @@ def loaded(
     Raises:
         UnifiedError: as :func:`load_parameters`; or a table of positions has another number of rows than the file's.
     """
-    with torch.device("meta"):
-        own = built().state_dict()
+    own = without_values(built)
     for name in filter(state_dict.__contains__, own):
         value = state_dict[name]
         if name.endswith(POSITIONS) and isinstance(value, torch.Tensor) and value.shape != own[name].shape:

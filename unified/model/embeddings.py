@@ -83,7 +83,8 @@ class TokenEmbeddings(nn.Module):
     def __init__(self, config: TransformerConfig):
         super().__init__()
         self.tokens = SymbolTable(config)
-        self.query = nn.Parameter(torch.empty(config.width).normal_(std=config.initializer_range))
+        self.query = nn.Parameter(torch.empty(config.width))
+        nn.init.normal_(self.query, std=config.initializer_range)
         self.norm = norm_of(config) if config.embedding_norm else nn.Identity()
         self.dropout = nn.Dropout(config.dropout)
 

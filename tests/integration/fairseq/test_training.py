@@ -270,8 +270,8 @@ def test_pretrained_to_fine_tuned_to_generated(data, pretrained, tmp_path):
 )
 def test_refusals_are_one_line_without_traceback(data, tmp_path, arguments, says):
     batch = () if "--max-tokens" in arguments else ("--batch-size", 4)
-    result = fairseq.train(data, tmp_path, *batch, *arguments, "--max-update", 1, check=False)
-    fairseq.assert_refused(result, says)
+    few = ("--save-dir", tmp_path, *batch, "--max-update", 1)
+    assert says in fairseq.refusal_to_train(data, *fairseq.PLUGINS, *fairseq.TINY, *few, *arguments)
 
 
 def test_a_checkpoint_of_another_dictionary_is_refused(pretrained, tmp_path):
