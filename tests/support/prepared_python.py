@@ -198,6 +198,7 @@ def prepare() -> None:
     import rouge_score.rouge_scorer  # noqa: F401
     import tokenizers  # noqa: F401
     import torch._dynamo  # noqa: F401  by every optimizer of torch, which takes three seconds
+    import torch._inductor.config
     from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 
     import unified.checkpoints.vocabularies
@@ -224,6 +225,8 @@ def prepare() -> None:
         convert_namespace_to_omegaconf(arguments)
 
     logging.getLogger().handlers.clear()
+    torch._inductor.config.cpp.cxx = (None, str(ROOT / "tests" / "support" / "quick_compiler"))
+    torch._inductor.config.compile_threads = 1  # more are processes, which import torch for seconds
     # torch's own function seeds cards, too; without one it notes its caller's stack, for a millisecond of each update.
     torch.manual_seed = torch.default_generator.manual_seed
     for tidying in list(weakref.finalize._registry):  # torch takes its operators apart, for 40 milliseconds
