@@ -93,6 +93,15 @@ def in_this_process(command: str, *arguments) -> None:
         module.cli_main()
 
 
+def preprocess(*arguments) -> None:
+    """fairseq-preprocess in this process."""
+    module = importlib.import_module(MODULES["preprocess"])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", ["fairseq-preprocess", *map(str, arguments), "--workers", "1"])
+        module.cli_main()
+    module.logger.handlers.clear()  # it writes its log into the folder
+
+
 def refusal_to_train(*arguments) -> str:
     """The one line with which fairseq-train refuses its arguments, asked in this process."""
     with pytest.raises(SystemExit) as refused:
@@ -150,8 +159,8 @@ def documents(folder: Path, rng: np.random.Generator, count: int = 40, symbols: 
                 lines.append(" ".join(f"w{w}" for w in rng.integers(symbols, size=rng.integers(4, 20))))
             lines.append("")
         (text / split).write_text("\n".join(lines) + "\n", encoding="utf-8")
-    run("preprocess", "--only-source", "--trainpref", text / "train", "--validpref", text / "valid",
-        "--destdir", folder / "bin", "--workers", 1)  # fmt: skip
+    preprocess("--only-source", "--trainpref", text / "train", "--validpref", text / "valid",
+               "--destdir", folder / "bin")  # fmt: skip
     return folder / "bin"
 
 
@@ -165,8 +174,8 @@ def pairs(
         sources = [[f"w{w}" for w in rng.integers(symbols, size=rng.integers(*lengths))] for _ in range(count)]
         for language, rows in (("src", sources), ("tgt", [rewrite(row) for row in sources])):
             (text / f"{split}.{language}").write_text("".join(" ".join(row) + "\n" for row in rows), encoding="utf-8")
-    run("preprocess", "-s", "src", "-t", "tgt", "--joined-dictionary", "--destdir", folder / "bin", "--workers", 1,
-        *(word for split in sizes for word in (f"--{split}pref", text / split)))  # fmt: skip
+    preprocess("-s", "src", "-t", "tgt", "--joined-dictionary", "--destdir", folder / "bin",
+               *(word for split in sizes for word in (f"--{split}pref", text / split)))  # fmt: skip
     return folder / "bin"
 
 

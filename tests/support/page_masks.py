@@ -10,7 +10,7 @@ import torch
 from unified import masks
 from unified.masks.tiles import visible_tiles
 
-EACH = 200  # random masks of every builder
+EACH = 100  # random masks of every builder
 #: Every builder of the library, by its own name; two have a second one.
 BUILDERS = {
     function.__name__: function

@@ -6,7 +6,7 @@ import argparse
 import io
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import sentencepiece
@@ -50,11 +50,13 @@ class Published:
         theirs: the model of ``transformers``.
         lm: ours.
         rows: int64 (V,), their id of each of our symbols; -1 for symbols that they lack.
+        known: log-probabilities that have been asked for.
     """
 
     theirs: torch.nn.Module
     lm: UnifiedLM
     rows: torch.Tensor
+    known: dict[tuple, torch.Tensor] = field(default_factory=dict, repr=False)
 
     @torch.no_grad()
     def log_probs(self, tokens: Sequence[int], types: Sequence[int], mask: torch.Tensor, asked: int) -> torch.Tensor:
@@ -89,6 +91,12 @@ class Published:
             scheme: "cloze" or "next" behind a source, "left_to_right" or "permutation" behind a prompt.
             given, written: our ids, without special symbols.
         """
+        asked = (scheme, tuple(given), tuple(written))  # beams share beginnings
+        if asked not in self.known:
+            self.known[asked] = self._next_log_probs(*asked)
+        return self.known[asked]
+
+    def _next_log_probs(self, scheme: str, given: Sequence[int], written: Sequence[int]) -> torch.Tensor:
         special = self.lm.special
         if scheme == "permutation":
             # A query at the next position sees the prompt and what is written, never itself.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 
 from trust.fuzzing.mutators import JSON, JSON_LINES, TEXT
 from trust.fuzzing.reader import Mutator, Reader, sample_file
@@ -19,6 +20,8 @@ from unified.tasks.datasets.race import read_race
 from unified.tasks.datasets.semeval2010 import read_semeval2010
 from unified.tasks.datasets.sentiment_trees import read_sentiment_trees
 from unified.tasks.datasets.squad_json import read_squad_file
+from unified.tasks.datasets.summaries.inputs import Inputs
+from unified.tasks.datasets.summaries.pairs import PairConverter, write_pairs
 from unified.tasks.datasets.swag import read_swag
 from unified.tasks.datasets.tacred import read_tacred
 from unified.tasks.datasets.wnut17 import read_wnut17
@@ -137,6 +140,17 @@ def _items(head: str) -> Reader:
     return _of_text(f"items of {head}", "train.jsonl", items_text(_ITEMS[head]), files.items, JSON_LINES)
 
 
+def _summaries(name: str, file: str, content: str, mutators: tuple[Mutator, ...]) -> Reader:
+    """Pairs of texts and summaries with the sentences of an extractive summary."""
+    inputs = (str(Path(file).parent) if "/" in file else file,)
+
+    def read() -> None:
+        write_pairs(PairConverter(Inputs(name, inputs), oracle="greedy"), "pairs.jsonl", overwrite=True)
+
+    kind = "files" if "/" in file else "rows"
+    return Reader(f"{kind} of {name}", file, sample_file(file, content.encode()), read, mutators, inputs=1500)
+
+
 def _make_race() -> None:
     sample_file("train/high/1.txt", json.dumps(_RACE).encode())()
     sample_file("train/middle/2.txt", json.dumps(_RACE).encode())()
@@ -177,6 +191,15 @@ READERS: tuple[Reader, ...] = (
     _of_text("STS-B", "train.tsv", _STS, lambda path: read_glue(GLUE["STS-B"], path), TEXT),
     _of_text("CoNLL-2012", "train.conll", _CONLL2012, lambda path: read_coreference(path, words=True), TEXT),
     *map(_items, _ITEMS),
+    _summaries("cnn_dailymail", "train.jsonl", _lines([{"article": _PASSAGE, "highlights": "A tower .\nIt stands ."}]),
+               JSON_LINES),
+    _summaries("cnn_dailymail", "stories/a.story", f"{_PASSAGE}\n\nMore of it\n\n@highlight\n\nA tower\n", TEXT),
+    _summaries("xsum", "train.jsonl", _lines([{"document": _PASSAGE, "summary": "A tower."}] * 2), JSON_LINES),
+    _summaries("xsum", "xsum/1.summary", f"[SN]FIRST-SENTENCE[SN]\nA tower.\n[SN]RESTBODY[SN]\n{_PASSAGE}", TEXT),
+    _summaries("scitldr", "train.jsonl", _lines([{"source": [_PASSAGE, "It ends."], "target": ["A tower.", "Built."]}]),
+               JSON_LINES),
+    _summaries("aeslc", "train.jsonl", _lines([{"body": _PASSAGE, "subject": "A tower", "annotations": ["Tower"]}]),
+               JSON_LINES),
     _of_json("gold answers of SQuAD", _SQUAD, read_squad),
     _of_json("gold answers of CoQA", _COQA, read_coqa),
     _of_text("gold answers of MRQA", "data.jsonl", _lines(_MRQA), read_mrqa, JSON_LINES),

@@ -83,7 +83,7 @@ def _trained(kind: str, **options: Any) -> Callable[[], None]:
     return make
 
 
-def _json_tokenizer(kind: str) -> Callable[[], None]:
+def json_tokenizer(kind: str) -> Callable[[], None]:
     """The tokenizer.json of a small model that the library tokenizers trains."""
 
     def make() -> None:
@@ -234,7 +234,8 @@ def _make_export(**changes: Any) -> Callable[[], None]:
     return make
 
 
-def _read_export() -> None:
+def read_export() -> None:
+    """Reads the folder ``theirs`` and writes what it becomes."""
     shutil.rmtree("made", ignore_errors=True)
     read_folder(Path("theirs")).save(Path("made"))
 
@@ -273,7 +274,7 @@ def _parameters() -> object:
     return {name: value.tolist() for name, value in read_parameters(Path("theirs")).items()}
 
 
-_HEADER = (*(wrong_header,) * 10, *BYTES)
+HEADER = (*(wrong_header,) * 10, *BYTES)
 _FILE = "model/checkpoint_last.pt"
 
 READERS: tuple[Reader, ...] = (
@@ -283,8 +284,8 @@ READERS: tuple[Reader, ...] = (
     _tokenizer("anna.json", "anna.json", _trained("anna", vocabulary_size=200), JSON),
     _tokenizer("sentencepiece unigram", "tokenizer.model", _trained("unigram", vocabulary_size=60), BYTES),
     _tokenizer("sentencepiece char", "tokenizer.model", _trained("char"), BYTES),
-    _tokenizer("tokenizer.json, BPE", "tokenizer.json", _json_tokenizer("BPE"), JSON),
-    _tokenizer("tokenizer.json, Unigram", "tokenizer.json", _json_tokenizer("Unigram"), JSON),
+    _tokenizer("tokenizer.json, BPE", "tokenizer.json", json_tokenizer("BPE"), JSON),
+    _tokenizer("tokenizer.json, Unigram", "tokenizer.json", json_tokenizer("Unigram"), JSON),
     Reader("index of tokens", "train.idx", _make_tokens, _token_items, BYTES,
            lambda data: _strict_items(data, Path("train.bin").read_bytes()), named=False),
     Reader("tokens", "train.bin", _make_tokens, _token_items, BYTES,
@@ -295,15 +296,15 @@ READERS: tuple[Reader, ...] = (
     Reader("language model", _FILE, _make_language_model, _read_language_model, CHECKPOINT, inputs=6000),
     Reader("model of tasks", _FILE, _make_task_model, lambda: load("model"), CHECKPOINT, inputs=6000),
     Reader("dictionary of a model", "model/dict.txt", _make_language_model, _read_language_model, TEXT, named=False),
-    Reader("config.json of BERT", "theirs/config.json", _make_export(), _read_export, JSON),
-    Reader("model.safetensors of BERT", "theirs/model.safetensors", _make_export(), _read_export, _HEADER, named=False),
-    Reader("vocabulary of BERT", "theirs/vocab.txt", _make_export(), _read_export, TEXT, named=False),
+    Reader("config.json of BERT", "theirs/config.json", _make_export(), read_export, JSON),
+    Reader("model.safetensors of BERT", "theirs/model.safetensors", _make_export(), read_export, HEADER, named=False),
+    Reader("vocabulary of BERT", "theirs/vocab.txt", _make_export(), read_export, TEXT, named=False),
     Reader("config.json of ModernBERT", "theirs/config.json",
            _make_export(positions="rotary", norm="pre", embedding_norm=True, gated=True, token_types=0,
-                        linear_without_bias=True, norm_type="layer_without_bias"), _read_export, JSON),
-    Reader("config.json with our code", "theirs/config.json", _make_export(norm="pre"), _read_export, JSON),
+                        linear_without_bias=True, norm_type="layer_without_bias"), read_export, JSON),
+    Reader("config.json with our code", "theirs/config.json", _make_export(norm="pre"), read_export, JSON),
     Reader("model.safetensors.index.json", "theirs/model.safetensors.index.json", _make_parts, _parameters, JSON),
-    Reader("part of safetensors", "theirs/model-0.safetensors", _make_parts, _parameters, _HEADER),
+    Reader("part of safetensors", "theirs/model-0.safetensors", _make_parts, _parameters, HEADER),
     Reader("pytorch_model.bin", "theirs/pytorch_model.bin", _make_bin, _parameters, PARAMETERS),
     Reader("index of TensorFlow", "theirs/bert_model.ckpt.index", _make_tensorflow,
            partial(load_tensorflow, "theirs/bert_model.ckpt"), BYTES, named=False),

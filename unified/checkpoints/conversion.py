@@ -106,10 +106,11 @@ def gather(
         UnifiedError: a name is unknown or stands for no tensor, some of the Transformer or of a head are missing,
             shapes of one joint parameter differ, or a copy is none.
     """
-    known = {other for others in pairs.values() for other in others} | copies.keys() | set(ignored)
+    ignored = set(ignored)
+    known = {other for others in pairs.values() for other in others} | copies.keys() | ignored
     problems = [f"unknown: {name}" for name in sorted(state.keys() - known)]
-    odd = {name: value for name, value in state.items() if name in known and not isinstance(value, torch.Tensor)}
-    problems += [f"{name}: expected a tensor, got {type(value).__name__}" for name, value in odd.items()]
+    odd = {name: wrong for name in state if name in known and (wrong := _no_parameter(state[name]))}
+    problems += [f"{name}: expected a tensor, got {wrong}" for name, wrong in odd.items() if name not in ignored]
     begun = [
         head for head in _WHOLE_HEADS if any(mine.startswith(head) and set(pairs[mine]) & set(state) for mine in pairs)
     ]
@@ -135,6 +136,13 @@ def gather(
         if all(other in state for other in others)
     }
     return found, [mine for mine in pairs if mine not in found]
+
+
+def _no_parameter(value: object) -> str | None:
+    """What a value is that is no tensor with dimensions; None for one that is."""
+    if isinstance(value, torch.Tensor):
+        return None if value.dim() else "a single number"
+    return type(value).__name__
 
 
 def with_heads_of(

@@ -60,13 +60,13 @@ def read_roberta(source: Path, writes: str | None = None) -> Imported:
     path = _checkpoint_file(source)
     content = load_checkpoint(path, older=True)
     state = content.get("model")
-    if not isinstance(state, dict):
-        raise UnifiedError(f"{path}: not a checkpoint of fairseq, it has no 'model'")
+    if not isinstance(state, dict) or not all(isinstance(name, str) for name in state):
+        raise UnifiedError(f"{path}: not a checkpoint of fairseq, it has no 'model' with named parameters")
     vocabulary = Vocabulary.load(source / "dict.txt")
     config = _config(path, content)
     heads = [name for name in state if name.startswith("classification_heads.")]
     state = {_modern(name): value for name, value in state.items() if name not in heads}
-    found, new = _from_roberta(state, config.layers)
+    found, new = _from_roberta(state, config)
     config, new, remarks = with_heads_of(found, new, config)
     symbols = _symbols(path, vocabulary, len(found["transformer.embeddings.tokens.weight"]))
     found = fitting(path, found, config.with_vocabulary(len(symbols)))
@@ -106,7 +106,9 @@ def _config(path: Path, content: dict[str, Any]) -> TransformerConfig:
         raise UnifiedError(f"{path}: no {error.args[0]} among its settings; is it a RoBERTa?") from None
 
 
-def _from_roberta(state: dict[str, torch.Tensor], layers: int) -> tuple[dict[str, torch.Tensor], list[str]]:
+def _from_roberta(
+    state: dict[str, torch.Tensor], config: TransformerConfig
+) -> tuple[dict[str, torch.Tensor], list[str]]:
     """Our parameters in RoBERTa's order of symbols, and names of ours that the file lacks."""
     pairs: dict[str, tuple[str, ...]] = {
         "transformer.embeddings.tokens.weight": (f"{_ENCODER}.embed_tokens.weight",),
@@ -114,7 +116,7 @@ def _from_roberta(state: dict[str, torch.Tensor], layers: int) -> tuple[dict[str
         "heads.token.bias": (f"{_HEAD}.bias",),
     }
     modules = dict(_MODULES)
-    for i in range(layers):
+    for i in range(config.layers):
         ours, theirs = f"transformer.layers.{i}", f"{_ENCODER}.layers.{i}"
         modules |= {f"{ours}.{mine}": f"{theirs}.{other}" for mine, other in _LAYER_MODULES.items()}
         for parameter in ("weight", "bias"):
@@ -123,12 +125,12 @@ def _from_roberta(state: dict[str, torch.Tensor], layers: int) -> tuple[dict[str
     for mine, other in modules.items():
         pairs |= {f"{mine}.{parameter}": (f"{other}.{parameter}",) for parameter in ("weight", "bias")}
     copies = {f"{_HEAD}.weight": f"{_ENCODER}.embed_tokens.weight"}
-    what = f"a RoBERTa of {layers} layers"
+    what = f"a RoBERTa of {config.layers} layers"
     found, new = gather(_split(state), pairs, copies, [f"{_ENCODER}.version"], what)
     found["transformer.embeddings.positions.weight"] = found["transformer.embeddings.positions.weight"][
         _UNUSED_POSITIONS:
     ]
-    found[_TOKEN_TYPES] = torch.zeros(2, found["transformer.embeddings.tokens.weight"].shape[1])
+    found[_TOKEN_TYPES] = torch.zeros(2, config.width)
     of_pairs = ("pooler", "classifier")
     return found, [
         *new,
@@ -146,7 +148,7 @@ def _split(state: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     """The joint ``in_proj`` of older files as query, key and value."""
     split: dict[str, torch.Tensor] = {}
     for name, value in state.items():
-        if "in_proj_" in name:
+        if "in_proj_" in name and isinstance(value, torch.Tensor) and value.dim():
             stem, _, parameter = name.partition("in_proj_")
             split |= {
                 f"{stem}{letter}_proj.{parameter}": part for letter, part in zip("qkv", value.chunk(3), strict=False)

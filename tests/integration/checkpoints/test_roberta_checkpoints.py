@@ -137,7 +137,25 @@ def setting(name, value):
             "layers: missing: encoder.lm_head.dense.bias$",
         ),
         (lambda content: content["model"].update({"encoder.lm_head.bias": 3}), "bias: expected a tensor, got int"),
+        (
+            lambda content: content["model"].update({"encoder.lm_head.bias": torch.tensor(3.0)}),
+            "bias: expected a tensor, got a single number",
+        ),
         (lambda content: content.update(model=None), "it has no 'model'"),
+        (lambda content: content["model"].update({3: torch.zeros(1)}), "no 'model' with named parameters"),
+        (
+            lambda content: content["model"].update(
+                {
+                    "encoder.sentence_encoder.embed_tokens.weight": torch.zeros(20),
+                    "encoder.lm_head.weight": torch.zeros(20),
+                }
+            ),
+            "20 rows of symbols|tokens.weight: shape 20",
+        ),
+        (
+            lambda content: content["model"].update({"encoder.layers.0.self_attn.in_proj_bias": 3}),
+            "unknown: encoder.layers.0.self_attn.in_proj_bias",
+        ),
         (lambda content: content.update(cfg=None), "no settings of a model"),
         (setting("encoder_layers", 2), "not the parameters of a RoBERTa of 2 layers: unknown: .*layers.2.*more"),
         (setting("encoder_ffn_embed_dim", 49), "inner.weight: shape 50x32, the configuration says 49x32"),
