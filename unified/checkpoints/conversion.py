@@ -139,7 +139,7 @@ def gather(
 
 
 def _no_parameter(value: object) -> str | None:
-    """What a value is that is no tensor with dimensions; None for one that is."""
+    """Names what ``value`` is where it is no tensor with dimensions; None for such a tensor."""
     if isinstance(value, torch.Tensor):
         return None if value.dim() else "a single number"
     return type(value).__name__
