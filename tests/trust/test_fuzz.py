@@ -25,6 +25,13 @@ def test_damaged_files_are_refused_in_a_line_or_read_rightly(name, tmp_path):
     assert attack(reader, range(25), tmp_path)["inputs"] == 25
 
 
+@pytest.mark.parametrize("number", [638, 1656])
+def test_a_column_that_ends_early_and_a_text_that_is_no_utf8_are_refused(number, tmp_path):
+    """Damage of Parquet that was once read as a file without rows, and as a traceback."""
+    reader = next(reader for reader in READERS if reader.name == "rows of parquet")
+    assert attack(reader, range(number, number + 1), tmp_path)["refused"] == 1
+
+
 @pytest.mark.parametrize("name", ["rows: 9 million brackets", "run.yaml: a billion laughs"])
 def test_bombs_take_little(name, tmp_path):
     assert explode(next(bomb for bomb in BOMBS if bomb.name == name), tmp_path)["bombs"] == 1

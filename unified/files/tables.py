@@ -74,7 +74,8 @@ def parquet_entries(path: str) -> _Entries:
     require_file(path)
     number, size, most = 0, 0, max(_SMALL, _DENSEST * os.path.getsize(path))
     try:
-        for batch in parquet.ParquetFile(path).iter_batches(_ROWS_AT_ONCE):
+        file = parquet.ParquetFile(path)
+        for batch in file.iter_batches(_ROWS_AT_ONCE):
             rows = batch.to_pylist()
             size += sum(_ROW_BYTES + sum(map(len, filter(_is_long, fields.values()))) for fields in rows)
             if size > most:
@@ -85,7 +86,9 @@ def parquet_entries(path: str) -> _Entries:
             for fields in rows:
                 number += 1
                 yield f"row {number}", fields
-    except (pyarrow.ArrowException, OSError) as error:
+        if number != file.metadata.num_rows:  # pyarrow ends silently where a column does
+            raise UnifiedError(f"{path}: damaged, it says that it has {file.metadata.num_rows} rows and holds {number}")
+    except (pyarrow.ArrowException, OSError, UnicodeDecodeError) as error:
         reason = str(error).partition("\n")[0]
         raise UnifiedError(f"{path}: not a Parquet file, or a damaged one, behind row {number} ({reason})") from None
 

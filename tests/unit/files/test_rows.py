@@ -9,6 +9,7 @@ import random
 import sys
 import types
 
+import numpy as np
 import pytest
 import zstandard
 
@@ -80,6 +81,18 @@ def test_parquet_has_the_same_rows(tmp_path):
         list(read_rows(write(tmp_path / "bad.parquet", b"PAR1 and nothing")))
     with pytest.raises(UnifiedError, match="compressed in itself; unpack"):
         list(read_rows(write(tmp_path / "rows.parquet.gz", b"")))
+
+
+def test_texts_of_parquet_that_are_no_utf8_are_refused(tmp_path):
+    """pyarrow reads them; Python cannot."""
+    import pyarrow  # here: importing it starts threads
+    import pyarrow.parquet
+
+    ends, content = (pyarrow.py_buffer(data) for data in (np.array([0, 2, 4], np.int32), b"ok\xef\x80"))
+    table = pyarrow.table({"text": pyarrow.StringArray.from_buffers(2, ends, content)})
+    pyarrow.parquet.write_table(table, tmp_path / "a.parquet")
+    with pytest.raises(UnifiedError, match=r"a\.parquet: not a Parquet file, or a damaged one, .*'utf-8'"):
+        list(read_rows(tmp_path / "a.parquet"))
 
 
 @pytest.mark.parametrize("name", ["parquet", "hub"])
