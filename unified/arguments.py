@@ -109,6 +109,17 @@ def _in_words(hint: Any) -> str:
     return "a list of texts" if get_origin(hint) is tuple else _WORDS.get(hint, "another")
 
 
+def finite(value: object) -> float | None:
+    """Returns the number that a value is, or that a text shows, where it is finite; else None, as of True and False."""
+    if isinstance(value, bool) or not isinstance(value, Real | str):
+        return None
+    try:
+        number = float(value)
+    except (ValueError, OverflowError):  # no number; an integer beyond all floats
+        return None
+    return number if math.isfinite(number) else None
+
+
 def require_text(name: str, text: Any) -> str:
     """``text``, which the argument ``name`` must be.
 

@@ -87,7 +87,7 @@ class MissingField(UnifiedError):
         more = ", ..." if len(names) > _FIELDS else ""
         advice = f"; {option} names the one to read" if option and names else ""
         there = ", ".join(map(repr, names[:_FIELDS])) or "none"
-        return one_line(f"{self.problem}{nearest(name, names)}; its {what}s: {there}{more}{advice}")
+        return one_line(f"{self.problem}{nearest(self.name, map(str, names))}; its {what}s: {there}{more}{advice}")
 
 
 class EmptyField(UnifiedError):

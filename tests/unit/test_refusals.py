@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from unified.arguments import check_settings_of, number_setting, shown
-from unified.errors import LONGEST_REFUSAL, Problems, SeveralProblems, UnifiedError, naming, one_line
+from unified.arguments import check_settings_of, finite, number_setting, shown
+from unified.errors import LONGEST_REFUSAL, MissingField, Problems, SeveralProblems, UnifiedError, naming, one_line
 
 
 def test_a_refusal_is_one_line_that_keeps_its_ends():
@@ -29,6 +29,18 @@ def test_of_several_problems_those_are_named_that_fit():
     assert "problem 9 " in caught.value.details and caught.value.details.endswith("; and 2 more")
     again = pickle.loads(pickle.dumps(caught.value))
     assert (str(again), again.details) == (message, caught.value.details)
+
+
+def test_numbers_are_told_from_what_is_none():
+    """Integers of any size come from JSON; those beyond all floats have no value here."""
+    assert [finite(value) for value in (3, -0.5, "1e3", " 2 ", 10**300)] == [3.0, -0.5, 1000.0, 2.0, 1e300]
+    no_numbers = (True, None, "x", "", "nan", float("inf"), "-inf", 10**400, "9" * 400, [1], 1j, b"1")
+    assert [finite(value) for value in no_numbers] == [None] * len(no_numbers)
+
+
+def test_a_missing_field_may_be_a_number():
+    """A list that is an object instead is asked for its field 0."""
+    assert str(MissingField(0, ["a", "00"])) == "no field 0; its fields: 'a', '00'"
 
 
 def test_refusals_name_a_file_once():

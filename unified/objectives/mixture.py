@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from unified.arguments import finite
 from unified.data.targets import PREDICTION_HEADS, loss_name
 from unified.errors import UnifiedError
 from unified.notation import require_distinct
@@ -63,7 +64,7 @@ class Mixture:
             require_consistent(objective, name)
         require_distinct("objective", names)
         for name, ratio in zip(names, self.ratios, strict=True):
-            if not math.isfinite(ratio) or ratio < 0:
+            if finite(ratio) is None or ratio < 0:
                 raise UnifiedError(f"{name}: a weight must be a finite number of at least 0, got {ratio}")
         kept = [entry for entry in zip(self.objectives, map(float, self.ratios), names, strict=True) if entry[1] > 0]
         if not kept:

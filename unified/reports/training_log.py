@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 import statistics
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from unified.arguments import finite
 from unified.files.json_text import NotJson, parse_json
 from unified.reports.charts import HELD_OUT, Point
 
@@ -41,7 +41,7 @@ def read_training_log(path: str | Path) -> dict[str, list[Point]]:
                 continue
             prefix, update = counter.removesuffix(_UPDATES), int(float(logged[counter]))
             for key, value in logged.items():
-                number = _number(value)
+                number = finite(value)
                 if key not in (counter, "epoch", "update") and key.startswith(prefix) and number is not None:
                     found.setdefault(key, {})[update] = number
     if not found:
@@ -130,11 +130,3 @@ def statistics_of(line: str) -> dict[str, Any] | None:
     except NotJson:
         return None
     return value if isinstance(value, dict) else None
-
-
-def _number(value: Any) -> float | None:
-    try:
-        number = float(value)  # fairseq writes numbers as strings
-    except (TypeError, ValueError):
-        return None
-    return number if math.isfinite(number) else None

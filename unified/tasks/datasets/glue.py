@@ -6,12 +6,12 @@ GLUE's server takes a file ``index<tab>prediction`` for every row of a test set.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from unified.arguments import finite
 from unified.errors import UnifiedError, nearest
 from unified.files.ids import name_text
 from unified.files.json_files import Entries
@@ -223,9 +223,8 @@ def _cell(label: object, task: GlueTask) -> str | None:
     if task.labels:
         name = name_text(label)
         return name if name in task.labels else None
-    if isinstance(label, bool) or not isinstance(label, int | float) or not math.isfinite(label):
-        return None
-    return f"{min(max(label, task.least), task.most):.3f}"
+    number = None if isinstance(label, str) else finite(label)
+    return None if number is None else f"{min(max(number, task.least), task.most):.3f}"
 
 
 def _expected(task: GlueTask) -> str:

@@ -5,13 +5,13 @@ Ids of questions, stories and turns are compared as texts (:mod:`unified.files.i
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+from unified.arguments import finite
 from unified.errors import MissingField, UnifiedError
 from unified.files.ids import name_text
 from unified.files.json_files import Record, fields_of, read_json
@@ -133,7 +133,7 @@ def read_probabilities(path: str | Path) -> dict[str, float]:
     """Reads a JSON object, question id to a finite number; errors are those of :func:`read_predictions`."""
     probabilities = read_predictions(path)
     for question, value in probabilities.items():
-        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        if isinstance(value, str) or finite(value) is None:
             raise UnifiedError(f"{path}: question {question!r}: expected a finite number, got {value!r}")
     return probabilities
 

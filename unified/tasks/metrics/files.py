@@ -8,11 +8,11 @@ id is known by the number of its row.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
+from unified.arguments import finite
 from unified.errors import Problems, UnifiedError, require_fields
 from unified.files.fields import FieldNames
 from unified.files.ids import Spellings, item_id, name_text, require_common
@@ -140,24 +140,20 @@ def _labels(path: str | Path, names: FieldNames) -> dict[str, str]:
 def _numbers(path: str | Path, names: FieldNames) -> dict[str, float]:
     """Id to finite number."""
     if _has_rows(path, names):
-        return {key: float(label) for key, _, label in _fields(path, names, _is_finite, "a finite number")}
+        return {
+            key: float(label)
+            for key, _, label in _fields(path, names, lambda value: finite(value) is not None, "a finite number")
+        }
     lines, problems = _lines(path), Problems()
     numbers: dict[str, float] = {}
     for key, text in lines.items():
-        if _is_finite(text):
-            numbers[key] = float(text)
-        else:
+        number = finite(text)
+        if number is None:
             problems.add(f"id {key!r}", f"expected a finite number, got {text!r}")
+        else:
+            numbers[key] = number
     problems.check(f"{path}: ")
     return numbers
-
-
-def _is_finite(value: Any) -> bool:
-    """Whether a value is a finite number, or a text that shows one."""
-    try:
-        return not isinstance(value, bool) and math.isfinite(float(value))
-    except (TypeError, ValueError):
-        return False
 
 
 def _tags(path: str | Path, names: FieldNames) -> dict[str, list[str]]:

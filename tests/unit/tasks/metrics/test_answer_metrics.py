@@ -331,6 +331,8 @@ def broken(folder) -> dict[str, tuple[list[str], str]]:
     coqa = coqa_file()
     coqa["data"][0]["answers"].pop()
     short = save(folder / "short", coqa)
+    coqa["data"][0]["answers"] = {"first": "x"}
+    odd, huge = save(folder / "odd", coqa), save(folder / "huge", {"a": 10**400})
     (folder / "text").write_text('{"a":\n oops}')
     (folder / "mrqa").write_text('{"header": 1}\n{"qas": [{"answers": []}]}\n')
     return {
@@ -347,11 +349,16 @@ def broken(folder) -> dict[str, tuple[list[str], str]]:
             ["squad", squad, predictions, "--rules", "2.0", "--na-prob", predictions],
             "question 'a': expected a finite number, got 'x'",
         ),
+        "huge numbers": (
+            ["squad", squad, predictions, "--rules", "2.0", "--na-prob", huge],
+            "huge: question 'a': expected a finite number",
+        ),
         "not MRQA": (
             ["mrqa", str(folder / "mrqa"), predictions],
             "mrqa, line 2: expected MRQA's format .*: no field 'qid'; its",
         ),
         "not CoQA": (["coqa", short, listed], "expected CoQA's format .*: list index"),
+        "an object of CoQA": (["coqa", odd, listed], "expected CoQA's format .*: no field 0; its"),
         "unanswered": (["squad", squad, nothing, "--rules", "2.0"], "squad, .*nothing: no prediction is for any"),
         "missing": (["squad", str(folder / "nowhere"), predictions], "nowhere"),
     }
@@ -367,8 +374,10 @@ def broken(folder) -> dict[str, tuple[list[str], str]]:
         "version",
         "na_prob",
         "not numbers",
+        "huge numbers",
         "not MRQA",
         "not CoQA",
+        "an object of CoQA",
         "unanswered",
         "missing",
     ],
