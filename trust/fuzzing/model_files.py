@@ -43,9 +43,12 @@ _SHAPE = {"layers": 1, "width": 8, "heads": 2, "max_positions": 16}
 
 
 def dictionary_symbols(data: bytes) -> object:
-    """The symbols of dict.txt: a line each, a count of ASCII digits behind the last blank."""
+    """The symbols of dict.txt: a line each, a count of ASCII digits behind the last blank.
+
+    A carriage return ends a line, too, as in all that Python opens as a text: fairseq reads its dictionaries so.
+    """
     try:
-        text = data.decode("utf-8").replace("\r\n", "\n")
+        text = data.decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
     except UnicodeDecodeError as error:
         raise Refused(str(error)) from None
     symbols = ["<s>", "<pad>", "</s>", "<unk>"]

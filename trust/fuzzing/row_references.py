@@ -30,7 +30,7 @@ def text_of(data: bytes) -> str:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
         raise Refused(str(error)) from None
-    return re.sub(r"\r+\Z", "", re.sub(r"\r+\n", "\n", text.removeprefix("\ufeff")))
+    return "\n".join(line.rstrip("\r") for line in text.removeprefix("\ufeff").split("\n"))
 
 
 def strict_json(text: str) -> object:

@@ -122,12 +122,12 @@ def _fit(name: str, value: torch.Tensor, wanted: torch.Tensor) -> tuple[torch.Te
     """The value to load, or why there is none."""
     if not isinstance(value, torch.Tensor):
         return None, f"{name}: expected a tensor, got {type(value).__name__}"
+    if value.is_complex() or value.layout != torch.strided:
+        return None, f"{name}: expected real numbers, one beside the other"
     if name.endswith(POSITIONS) and value.dim() == 2 and value.shape[1:] == wanted.shape[1:] and len(value):
         return extend_positions(value, len(wanted)), None
     if name.endswith(TOKEN_TYPES) and value.shape == (2, *wanted.shape[1:]) and 2 < len(wanted) <= MOST_TOKEN_TYPES:
         return extend_token_types(value, len(wanted)), None
-    if value.is_complex() or value.layout != torch.strided:
-        return None, f"{name}: expected real numbers, one beside the other"
     if value.shape != wanted.shape:
         return None, f"{name}: shape {shape_name(value)}, the model has {shape_name(wanted)}"
     return value, None

@@ -254,7 +254,7 @@ def _check_vocabulary(path: Path, parameters: dict[str, Any], vocabulary: Vocabu
     rows = len(table)
     if rows != len(vocabulary):
         raise UnifiedError(f"{path}: has {rows} symbols, but the dictionary in {folder} has {len(vocabulary)}")
-    if saved is not None and int(saved) != fingerprint(vocabulary.symbols):
+    if saved is not None and saved.item() != fingerprint(vocabulary.symbols):
         raise UnifiedError(f"{path}: was trained with another dictionary than the one in {folder}, of the same size")
 
 

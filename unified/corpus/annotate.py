@@ -101,7 +101,7 @@ class KeptAnnotator:
         self._folder.mkdir(parents=True, exist_ok=True)
         partial = path.with_suffix(f".{os.getpid()}.partial")
         with open(partial, "wb") as stream:
-            np.savez(stream, **spans)  # type: ignore[arg-type]  # mypy takes a span for numpy's option allow_pickle
+            np.savez(stream, kinds=np.array(list(spans), dtype=str), **spans)  # type: ignore[arg-type]  # mypy takes a span for numpy's option allow_pickle
             stream.flush()
             os.fsync(stream.fileno())
         os.replace(partial, path)
@@ -119,6 +119,9 @@ def _kept(path: Path, texts: int) -> dict[str, np.ndarray]:
             spans = dict(kept)
     except (ValueError, OSError, EOFError, KeyError, SyntaxError, MemoryError) as error:
         raise UnifiedError(f"{path}: kept annotations that cannot be read ({error})") from None
+    listed = spans.pop("kinds", None)  # of a damaged archive, files may be missing
+    if listed is None or listed.dtype.kind != "U" or sorted(listed.ravel().tolist()) != sorted(spans):
+        raise UnifiedError(f"{path}: kept annotations of which some are missing")
     for name, found in spans.items():
         whole = found.dtype.kind == "i" and found.ndim == 2 and found.shape[1] == 1 + columns(name)
         if name not in KINDS or not whole or ((found[:, 0] < 0) | (found[:, 0] >= texts)).any():

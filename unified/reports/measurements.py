@@ -14,6 +14,7 @@ from typing import Any
 from unified.errors import UnifiedError
 from unified.files.json_text import NotJson, object_of_line, parse_json
 from unified.files.shapes import Each, Maybe, misfit
+from unified.files.text_files import numbered_lines
 from unified.reports.differences import canonical, described, differing, flat, short_paths
 
 #: Fields of every line.
@@ -146,7 +147,7 @@ def _begins(path: Path) -> bool:
 
 def _read(path: Path) -> dict[str, Line]:
     found: dict[str, Line] = {}
-    for number, text in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+    for number, text in numbered_lines(path):
         line = object_of_line(path, number, text)
         missing = [name for name in _FIELDS if name not in line]
         if missing:

@@ -62,10 +62,12 @@ class Answered:
             raise UnifiedError(f"{predictions}: not the predictions of {items}; score the run anew")
         self.field = next((name for name in _ANSWERS if self.predictions and name in self.predictions[0]), None)
         shapes = {name: Maybe(shape) for name, shape in _SHAPES.items()}
-        if any(isinstance(one.get("label"), float) for one in self.predictions):
+        self._numbers = self.field == "label" and isinstance(self.predictions[0]["label"], float)
+        if self._numbers:
             shapes["label"] = Maybe((float, None))
+        answers = _SHAPES | {"label": float if self._numbers else str}
+        _require(predictions, self.predictions, shapes | ({self.field: answers[self.field]} if self.field else {}))
         _require(items, self.items, shapes)
-        _require(predictions, self.predictions, shapes | ({self.field: _SHAPES[self.field]} if self.field else {}))
 
     def gold(self, item: Mapping[str, Any]) -> Any:
         """The right answer of an item; None where the item does not say."""
@@ -103,7 +105,7 @@ class Answered:
 
     def mistakes(self, rng: random.Random) -> list[Table]:
         """A confusion matrix of labels, the most frequent confusions of tags or of many labels, or wrong items."""
-        if self.field == "label" and not any(isinstance(one["label"], float) for one in self.predictions):
+        if self.field == "label" and not self._numbers:
             return [_confusions(self.name, list(self._label_pairs()))]
         if self.field == "tags":
             pairs = [

@@ -6,7 +6,8 @@ BERT's WordPiece has a class of its own, :class:`unified.tokenization.wordpiece.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,7 @@ _USUAL = {
     "<s>": BEGIN, "[CLS]": BEGIN, "<cls>": BEGIN, "<pad>": PAD, "[PAD]": PAD, "</s>": SEPARATOR, "[SEP]": SEPARATOR,
     "<sep>": SEPARATOR, "<unk>": UNKNOWN, "[UNK]": UNKNOWN, "<mask>": MASK, "[MASK]": MASK,
 }  # fmt: skip
+_LONGEST_ENTRY = 4096  # characters
 #: Characters that begin a word in the pieces of a byte-level tokenizer, and of one with sentencepiece's rules.
 _BYTE_LEVEL_SPACE, _METASPACE = "\u0120", "\u2581"
 
@@ -52,7 +54,7 @@ class JsonTokenizer:
     """
 
     def __init__(self, content: dict[str, Any], special: Mapping[str, str], name: str = JSON_NAME):
-        self._content = content
+        self._content, self._name = content, name
         self.entries = _entries(name, content)
         self.special = {entry: symbol for entry, symbol in special.items() if entry in set(self.entries)}
         self._symbols = [self._symbol(entry) for entry in self.entries]
@@ -99,20 +101,31 @@ class JsonTokenizer:
         does the text behind a ``<mask>``.
         """
         begin = " " if self._starts == _BYTE_LEVEL_SPACE and text[:1].isspace() else ""
-        return [self._symbols[i] for i in self._tokenizer.encode(begin + single_spaced(text)).ids]
+        with self._dividing():
+            return [self._symbols[i] for i in self._tokenizer.encode(begin + single_spaced(text)).ids]
 
     def encode_ids(self, texts: list[str]) -> tuple[np.ndarray, np.ndarray]:
         """Native ids of many texts and their numbers, see :meth:`unified.tokenization.Tokenizer.encode_ids`."""
-        encoded = self._tokenizer.encode_batch_fast([single_spaced(text) for text in texts])
+        with self._dividing():
+            encoded = self._tokenizer.encode_batch_fast([single_spaced(text) for text in texts])
         return concatenated([encoding.ids for encoding in encoded])
 
     def encode_offsets(self, texts: list[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Ids, sizes and characters of tokens, see :meth:`unified.tokenization.Tokenizer.encode_offsets`."""
-        encoded = self._tokenizer.encode_batch([single_spaced(text) for text in texts])
+        with self._dividing():
+            encoded = self._tokenizer.encode_batch([single_spaced(text) for text in texts])
         offsets = pairs_of_integers([encoding.offsets for encoding in encoded])
         # Pieces of one character, and the space put before a text, may have no extent.
         offsets[:, 1] = np.maximum(offsets[:, 1], offsets[:, 0] + 1)
         return *concatenated([encoding.ids for encoding in encoded]), offsets
+
+    @contextmanager
+    def _dividing(self) -> Iterator[None]:
+        """Refuses what the tokenizer cannot divide, such as an unknown character where it has no unknown symbol."""
+        try:
+            yield
+        except Exception as error:  # tokenizers raises Exception itself, no subclass
+            raise UnifiedError(f"{self._name}: cannot divide a text into tokens ({error})") from None
 
     def decode(self, pieces: list[str]) -> str:
         """The text that ``pieces`` stand for."""
@@ -183,6 +196,9 @@ def _entries(name: str, content: Mapping[str, Any]) -> list[str]:
             f"{name}: adds tokens that are no special symbols, which is not built: {first_few(ordinary)}"
         )
     ids = {**vocabulary, **{one["content"]: one.get("id") for one in added}}
+    longest = max(map(len, ids), default=0)
+    if longest > _LONGEST_ENTRY:  # the library tokenizers would end the process
+        raise UnifiedError(f"{name}: an entry of {longest:,} characters; the longest may have {_LONGEST_ENTRY:,}")
     numbers = list(ids.values())
     if not all(type(number) is int for number in numbers) or sorted(numbers) != list(range(len(ids))):
         raise UnifiedError(f"{name}: the ids of its {len(ids)} entries are not 0 to {len(ids) - 1}")

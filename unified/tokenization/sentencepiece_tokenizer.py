@@ -45,6 +45,10 @@ class SentencePieceTokenizer:
             raise UnifiedError(f"{name}: not a sentencepiece model, or a truncated one") from None
         if len(self.processor) == 0:
             raise UnifiedError(f"{name}: an empty sentencepiece model")
+        try:
+            self.processor.id_to_piece(list(range(len(self.processor))))
+        except UnicodeDecodeError:
+            raise UnifiedError(f"{name}: a damaged sentencepiece model, one of its pieces is not UTF-8") from None
 
     @classmethod
     def load(cls, path: str | Path) -> SentencePieceTokenizer:

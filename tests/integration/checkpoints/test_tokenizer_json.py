@@ -6,6 +6,7 @@ import unicodedata
 
 import numpy as np
 import pytest
+import tokenizers
 import torch
 import transformers
 
@@ -18,6 +19,7 @@ from unified.conversions.export import Source
 from unified.conversions.xlnet import read_xlnet
 from unified.errors import UnifiedError
 from unified.tokenization import load_tokenizer
+from unified.tokenization.json_tokenizer import JsonTokenizer
 from unified.tokenization.wordpiece import WordPieceTokenizer, train_wordpiece
 
 #: White space that BERT removes as control characters; here, as all white space, it stands between words.
@@ -196,6 +198,22 @@ def test_tokenizers_of_other_kinds_are_refused_in_one_line(tmp_path, change, mes
     with pytest.raises(UnifiedError, match=f"tokenizer.json: .*{message}") as caught:
         read_bert(folder).save(tmp_path / "again")
     assert "\n" not in str(caught.value) and not (tmp_path / "again").exists()
+
+
+def test_an_unknown_character_without_an_unknown_symbol_is_refused():
+    made = tokenizers.Tokenizer(tokenizers.models.Unigram([("a", -1.0), ("b", -2.0)]))
+    ours = JsonTokenizer(json.loads(made.to_str()), {}, "here.json")
+    assert ours.encode("ab") == ["a", "b"]
+    for divide in (ours.encode, lambda text: ours.encode_ids([text]), lambda text: ours.encode_offsets([text])):
+        with pytest.raises(UnifiedError, match="here.json: cannot divide a text into tokens .*unk_id"):
+            divide("c")
+
+
+def test_an_entry_that_would_end_the_process_is_refused():
+    """The library tokenizers puts the entries of a Unigram into a tree and takes that apart by recursion."""
+    made = tokenizers.Tokenizer(tokenizers.models.Unigram([("a", -1.0), ("b" * 5000, -2.0)]))
+    with pytest.raises(UnifiedError, match="tokenizer.json: an entry of 5,000 characters; the longest may have 4,096"):
+        JsonTokenizer(json.loads(made.to_str()), {})
 
 
 def test_folders_without_a_tokenizer_that_is_read_say_what_is(tmp_path, capsys):

@@ -229,6 +229,7 @@ def test_whole_heads_may_be_new_or_unused_and_are_named():
         (lambda state: state.update({"words.scale": torch.zeros(1)}), "unknown: words.scale"),
         (lambda state: state.update({"body.bias": torch.zeros(5)}), "body.bias: shape 5, the model has 4"),
         (lambda state: state.update({"body.bias": 3}), "body.bias: expected a tensor, got int"),
+        (lambda state: state.update({"body.bias": torch.zeros(4).to_sparse()}), "body.bias: expected real numbers, .*"),
     ],
 )
 def test_everything_else_is_refused_and_changes_nothing(change, message):

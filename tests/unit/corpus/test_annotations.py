@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import zipfile
 
 import numpy as np
 import pytest
@@ -123,6 +124,21 @@ def test_kept_annotations_are_those_of_the_same_texts_and_annotator(tmp_path):
         assert calls_in(log) == calls
         for kind, spans in found.items():
             assert np.array_equal(spans, Patterns.spans(kind, given))
+
+
+def test_kept_annotations_of_which_a_kind_is_missing_are_made_anew(tmp_path):
+    """A damaged list of an archive's files, which has no checksum, may leave some out."""
+    log, annotator = tmp_path / "log", KeptAnnotator(Patterns(KINDS, tmp_path / "log"), tmp_path / "kept")
+    before = annotator(["the old House"])
+    (path,) = (tmp_path / "kept").iterdir()
+    with zipfile.ZipFile(path) as archive:
+        contents = {name: archive.read(name) for name in archive.namelist()}
+    for calls, missing in enumerate(contents, 2):
+        with zipfile.ZipFile(path, "w") as archive:
+            for name in contents.keys() - {missing}:
+                archive.writestr(name, contents[name])
+        again = annotator(["the old House"])
+        assert calls_in(log) == calls and again.keys() == before.keys()
 
 
 @pytest.mark.parametrize(

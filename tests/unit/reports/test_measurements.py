@@ -128,6 +128,9 @@ def test_other_lines_are_refused(folder, capsys):
         file.write('{"benchmark": "x"}\n')
     with pytest.raises(UnifiedError, match="day.json, line 8: not a measurement; configuration is missing"):
         read_measurements([folder / "day.json"])
+    (folder / "day.json").write_bytes(b'{"benchmark": "x"}\n"\xff"\n')
+    with pytest.raises(UnifiedError, match="day.json, line 2: not UTF-8"):
+        read_measurements([folder / "day.json"])
     (folder / "day.json").write_text('{"benchmark": "x"}\nnothing\n')
     assert main(["results", str(folder)]) == 2
     (folder / "day.json").unlink()

@@ -85,3 +85,9 @@ def test_samples_are_drawn_by_the_seed_and_show_item_and_answer(tmp_path):
 def test_predictions_of_other_items_are_refused(tmp_path):
     with pytest.raises(UnifiedError, match="predictions: not the predictions of .*items; score the run anew"):
         answered(tmp_path, [{"label": "a"}], [])
+
+
+@pytest.mark.parametrize("labels", [["a", 2.5], [2.5, "a"]])
+def test_labels_and_numbers_in_one_file_of_predictions_are_refused(tmp_path, labels):
+    with pytest.raises(UnifiedError, match="predictions, line 2: 'label' must be"):
+        answered(tmp_path, [{"label": "a"}] * 2, [{"label": label} for label in labels])

@@ -293,6 +293,23 @@ def test_models_with_other_ids_and_extra_symbols_map_by_name():
     assert vocabulary.index("<tag>") < special.ordinary_stop
 
 
+def test_a_piece_that_is_no_utf8_is_refused():
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(["\u00e9 a"]),
+        model_writer=model,
+        model_type="char",
+        vocab_size=6,
+        character_coverage=1.0,
+        minloglevel=3,
+    )
+    from unified.tokenization.sentencepiece_tokenizer import SentencePieceTokenizer
+
+    assert "\u00e9" in SentencePieceTokenizer(model.getvalue()).native_symbols()
+    with pytest.raises(UnifiedError, match="a.model: a damaged sentencepiece model, one of its pieces is not UTF-8"):
+        SentencePieceTokenizer(model.getvalue().replace(b"\xc3\xa9", b"\xff\xa9"), "a.model")
+
+
 def test_word_starts_per_id(tokenizers):
     for kind in ("unigram", "wordpiece"):
         tokenizer = tokenizers[kind]
