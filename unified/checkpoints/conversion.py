@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from unified.arguments import shown
 from unified.checkpoints.parameters import listed, shape_name, without_values
 from unified.checkpoints.trained import Trained, write
 from unified.checkpoints.vocabularies import over_symbols
@@ -194,7 +195,7 @@ def decoding(config: TransformerConfig, writes: str | None, usual: str) -> tuple
         usual: the scheme of a model of this type that was pre-trained and not fine-tuned.
 
     Raises:
-        UnifiedError: the model cannot write so.
+        UnifiedError: there is no such scheme, or the model cannot write so.
     """
     if writes is None:
         writes = "nothing" if config.token_head == "none" else usual
@@ -202,6 +203,8 @@ def decoding(config: TransformerConfig, writes: str | None, usual: str) -> tuple
             return writes, ["it continues prompts; where it was fine-tuned on pairs, --writes cloze lets it write"]
     if writes == "nothing":
         return writes, []
+    if writes not in SCHEMES:
+        raise UnifiedError(f"no decoding scheme {shown(writes)}; there are {', '.join(SCHEMES)}, and 'nothing'")
     if config.token_head == "none":
         raise UnifiedError(f"--writes {writes}: the model has no token head, so it writes nothing")
     streamed = SCHEMES[writes].query_stream

@@ -15,8 +15,10 @@ from torch import nn
 
 from tests.support.tiny_models import model
 from unified.checkpoints import fingerprint, load_checkpoint, load_parameters, save
+from unified.checkpoints.conversion import decoding
 from unified.checkpoints.trained import find_checkpoint
 from unified.errors import UnifiedError
+from unified.model import TransformerConfig
 
 CONTENT = {
     "cfg": {"model": {"layers": 2, "norm": "post"}, "task": None, "flags": [True, 1.5, ("a", "b")]},
@@ -239,6 +241,14 @@ def test_everything_else_is_refused_and_changes_nothing(change, message):
     with pytest.raises(UnifiedError, match=f"do not fit the model: {message}$"):
         load_parameters(mine, state, ["words."], ["words."])
     assert all(torch.equal(value, before[name]) for name, value in mine.state_dict().items())
+
+
+def test_a_decoding_scheme_that_there_is_not_is_refused():
+    """An export's config.json may name one."""
+    config = TransformerConfig(vocabulary_size=30, token_types=6)
+    assert decoding(config, None, "cloze")[0] == "cloze" and decoding(config, "nothing", "cloze")[0] == "nothing"
+    with pytest.raises(UnifiedError, match="no decoding scheme 'nothhng'; there are cloze, .*'nothing'$"):
+        decoding(config, "nothhng", "cloze")
 
 
 def test_all_problems_are_listed_at_once():
