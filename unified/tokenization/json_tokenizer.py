@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -58,10 +58,8 @@ class JsonTokenizer:
         self.entries = _entries(name, content)
         self.special = {entry: symbol for entry, symbol in special.items() if entry in set(self.entries)}
         self._symbols = [self._symbol(entry) for entry in self.entries]
-        try:
+        with _refusals(f"{name}: not a tokenizer that the library tokenizers reads"):
             self._tokenizer = Tokenizer.from_str(json.dumps(_plain(content, set(self.special))))
-        except Exception as error:  # tokenizers raises Exception itself, no subclass
-            raise UnifiedError(f"{name}: not a tokenizer that the library tokenizers reads ({error})") from None
         self._starts = _word_starts(content)
 
     @classmethod
@@ -119,13 +117,9 @@ class JsonTokenizer:
         offsets[:, 1] = np.maximum(offsets[:, 1], offsets[:, 0] + 1)
         return *concatenated([encoding.ids for encoding in encoded]), offsets
 
-    @contextmanager
-    def _dividing(self) -> Iterator[None]:
+    def _dividing(self) -> AbstractContextManager[None]:
         """Refuses what the tokenizer cannot divide, such as an unknown character where it has no unknown symbol."""
-        try:
-            yield
-        except Exception as error:  # tokenizers raises Exception itself, no subclass
-            raise UnifiedError(f"{self._name}: cannot divide a text into tokens ({error})") from None
+        return _refusals(f"{self._name}: cannot divide a text into tokens")
 
     def decode(self, pieces: list[str]) -> str:
         """The text that ``pieces`` stand for."""
@@ -178,6 +172,20 @@ def _special(settings: Mapping[str, Any], entries: list[str]) -> dict[str, str]:
         if entry is not None:
             found[entry] = symbol
     return found
+
+
+@contextmanager
+def _refusals(problem: str) -> Iterator[None]:
+    """A ``with`` block in which the library tokenizers may refuse something.
+
+    It raises Exception itself, no subclass; where its own code fails, an exception that is none of Python's Exceptions.
+    """
+    try:
+        yield
+    except BaseException as error:
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+            raise
+        raise UnifiedError(f"{problem} ({error})") from None
 
 
 def _entries(name: str, content: Mapping[str, Any]) -> list[str]:

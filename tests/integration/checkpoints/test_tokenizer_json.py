@@ -209,6 +209,15 @@ def test_an_unknown_character_without_an_unknown_symbol_is_refused():
             divide("c")
 
 
+def test_what_the_library_tokenizers_fails_at_is_refused():
+    """A prefix of pieces that is longer than they are: its code fails with an exception that is no Exception."""
+    content = json.loads(tokenizers.Tokenizer(tokenizers.models.BPE({"a": 0, "b": 1, "ab": 2}, [("a", "b")])).to_str())
+    JsonTokenizer(content, {})
+    content["model"]["continuing_subword_prefix"] = "##"
+    with pytest.raises(UnifiedError, match="tokenizer.json: not a tokenizer that the library tokenizers reads .*slice"):
+        JsonTokenizer(content, {})
+
+
 def test_an_entry_that_would_end_the_process_is_refused():
     """The library tokenizers puts the entries of a Unigram into a tree and takes that apart by recursion."""
     made = tokenizers.Tokenizer(tokenizers.models.Unigram([("a", -1.0), ("b" * 5000, -2.0)]))
