@@ -140,10 +140,12 @@ def gather(
 
 
 def _no_parameter(value: object) -> str | None:
-    """Names what ``value`` is where it is no tensor with dimensions; None for such a tensor."""
-    if isinstance(value, torch.Tensor):
-        return None if value.dim() else "a single number"
-    return type(value).__name__
+    """Names what ``value`` is where it is no tensor of real numbers with dimensions; None for such a tensor."""
+    if not isinstance(value, torch.Tensor):
+        return type(value).__name__
+    if value.is_complex() or value.layout != torch.strided:
+        return "other than real numbers, one beside the other"
+    return None if value.dim() else "a single number"
 
 
 def with_heads_of(
