@@ -219,8 +219,8 @@ def test_wrong_plans_and_names_are_refused(queue):
     assert "not a time such as 03:00" in queue.run("--until", "3 o'clock").stderr
     plan = queue.folder / "plan.py"
     text = plan.read_text()
-    plan.write_text(text.replace("{broken}", "{brokem}"))
-    assert "waits needs brokem, which does not stand before it" in queue.run().stderr
+    plan.write_text(text.replace("{broken}", "{brokenest}"))
+    assert "waits needs brokenest, which does not stand before it" in queue.run().stderr
     plan.write_text(text.replace('"waits"', '"broken"'))
     assert "two entries broken" in queue.run().stderr
 

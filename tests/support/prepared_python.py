@@ -226,6 +226,7 @@ def prepare() -> None:
 
     logging.getLogger().handlers.clear()
     torch._inductor.config.cpp.cxx = (None, str(ROOT / "tests" / "support" / "quick_compiler"))
+    torch._inductor.config.cpp.vec_isa_ok = True  # it compiles a program to see
     torch._inductor.config.compile_threads = 1  # more are processes, which import torch for seconds
     # torch's own function seeds cards, too; without one it notes its caller's stack, for a millisecond of each update.
     torch.manual_seed = torch.default_generator.manual_seed
