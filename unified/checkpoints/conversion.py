@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from unified.arguments import shown
-from unified.checkpoints.parameters import listed, shape_name, without_values
+from unified.checkpoints.parameters import listed, shape_name, without_values, wrong_kind
 from unified.checkpoints.trained import Trained, write
 from unified.checkpoints.vocabularies import over_symbols
 from unified.data.vocabulary import Vocabulary
@@ -111,7 +111,7 @@ def gather(
     known = {other for others in pairs.values() for other in others} | copies.keys() | ignored
     problems = [f"unknown: {name}" for name in sorted(state.keys() - known)]
     odd = {name: wrong for name in state if name in known and (wrong := _no_parameter(state[name]))}
-    problems += [f"{name}: expected a tensor, got {wrong}" for name, wrong in odd.items() if name not in ignored]
+    problems += [f"{name}: {wrong}" for name, wrong in odd.items() if name not in ignored]
     begun = [
         head for head in _WHOLE_HEADS if any(mine.startswith(head) and set(pairs[mine]) & set(state) for mine in pairs)
     ]
@@ -139,13 +139,9 @@ def gather(
     return found, [mine for mine in pairs if mine not in found]
 
 
-def _no_parameter(value: object) -> str | None:
-    """Names what ``value`` is where it is no tensor of real numbers with dimensions; None for such a tensor."""
-    if not isinstance(value, torch.Tensor):
-        return type(value).__name__
-    if value.is_complex() or value.layout != torch.strided:
-        return "other than real numbers, one beside the other"
-    return None if value.dim() else "a single number"
+def _no_parameter(value: torch.Tensor) -> str | None:
+    """Says why a value of a file is no parameter, which has dimensions; None where it may be one."""
+    return wrong_kind(value) or (None if value.dim() else "expected a tensor, got a single number")
 
 
 def with_heads_of(

@@ -120,10 +120,9 @@ def _whole(name: str, prefixes: Iterable[str], present: Iterable[str]) -> bool:
 
 def _fit(name: str, value: torch.Tensor, wanted: torch.Tensor) -> tuple[torch.Tensor | None, str | None]:
     """The value to load, or why there is none."""
-    if not isinstance(value, torch.Tensor):
-        return None, f"{name}: expected a tensor, got {type(value).__name__}"
-    if value.is_complex() or value.layout != torch.strided:
-        return None, f"{name}: expected real numbers, one beside the other"
+    wrong = wrong_kind(value)
+    if wrong is not None:
+        return None, f"{name}: {wrong}"
     if name.endswith(POSITIONS) and value.dim() == 2 and value.shape[1:] == wanted.shape[1:] and len(value):
         return extend_positions(value, len(wanted)), None
     if name.endswith(TOKEN_TYPES) and value.shape == (2, *wanted.shape[1:]) and 2 < len(wanted) <= MOST_TOKEN_TYPES:
@@ -131,6 +130,15 @@ def _fit(name: str, value: torch.Tensor, wanted: torch.Tensor) -> tuple[torch.Te
     if value.shape != wanted.shape:
         return None, f"{name}: shape {shape_name(value)}, the model has {shape_name(wanted)}"
     return value, None
+
+
+def wrong_kind(value: object) -> str | None:
+    """Says why a value is no tensor of real numbers, whatever its shape; None where it is one."""
+    if not isinstance(value, torch.Tensor):
+        return f"expected a tensor, got {type(value).__name__}"
+    if value.is_complex() or value.layout != torch.strided:
+        return "expected real numbers, one beside the other"
+    return None
 
 
 def listed(problems: Sequence[str]) -> str:

@@ -143,7 +143,7 @@ def setting(name, value):
         ),
         (
             lambda content: content["model"].update({"encoder.lm_head.bias": torch.zeros(3).to_sparse()}),
-            "bias: expected a tensor, got other than real numbers",
+            "bias: expected real numbers, one beside the other",
         ),
         (lambda content: content.update(model=None), "it has no 'model'"),
         (lambda content: content["model"].update({3: torch.zeros(1)}), "no 'model' with named parameters"),
