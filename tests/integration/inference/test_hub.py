@@ -250,6 +250,10 @@ def test_another_dictionary_is_refused(samples, tmp_path):
         (lambda c: c["cfg"]["model"].pop("writes"), r"does not say how the model writes \(writes=None\)"),
         (lambda c: c["model"].pop("core.heads.token.bias"), "missing: heads.token.bias"),
         (lambda c: c["model"].update({"core.extra": torch.zeros(1)}), "unknown: extra"),
+        (
+            lambda c: c["model"].update(dictionary_version=torch.tensor(float("nan"))),
+            "was trained with another dictionary .* of the same size",
+        ),
         (lambda c: c["cfg"]["model"].update(width=16), "shape .*, the settings say"),
         (lambda c: c["cfg"]["model"].update(heads=5), "width must be a multiple of heads, got width 32 and heads 5"),
     ],
