@@ -7,6 +7,7 @@ import os
 import reprlib
 from collections.abc import Callable, Mapping, Sequence, Sized
 from dataclasses import dataclass, field
+from functools import cache
 from numbers import Integral, Real
 from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
@@ -59,10 +60,7 @@ def check_settings_of(declaring: type[Any], settings: Mapping[str, object], call
     Raises:
         UnifiedError: names the setting, what it must be and what it is.
     """
-    try:
-        hints = get_type_hints(declaring)
-    except NameError:  # an annotation of somebody's own class names what only type checkers import
-        hints = {}
+    hints = _annotations_of(declaring)  # type: ignore[arg-type]  # mypy takes no class for hashable
     ranges = {name: one.metadata.get(RANGE) for name, one in declaring.__dataclass_fields__.items()}
     for name, value in settings.items():
         if name in hints and not _takes(hints[name], value):
@@ -71,6 +69,15 @@ def check_settings_of(declaring: type[Any], settings: Mapping[str, object], call
         wrong = allowed.misfit(float(value)) if allowed is not None and isinstance(value, Real) else None
         if wrong is not None:
             raise UnifiedError(f"{called(name)} must be {wrong}, got {shown(value)}")
+
+
+@cache
+def _annotations_of(declaring: type[Any]) -> Mapping[str, Any]:
+    """The types of a dataclass's fields; asked once, as that takes a millisecond for a model's configuration."""
+    try:
+        return get_type_hints(declaring)
+    except NameError:  # an annotation of somebody's own class names what only type checkers import
+        return {}
 
 
 def shown(value: object) -> str:

@@ -75,14 +75,19 @@ def run(command: str, *arguments, check: bool = True) -> subprocess.CompletedPro
     return finish(start(command, *arguments), check)
 
 
+def import_plugins() -> None:
+    """Import what fairseq imports from the folder that --user-dir names."""
+    for name in ("models.unified_lm", "tasks.unified_lm", "tasks.unified_understanding"):
+        importlib.import_module(f"fairseq_plugins.{name}")
+
+
 def in_this_process(command: str, *arguments) -> None:
     """fairseq's command without a process of its own, whose start takes a second.
 
     It prints and logs here, and a refusal is a SystemExit. Only for commands that do not train.
     """
     quick_composition.install()
-    for name in ("models.unified_lm", "tasks.unified_lm", "tasks.unified_understanding"):
-        importlib.import_module(f"fairseq_plugins.{name}")
+    import_plugins()
     module = importlib.import_module(MODULES[command])
     importlib.import_module("fairseq.logging.metrics").reset()  # as in a process of its own: nothing is logged yet
     with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
