@@ -113,7 +113,7 @@ def model(head: str) -> Predictor:
     tokenizer = WordPieceTokenizer(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *words], lowercase=False)
     config = TransformerConfig(len(vocabulary), layers=LAYERS, width=WIDTH, heads=WIDTH // 32, max_positions=LONGEST)
     torch.manual_seed(0)
-    task = parse_head(head).task_of([document(10)])
+    task = parse_head(head).for_items([document(10)])
     network = accelerate(UnifiedModel.for_tasks(config, {"coreference": task.head(config)})).eval()
     return Predictor(network, "coreference", task, Codec(tokenizer, vocabulary, LONGEST))
 

@@ -82,7 +82,7 @@ class UnifiedUnderstandingTask(DictionaryTask):
         super().__init__(cfg, vocabulary)
         self.entries = {entry.name: entry for entry in entries}
         self.tasks: dict[str, Understanding[Any]] = {
-            entry.name: entry.task_of(entry.head_class.read(self._file(entry.name, "train"))) for entry in entries
+            entry.name: entry.for_items(entry.head_class.read(self._file(entry.name, "train"))) for entry in entries
         }
         self.tokenizer = load_tokenizer(cfg.data)
         self.items: dict[str, dict[str, list[Any]]] = {}

@@ -164,7 +164,7 @@ def main(words: list[str] | None = None) -> None:
     entry = parse_head(arguments.head or task.head)
     training = settings(arguments, task)
     items = entry.head_class.read(arguments.data / "train.jsonl")
-    peer = peer_of(entry.task_of(items), arguments.model, training.max_length)
+    peer = peer_of(entry.for_items(items), arguments.model, training.max_length)
     features = peer.features(items)
     updates = arguments.updates or training.epochs * math.ceil(len(features) / training.batch_size)
     arguments.output.mkdir(parents=True, exist_ok=True)

@@ -130,7 +130,7 @@ def _heads() -> object:
         items = [TextItem(str(i), "text", None, "ab"[i % 2]) for i in range(4)]
         words = [WordsItem(str(i), ("a", "b"), ("O", "B-X")) for i in range(4)]
         if entry.head_class.name in ("classification", "tagging"):
-            found.append(entry.task_of(items if entry.head_class.name == "classification" else words))
+            found.append(entry.for_items(items if entry.head_class.name == "classification" else words))
     return found
 
 

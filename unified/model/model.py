@@ -284,7 +284,7 @@ def _check_fit(name: str, head: PredictionHead, targets: Targets) -> None:
     states = targets.output_indices.size(1)
     if states != head.states_read:
         raise UnifiedError(
-            f"targets of the head {name!r} have output_indices of {states} columns, the head reads {head.states_read} states"
+            f"targets of the head {name!r} have output_indices of {states} columns; the head reads {head.states_read}"
         )
     missing = [wanted for wanted in head.inputs if wanted not in targets.inputs]
     if missing:

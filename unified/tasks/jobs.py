@@ -76,7 +76,7 @@ class HeadsJob(Job):
     def _units(self, head: str, items: Sequence[Any], vocabulary: Vocabulary) -> int:
         """Units that ``batch_size`` counts."""
         codec = Codec.for_model(self.start.config, self.start.tokenizer, vocabulary, self.training.max_length)
-        understanding = parse_head(head).task_of(items)
+        understanding = parse_head(head).for_items(items)
         return len(units_of(understanding.encode(items, codec).owners, understanding.together))
 
     def _options(self, splits: Splits) -> dict[str, object]:
@@ -103,7 +103,7 @@ class UnderstandingJob(HeadsJob):
         return [Learnt(self.task, self.folder, splits, hashes, require_task_model(handle).predictor(), measure)]
 
     def understandings(self, splits: Splits) -> list[Understanding[Any]]:
-        return [parse_head(self.task.head).task_of(splits["train"])]
+        return [parse_head(self.task.head).for_items(splits["train"])]
 
     def _read(self, source: Path) -> Splits:
         return with_both(self.task.read(source), source, self.task.name, without_valid=_SHARE_ADVICE)
@@ -147,7 +147,7 @@ class SeveralJob(HeadsJob):
 
     def understandings(self, splits: Splits) -> list[Understanding[Any]]:
         members = self.task.members
-        return [parse_head(member.task.head).task_of(_within(member, splits)["train"]) for member in members]
+        return [parse_head(member.task.head).for_items(_within(member, splits)["train"]) for member in members]
 
     def _read(self, source: Path) -> Splits:
         read: dict[str, Sequence[Any]] = {}

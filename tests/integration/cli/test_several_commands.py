@@ -197,7 +197,7 @@ def test_updates_are_those_of_fairseqs_batches(start, tmp_path, seed):
         items += [TextItem("last", "w3", None, 0.0 if member.name == "b" else "no")]
         splits |= {f"{member.name}/train": items, f"{member.name}/valid": items}
         encoded = (
-            parse_head(member.task.head).task_of(items).encode(items, Codec(model.tokenizer, model.vocabulary, 64))
+            parse_head(member.task.head).for_items(items).encode(items, Codec(model.tokenizer, model.vocabulary, 64))
         )
         order = TrainingOrder(1, member.weight)
         parts.append(ItemFairseqDataset(encoded, False, None, model.vocabulary.special, "train", member.name, order))
@@ -215,7 +215,7 @@ def test_lists_of_tasks(tmp_path):
     assert tasks.training == MT_DNN and tasks.name == "rte, mnli, mine, squad-answers"
     entries = parse_heads(tasks.head)
     assert [(entry.name, entry.weight) for entry in entries] == [(one.name, one.weight) for one in tasks.members]
-    assert entries[2].task_of([]).labels == ("a:b", "c") and entries[3].head_class.name == "span"
+    assert entries[2].for_items([]).labels == ("a:b", "c") and entries[3].head_class.name == "span"
     assert isinstance(tasks_named("rte"), type(TASKS["rte"])) and tasks_named("xsum") is TASKS["xsum"]
     unilm = tasks_named("rte, mnli").as_in("unilm")
     assert unilm.training == TASKS["rte"].systems["unilm"][1] and "dropout=0.3" in unilm.head

@@ -188,7 +188,7 @@ class _Wrapped(torch.nn.Module):
 def test_what_a_loss_counts_is_known_before_there_are_scores(head, tmp_path):
     entry, reads = parse_head(head), codec(32, *MARKS)
     items = entry.head_class.read(golden_task(tmp_path, entry.head_class.name) / "valid.jsonl")[:6]
-    task = entry.task_of(items)
+    task = entry.for_items(items)
     encoded = task.encode(items, reads)
     _, scores, reading = run_batch(small_model(task, reads), encoded, range(len(encoded.examples)), packed=True)
     assert task.loss_count(reading) == int(task.loss(scores, reading).count) > 0

@@ -76,9 +76,9 @@ def test_without_gamma_its_loss_is_that_of_classification():
 def test_names_settings_and_weights_go_with_an_import_path():
     first, second = parse_heads(f"{NAME}:2, rare={NAME}(gamma=3.0):0.5")
     assert (first.name, first.head_class.name, first.weight) == ("focal_classification", "focal_classification", 2.0)
-    assert (second.name, second.weight, second.task_of(items(9, 0)).gamma) == ("rare", 0.5, 3.0)
+    assert (second.name, second.weight, second.for_items(items(9, 0)).gamma) == ("rare", 0.5, 3.0)
     task = task_named(f"{NAME}(gamma=3.0)")
-    assert task.name == "focal_classification" and parse_head(task.head).task_of(items(9, 0)).gamma == 3.0
+    assert task.name == "focal_classification" and parse_head(task.head).for_items(items(9, 0)).gamma == 3.0
 
 
 @pytest.mark.parametrize(

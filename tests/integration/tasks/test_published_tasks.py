@@ -42,13 +42,13 @@ def test_settings_are_berts_and_spanberts():
     assert (TASKS["swag"].training.epochs, TASKS["swag"].training.batch_size) == (3, 16)
     assert (TASKS["tacred"].training.epochs, TASKS["tacred"].training.max_length) == (10, 128)
     unilm, spanbert = (task_named("squad2.0").as_in(name) for name in ("unilm", "spanbert"))
-    assert parse_head(unilm.head).task_of([]).design == "unilm" and unilm.training.batch_size == 24
+    assert parse_head(unilm.head).for_items([]).design == "unilm" and unilm.training.batch_size == 24
     assert unilm.training.epochs == 3 and unilm.training.max_length == 384
     kept = {"select": "best", "validations": 10}  # of checkpoints the best of ten validations an epoch
     assert spanbert.training == Training(4, 32, 2e-5, 512, **kept) == task_named("squad1.1").as_in("spanbert").training
     for name, epochs in (("squad1.1", 4), ("squad2.0", 3)):
         xlnet = task_named(name).as_in("xlnet")
-        task, training = parse_head(xlnet.head).task_of([]), xlnet.training
+        task, training = parse_head(xlnet.head).for_items([]), xlnet.training
         assert (task.design, task.max_query, task.stride, task.max_answer) == ("xlnet", 64, 128, 64)
         assert training == Training(epochs, 48, 3e-5, 512, 1000 / 8000, "adam", 0.0, layer_decay=0.75)
     with pytest.raises(UnifiedError, match="no settings of 'unlm' for rte .did you mean 'unilm'.*; known are unilm,"):
@@ -98,7 +98,7 @@ def test_every_glue_task_reads_its_folder(tmp_path):
             if task.labels:
                 head.head_class(labels=task.labels, positive=task.positive)
             else:
-                assert entry.measure in head.task_of(items).measures
+                assert entry.measure in head.for_items(items).measures
 
 
 def test_other_tasks_read_their_folders(tmp_path):
@@ -176,7 +176,7 @@ def test_real_folders_are_read(unified_data):
         assert (len(splits["train"]), len(splits["valid"])) == (train, valid)
         assert all(len({item.id for item in items}) == len(items) for items in splits.values())
         entry = task_named(name)
-        task = parse_head(entry.head).task_of(splits["train"])
+        task = parse_head(entry.head).for_items(splits["train"])
         assert entry.measure is None or entry.measure in task.measures
 
 

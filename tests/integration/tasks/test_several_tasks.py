@@ -29,8 +29,8 @@ def test_heads_are_read_with_names_settings_and_weights():
     assert [(e.name, e.head_class, e.weight) for e in (one, two, three)] == [
         ("has", Classification, 2.0), ("count", Regression, 1.0), ("thirds", Tagging, 0.5)
     ]  # fmt: skip
-    assert three.task_of([WordsItem("1", ("a", "b"), ("x", "y"))]) == Tagging(("x", "y"), 0.0)
-    given = parse_head("classification(labels=['b', 'a'], positive='a')").task_of([])
+    assert three.for_items([WordsItem("1", ("a", "b"), ("x", "y"))]) == Tagging(("x", "y"), 0.0)
+    given = parse_head("classification(labels=['b', 'a'], positive='a')").for_items([])
     assert given == Classification(("b", "a"), "a")
     for text, problem in (
         ("a=classification, a=regression", "two heads are called a; give each a name of its own, as in other=a"),

@@ -111,7 +111,7 @@ def test_xlnets_parameters_decay_by_its_codes_rule():
 def test_heads_of_tasks(features):
     """A recurrent network's biases, too, which are called bias_ih_l0 and the like."""
     config, settings = small("bert_tiny"), f", features={features!r}" if features else ""
-    task = parse_head(f"tagging(labels=['O', 'B'], recurrent_width=4{settings})").task_of([])
+    task = parse_head(f"tagging(labels=['O', 'B'], recurrent_width=4{settings})").for_items([])
     heads = {"tags": task.head(config)}
     if not features:
         heads["text"] = Classification(("a", "b")).head(config)

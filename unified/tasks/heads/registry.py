@@ -40,14 +40,14 @@ class HeadEntry:
 
     Attributes:
         name: of the head; where a model has several, of its data's folder too.
-        head_class: the class of its task.
-        task_of: makes the task of training items.
+        head_class: its class.
+        for_items: gives the head what it learns of training items, such as their labels.
         weight: how often an epoch reads its training items; a fraction of them is drawn anew in every epoch.
     """
 
     name: str
     head_class: type[Understanding[Any]]
-    task_of: Callable[[Sequence[Item]], Understanding[Any]]
+    for_items: Callable[[Sequence[Item]], Understanding[Any]]
     weight: float = 1.0
 
 

@@ -177,7 +177,7 @@ def test_labelled_test_sets_are_scored_beside_those_for_the_server(tmp_path, nam
     assert all(item.label is None for item in splits[kind]) and all(item.label for item in splits[f"{kind}_labelled"])
     labels = GLUE[name].labels
     items = [replace(splits["train"][0], label=label) for label in labels] if labels else splits["train"]
-    measures = parse_head(task.head).task_of(items).measures
+    measures = parse_head(task.head).for_items(items).measures
     figures = [figures for figures in task.published[f"{kind}_labelled"].values()]
     assert figures and all(set(one) <= set(measures) for one in figures)
     (tmp_path / next(file for file, layout in WITH_LABELLED_TESTS[name].items() if file not in (

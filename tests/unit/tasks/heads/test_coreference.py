@@ -288,11 +288,11 @@ def test_mentions_that_are_no_candidates_are_counted():
 def test_settings():
     entry = parse_head("coreference(hidden=64, max_windows=5)")
     items = [DocumentItem(str(i), (("a",),), genre=genre) for i, genre in enumerate(["nw", None, "bc", "nw"])]
-    task = entry.task_of(items)
+    task = entry.for_items(items)
     assert entry.head_class is Coreference and (task.hidden, task.longest_run, task.genres) == (64, 5, ("bc", "nw"))
     encoded = task.encode([*items, DocumentItem("9", (("a",),), genre="new")], Codec(TOKENIZER, VOCABULARY, 9))
     assert [int(genre[0]) for genre in encoded.head_inputs["genres"]] == [2, 0, 1, 2, 0]
     assert Coreference.of(items, genres=["x"]).genres == ("x",)
     for setting, message in (("depth=0", "depth must be at least 1"), ("spans_per_word=0", "spans_per_word must be")):
         with pytest.raises(UnifiedError, match=f"coreference.*: {message}"):
-            parse_head(f"coreference({setting})").task_of(items)
+            parse_head(f"coreference({setting})").for_items(items)

@@ -17,7 +17,7 @@ def test_heads_start_as_berts_body_does(head, tmp_path):
     entry = parse_head(head)
     items = entry.head_class.read(golden_task(tmp_path, entry.head_class.name) / "valid.jsonl")
     config = TransformerConfig(vocabulary_size=50 + len(MARKS), layers=1, width=64, heads=2, initializer_range=0.3)
-    for name, parameter in entry.task_of(items).head(config).named_parameters():
+    for name, parameter in entry.for_items(items).head(config).named_parameters():
         if name.endswith("bias"):
             assert (parameter == 0).all(), name
         elif "norm" in name:

@@ -193,7 +193,7 @@ def test_refusals():
     with pytest.raises(UnifiedError, match="no setting 'types'"):
         parse_head("relation(types=['SUBJ=P'])")
     entry = parse_head("relation(design='types',labels=['a','no_relation'],types=['SUBJ=P','OBJ=Q'])")
-    assert entry.task_of([]).types == ("SUBJ=P", "OBJ=Q")
+    assert entry.for_items([]).types == ("SUBJ=P", "OBJ=Q")
 
 
 # Formats
