@@ -19,11 +19,11 @@ WRITING = [
     ("one way", "permutation"),
 ]
 #: Settings of searches: greedy; a wide beam with all of its texts; every rule at once.
-SEARCHES = [
-    {"beam": 1, "max_length": 7},
-    {"beam": 4, "nbest": 4, "max_length": 9, "length_penalty": "unilm", "lenpen": 0.6},
-    {"beam": 3, "nbest": 2, "max_length": 12, "min_length": 5, "no_repeat_ngram_size": 2, "temperature": 1.6},
-    {
+SEARCHES = {
+    "greedy": {"beam": 1, "max_length": 7},
+    "wide": {"beam": 4, "nbest": 4, "max_length": 9, "length_penalty": "unilm", "lenpen": 0.6},
+    "rules": {"beam": 3, "nbest": 2, "max_length": 12, "min_length": 5, "no_repeat_ngram_size": 2, "temperature": 1.6},
+    "words once": {
         "beam": 2,
         "nbest": 2,
         "max_length": 6,
@@ -31,7 +31,7 @@ SEARCHES = [
         "no_repeat_ngram_ignore": ["w3"],
         "lenpen": 0.0,
     },
-]
+}
 #: Settings of sampling: from all symbols, and from the most probable ones.
 DRAWS = [
     {"beam": 3, "nbest": 3, "max_length": 8, "seed": 5},
@@ -90,7 +90,13 @@ def test_states_and_scores_under_any_mask(made, body):
     torch.testing.assert_close(one.theirs.heads["next_sentence"](last[:, 0]), state)
 
 
-@pytest.mark.parametrize("settings", SEARCHES, ids=["greedy", "wide", "rules", "words once"])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        pytest.param(settings, marks=[pytest.mark.slow] * (name in ("wide", "words once")), id=name)
+        for name, settings in SEARCHES.items()
+    ],
+)
 @pytest.mark.parametrize("body, writes", WRITING)
 def test_it_writes_what_the_library_writes(made, body, writes, settings):
     one = made(body)

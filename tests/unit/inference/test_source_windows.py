@@ -95,6 +95,7 @@ def by_hand(lm: UnifiedLM, parts: list[str], limit: int, before=math.inf, **opti
     return text, rounds + 1
 
 
+@pytest.mark.slow
 def test_windows_equal_a_loop_by_hand(lm):
     """Short and long sources in one call, some in two rounds, one of two parts whose longer one is divided."""
     rng = random.Random(2)

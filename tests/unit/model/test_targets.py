@@ -54,7 +54,10 @@ def test_targets_that_do_not_fit_their_head_are_refused():
     core = UnifiedModel.for_language(
         TransformerConfig(vocabulary_size=16, layers=1, width=8, heads=2, boundary_offsets=2)
     )
-    for head, says in (("token", "output_indices of 2 columns; the head reads 1"), ("boundary", "lack the inputs dist")):
+    for head, says in (
+        ("token", "output_indices of 2 columns; the head reads 1"),
+        ("boundary", "lack the inputs dist"),
+    ):
         batch = collate(
             [[replace(one, targets={head: ExampleTargets(indices, np.array([5]))})]], None, OBJECTIVES, pad=1
         )

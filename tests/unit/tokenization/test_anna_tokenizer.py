@@ -318,6 +318,7 @@ def test_with_spacy_words_are_those_of_noun_phrases(tmp_path):
     assert tokenizer.candidates == f"words of noun phrases ({tmp_path / 'pipeline'})"
 
 
+@pytest.mark.slow
 def test_what_spacy_cannot_do_is_said_before_the_text_is_read(tmp_path, capsys, monkeypatch):
     text = write(tmp_path / "a.txt", "one U.S.\n" * 9)
 
