@@ -25,7 +25,7 @@ from trust.fuzzing.readers import READERS
 from unified.errors import UnifiedError
 
 #: Inputs of a case, and of each reader in the sample.
-BLOCK, SAMPLE = 500, 40
+BLOCK, SAMPLE = 500, 250
 #: Characters that a refusal may have, and seconds that an input may take.
 LONGEST, SECONDS = 300, 60
 #: Bytes of memory that the inputs of a case may take together, beside what Python and its modules take.
@@ -34,7 +34,7 @@ _SHOWN = 4
 
 
 def cases(full: bool, seed: int) -> list[Case]:
-    """All readers with all inputs, 500 a case; the sample has 40 of each reader, other ones for each seed."""
+    """All readers with all inputs, 500 a case; the sample has 250 of each reader, other ones for each seed."""
     found = []
     for reader in READERS:
         size = min(BLOCK, reader.inputs) if full else SAMPLE

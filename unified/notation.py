@@ -28,6 +28,8 @@ Refusal = Callable[[str], UnifiedError]
 SHAPE = "[name=]type[(setting=value, …)][:weight]"
 #: Name of a class outside the library, ``package.module:Class``.
 _IMPORT_PATH = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
+#: Most entries of a list.
+_MOST = 1000
 _HEAD = re.compile(r"(?:(\w+)\s*=\s*)?([^\s=():,]+(?::[A-Za-z_]\w*)?)", re.ASCII)
 
 
@@ -137,7 +139,8 @@ def split_entries(text: str, what: str) -> list[str]:
     """Cut at the commas that stand outside parentheses, brackets and quotation marks.
 
     Raises:
-        UnifiedError: brackets or quotation marks do not pair, or an entry is empty; begins with ``what``.
+        UnifiedError: brackets or quotation marks do not pair, an entry is empty, or there are more than 1,000; begins
+            with ``what``.
     """
     entries, depth, quote, begin = [], 0, "", 0
     for i, character in enumerate(text):
@@ -161,6 +164,8 @@ def split_entries(text: str, what: str) -> list[str]:
         return []
     if not all(entries):
         raise UnifiedError(f"{what} {text!r}: nothing stands on one side of a comma")
+    if len(entries) > _MOST:
+        raise UnifiedError(f"{what}: {len(entries):,} are listed; at most {_MOST:,} may be")
     return entries
 
 

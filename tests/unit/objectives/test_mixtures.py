@@ -128,6 +128,7 @@ def test_weight_zero_removes_an_objective():
         (",", "list of objectives is empty"),
         ("seq2seq,", "nothing stands on one side of a comma"),
         ("seq2seq,,left_to_right", "nothing stands on one side of a comma"),
+        pytest.param(",".join(["seq2seq:0"] * 1001), "objectives: 1,001 are listed; at most 1,000 may be", id="many"),
         ("seq2sec", r"no such objective \(did you mean 'seq2seq'\?\)$"),
         ("seq2sec:2", "did you mean 'seq2seq'"),
         ("xyz(a=1)", "no such objective; known are"),
