@@ -1,8 +1,9 @@
 """Losses of 100 updates of every objective and head stay the same in whatever way they are trained.
 
 The runs are those of the golden figures (tests/golden/plan.py). Each is compared with a run in one process that makes
-its own batches: when other processes make the batches, bit for bit; when several processes train together, or their
-number changes on the way, to a hundred-thousandth and without dropout, whose random numbers each process draws itself.
+its own batches: when other processes make the batches, and when it is killed twenty times and goes on, bit for bit;
+when several processes train together, or their number changes on the way, to a hundred-thousandth and without dropout,
+whose random numbers each process draws itself.
 """
 
 from __future__ import annotations
@@ -16,8 +17,11 @@ from tests.golden import data, training
 from tests.golden.plan import UPDATES, Run, runs
 from tests.support import fairseq_runs as fairseq
 from trust.cases import Case, require
+from trust.kills import compare_lines
 from unified.tasks.heads import TASK_HEADS
 
+#: Kills of a training, and updates between its checkpoints.
+KILLS, SAVED = 20, 3
 #: Processes that make batches.
 WORKERS = (1, 3)
 #: Parts of a batch: as many processes train together, or one takes as many steps before an update, or both.
@@ -31,7 +35,7 @@ TOLERANCE = 1e-5
 
 
 def cases(full: bool, seed: int) -> list[Case]:
-    """Every run, or two of them by the seed, with each number of processes that make batches or that train.
+    """Every run, or two of them by the seed, with each number of processes that make batches or train, and with kills.
 
     Streams with a memory belong to the processes that read them, so they are not divided otherwise.
     """
@@ -39,6 +43,7 @@ def cases(full: bool, seed: int) -> list[Case]:
     made, trained = (runs(), divided) if full else (rng.sample(runs(), 2), rng.sample(divided, 2))
     return [
         *(Case(f"workers | {run.name}", partial(_workers, run)) for run in made),
+        *(Case(f"kills | {run.name}", partial(_kills, run)) for run in made),
         *(Case(f"processes | {run.name}", partial(_processes, run)) for run in trained),
     ]
 
@@ -65,6 +70,32 @@ def _workers(run: Run, folder: Path) -> dict[str, int]:
         require(difference is None, f"{run.name}, --num-workers {workers}: {difference}")
         compared += len(found["loss"])
     return {"losses": compared}
+
+
+def _kills(run: Run, folder: Path) -> dict[str, int]:
+    words = (
+        data.FOLDERS[run.data](folder), "--user-dir", fairseq.ROOT / "fairseq_plugins", "--cpu", "--num-workers", 0,
+        "--seed", 1, "--disable-validation", "--log-format", "json", "--log-interval", 1, "--no-epoch-checkpoints",
+        "--no-export", "--save-interval-updates", SAVED, "--keep-interval-updates", 1, *run.options,
+    )  # fmt: skip
+    _train_until(None, words, folder / "whole")
+    for update in sorted(random.Random(run.name).sample(range(SAVED + 1, UPDATES - 9), KILLS)):
+        _train_until(update, words, folder / "killed")
+    _train_until(None, words, folder / "killed")
+    return {"kills": KILLS, "losses": compare_lines(folder / "whole.log", folder / "killed.log")}
+
+
+def _train_until(update: int | None, words: tuple[object, ...], save: Path) -> None:
+    """Go on with a training to its end, or kill it when it has logged an update; what it logs goes behind a file."""
+    process = fairseq.start("train_exactly", *words, "--save-dir", save)
+    with save.with_suffix(".log").open("a", encoding="utf-8") as log:
+        for line in process.stdout:
+            log.write(line)
+            if update is not None and f'"num_updates": "{update}"' in line:
+                process.kill()
+                break
+        log.write(process.communicate()[0] + "\n")  # ends with the last process that writes: nobody trains any more
+    require((process.returncode == 0) == (update is None), f"the training ended with {process.returncode}")
 
 
 def _processes(run: Run, folder: Path) -> dict[str, int]:

@@ -43,5 +43,6 @@ def test_no_dropout_is_left(run):
 
 def test_all_runs_but_memory_streams_are_divided_among_processes():
     named = [case.name.partition(" | ") for case in cases(True, 1)]
-    of_kind = {kind: {name for one, _, name in named if one == kind} for kind in ("workers", "processes")}
+    of_kind = {kind: {name for one, _, name in named if one == kind} for kind in ("workers", "kills", "processes")}
+    assert of_kind["workers"] == of_kind["kills"]
     assert of_kind["workers"] - of_kind["processes"] == {"xlnet with a memory, streams"}
