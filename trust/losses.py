@@ -13,7 +13,7 @@ from dataclasses import fields
 from functools import partial
 from pathlib import Path
 
-from tests.golden import data, training
+from tests.golden import data
 from tests.golden.plan import UPDATES, Run, runs
 from tests.support import fairseq_runs as fairseq
 from trust.cases import Case, require
@@ -48,41 +48,32 @@ def cases(full: bool, seed: int) -> list[Case]:
     ]
 
 
-def differing(expected: dict[str, list[float]], found: dict[str, list[float]]) -> str | None:
-    """The first difference of two runs' losses, in words; None where they are equal bit for bit."""
-    for name in sorted({*expected, *found}):
-        one, two = expected.get(name, []), found.get(name, [])
-        for update, (a, b) in enumerate(zip(one, two, strict=False), 1):
-            if a != b:
-                return f"{name}, value {update}: {b!r} instead of {a!r}"
-        if len(one) != len(two):
-            return f"{name}: {len(two)} values instead of {len(one)}"
-    return None
-
-
 def _workers(run: Run, folder: Path) -> dict[str, int]:
-    prepared = data.FOLDERS[run.data](folder)
-    expected, _ = training.train(prepared, folder / "alone", *run.options)
+    words = _words(run, folder)
+    _train_until(None, (*words, "--num-workers", 0), folder / "alone")
     compared = 0
     for workers in WORKERS:
-        found, _ = training.train(prepared, folder / f"{workers}", *run.options, "--num-workers", workers)
-        difference = differing(expected, found)
-        require(difference is None, f"{run.name}, --num-workers {workers}: {difference}")
-        compared += len(found["loss"])
+        _train_until(None, (*words, "--num-workers", workers), folder / f"{workers}")
+        compared += compare_lines(folder / "alone.log", folder / f"{workers}.log")
     return {"losses": compared}
 
 
 def _kills(run: Run, folder: Path) -> dict[str, int]:
-    words = (
-        data.FOLDERS[run.data](folder), "--user-dir", fairseq.ROOT / "fairseq_plugins", "--cpu", "--num-workers", 0,
-        "--seed", 1, "--disable-validation", "--log-format", "json", "--log-interval", 1, "--no-epoch-checkpoints",
-        "--no-export", "--save-interval-updates", SAVED, "--keep-interval-updates", 1, *run.options,
-    )  # fmt: skip
+    words = (*_words(run, folder), "--num-workers", 0, "--save-interval-updates", SAVED, "--keep-interval-updates", 1)
     _train_until(None, words, folder / "whole")
     for update in sorted(random.Random(run.name).sample(range(SAVED + 1, UPDATES - 9), KILLS)):
         _train_until(update, words, folder / "killed")
     _train_until(None, words, folder / "killed")
     return {"kills": KILLS, "losses": compare_lines(folder / "whole.log", folder / "killed.log")}
+
+
+def _words(run: Run, folder: Path) -> tuple[object, ...]:
+    """What every training of a run is told, on data that are made in the folder."""
+    return (
+        data.FOLDERS[run.data](folder), "--user-dir", fairseq.ROOT / "fairseq_plugins", "--cpu", "--seed", 1,
+        "--disable-validation", "--log-format", "json", "--log-interval", 1, "--no-epoch-checkpoints", "--no-export",
+        *run.options,
+    )  # fmt: skip
 
 
 def _train_until(update: int | None, words: tuple[object, ...], save: Path) -> None:
@@ -99,11 +90,7 @@ def _train_until(update: int | None, words: tuple[object, ...], save: Path) -> N
 
 
 def _processes(run: Run, folder: Path) -> dict[str, int]:
-    shared = (
-        data.FOLDERS[run.data](folder), "--user-dir", fairseq.ROOT / "fairseq_plugins", "--cpu", "--num-workers", 0,
-        "--seed", 1, "--disable-validation", "--log-format", "json", "--log-interval", 1, "--no-epoch-checkpoints",
-        "--no-export", *without_dropout(run.options), *DESCENT,
-    )  # fmt: skip
+    shared = (*without_dropout(_words(run, folder)), "--num-workers", 0, *DESCENT)
     expected = _logged(shared, ((1, UPDATES),), folder / "alone")
     for number, together in enumerate(TOGETHER):
         difference = far_from(expected, _logged(shared, together, folder / str(number)))
