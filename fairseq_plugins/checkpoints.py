@@ -35,7 +35,8 @@ def copy_atomically(source: str, target: str, overwrite: bool = False) -> str:
     if os.path.exists(target) and not overwrite:
         raise FileExistsError(f"{target} exists and overwrite is False")
     part = f"{target}.{os.getpid()}{_PART}"
-    with _whole_or_refused(part, target), open(source, "rb") as reader, open(part, "wb") as writer:
+    # The source is opened first: one that is missing is an error of its own, not a refusal to write the target.
+    with open(source, "rb") as reader, _whole_or_refused(part, target), open(part, "wb") as writer:
         shutil.copyfileobj(reader, writer, 1 << 22)
         writer.flush()
         os.fsync(writer.fileno())

@@ -5,6 +5,9 @@ import sys
 import pytest
 
 from tests.support.prepared_python import interpreter
+from tests.support.quick_fairseq import import_fairseq
+
+import_fairseq()  # before the tests, most of which do
 
 
 @pytest.fixture(autouse=True)

@@ -186,7 +186,9 @@ def prepare() -> None:
 
     sys.modules["pyarrow"] = None  # its import would start threads
     logging.getLogger().addHandler(logging.NullHandler())  # else fairseq sets up a log of its own
+    from tests.support.quick_fairseq import import_fairseq
 
+    import_fairseq()
     import fairseq.checkpoint_utils
     import fairseq.data.data_utils_fast
     import fairseq.model_parallel.megatron_trainer

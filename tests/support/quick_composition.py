@@ -1,79 +1,99 @@
-"""Has hydra compose fairseq's configuration in half the time; nothing here changes what is composed.
+"""Composes fairseq's configuration as hydra does, in a fifth of the time.
 
-fairseq hands each of its 290 options to hydra as a text, and hydra reads, checks and sets them one after another.
+hydra looks for groups in folders and packages, reads each of 290 values by a grammar, and sets it. fairseq keeps all of
+its groups in hydra's store, and most values are the defaults.
 """
 
 from __future__ import annotations
 
-import inspect
-import sys
 import warnings
-from argparse import Namespace
+from contextlib import nullcontext
+from copy import deepcopy
 from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from omegaconf import DictConfig
+
+_ABSENT = object()
 
 
 @cache
 def install() -> None:
-    """Make hydra quicker in this process, and in those that it forks."""
+    """Have fairseq compose its configuration so in this process, and in those that it forks."""
     import fairseq.dataclass.utils as composing
-    import hydra._internal.config_repository
-    from hydra.core.override_parser.overrides_parser import OverridesParser
+    from omegaconf.errors import OmegaConfBaseException
 
-    # Most texts are the same in every command, and hydra reads each by a grammar.
-    parsed = cache(OverridesParser.create().parse_rule)
-    OverridesParser.parse_rule = lambda self, text, rule: parsed(text, rule)
-    # hydra asks who has called it. Python would look for the module of each caller among all that are imported.
-    inspect.stack = _stack
-    # It copies all that it knows of models and tasks before it looks for further folders, which nobody names here.
-    hydra._internal.config_repository.copy = _NoCopies
-    # Most of the options have the value that the configuration has without them.
-    idle, overrides_of = texts_without_effect(), composing.override_module_args
+    def quickly(name: str, overrides: list[str], strict: bool):
+        try:
+            return compose(overrides)
+        except (KeyError, OmegaConfBaseException):  # hydra says what is wrong
+            return compose_by_hydra(overrides)
 
-    def fewer_overrides(arguments):
-        overrides, deleted = overrides_of(arguments)
-        return [text for text in overrides if text not in idle], deleted
-
-    composing.override_module_args = fewer_overrides
+    composing.compose = quickly
+    composing.initialize = lambda config_path: nullcontext()
 
 
-@cache
-def texts_without_effect() -> frozenset[str]:
-    """Texts for hydra that set a field of fairseq's own groups, such as `common`, to its default."""
-    from fairseq.dataclass.utils import override_module_args
+def compose(overrides: list[str]) -> DictConfig:
+    """The configuration of texts such as ``task=unified_lm``, which chooses a group's entry, and ``task.memory=3``."""
+    from hydra.core.config_store import ConfigStore
+    from omegaconf import OmegaConf, open_dict
 
-    texts, _ = override_module_args(Namespace())
-    plain, overridden = compose([]), compose(texts)
+    texts = list(map(_parsed, overrides))
+    entries = dict(_default_entries()) | {group: entry for group, field, entry in texts if not field}
+    store = ConfigStore.instance().repo
+    configuration = deepcopy(_groups())
+    with open_dict(configuration):
+        for group, entry in entries.items():
+            configuration[group] = store[group][f"{entry}.yaml"].node
+    defaults = OmegaConf.to_container(configuration)
+    for group, field, value in texts:
+        # Most have the value that is there. 1, 1.0 and True are equal, and differ when written.
+        if field and repr(defaults[group].get(field, _ABSENT)) != repr(value):
+            OmegaConf.update(configuration, f"{group}.{field}", value, merge=True)
+    return configuration
 
-    def alike(text: str) -> bool:
-        group, field = text.partition("=")[0].split(".")
-        return repr(plain[group][field]) == repr(overridden[group][field])  # 1, 1.0 and True are equal, and not alike
 
-    return frozenset(filter(alike, texts))
-
-
-def compose(overrides: list[str]) -> dict:
-    """fairseq's configuration as hydra composes it."""
+def compose_by_hydra(overrides: list[str]) -> DictConfig:
+    """The same by hydra itself."""
     import hydra
-    from omegaconf import OmegaConf
 
     with warnings.catch_warnings(action="ignore"):
         with hydra.initialize_config_module("fairseq.config", version_base="1.1"):
-            return OmegaConf.to_container(hydra.compose("config", overrides=overrides))
+            return hydra.compose("config", overrides=overrides)
 
 
-def _stack(context: int = 1) -> list[inspect.FrameInfo]:
-    """The callers as `inspect.stack` gives them, without their lines of source."""
-    frame, callers = sys._getframe(1), []
-    while frame:
-        code = frame.f_code
-        callers.append(inspect.FrameInfo(frame, code.co_filename, frame.f_lineno, code.co_name, None, None))
-        frame = frame.f_back
-    return callers
+@cache
+def _groups():
+    """fairseq's configuration without any choice; to be copied, not changed."""
+    from fairseq.dataclass.configs import FairseqConfig
+    from omegaconf import OmegaConf
+
+    return OmegaConf.structured(FairseqConfig)
 
 
-class _NoCopies:
-    """Stands for the module `copy` where nobody changes the original."""
+@cache
+def _default_entries() -> tuple[tuple[str, str], ...]:
+    """The groups of which fairseq chooses an entry where nobody does, with these."""
+    import fairseq
+    import yaml
 
-    @staticmethod
-    def deepcopy(original):
-        return original
+    path = Path(fairseq.__file__).parent / "config" / "config.yaml"
+    chosen = [one for one in yaml.safe_load(path.read_text(encoding="utf-8"))["defaults"] if isinstance(one, dict)]
+    return tuple((group, entry) for one in chosen for group, entry in one.items() if entry)
+
+
+@cache
+def _parsed(text: str) -> tuple[str, str, object]:
+    """Group, field ('' for the choice of an entry) and value, which hydra's grammar reads; most texts come again."""
+    override = _parser().parse_rule(text, "override")
+    group, _, field = override.key_or_group.partition(".")
+    return group, field, override.value()
+
+
+@cache
+def _parser():
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+
+    return OverridesParser.create()

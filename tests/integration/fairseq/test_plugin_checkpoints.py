@@ -105,6 +105,8 @@ def test_a_full_disk_ends_a_training_with_one_line_and_leaves_what_was_there(tmp
             checkpoint_utils.torch_persistent_save({"new": torch.zeros(50_000)}, str(path))
         with pytest.raises(SystemExit, match=why):
             copy_atomically(str(large), str(path), overwrite=True)
+    with pytest.raises(FileNotFoundError, match=r"missing\.pt"):  # the source's name, not the target's
+        copy_atomically(str(tmp_path / "missing.pt"), str(path), overwrite=True)
     assert {one.name: one.read_bytes() for one in tmp_path.iterdir()} == before
     with pytest.raises(TypeError):  # an error in what is saved keeps its traceback
         checkpoint_utils.torch_persistent_save({"new": (one for one in "")}, str(path))

@@ -1,4 +1,4 @@
-"""The tests' quicker composition of fairseq's configuration leaves nothing out."""
+"""The tests compose fairseq's configuration as hydra does."""
 
 import importlib
 
@@ -7,29 +7,41 @@ import pytest
 from tests.support import quick_composition
 from tests.support.fairseq_runs import PLUGINS, TINY, import_plugins
 
+UNDERSTANDING = (*PLUGINS[:2], "--task", "unified_understanding", "--criterion", "unified_understanding")
+
 
 @pytest.mark.parametrize(
     "words",
     [
         ("training", *PLUGINS, *TINY, "--batch-size", 4, "--update-freq", "[1, 2]", "--restore-file", "x.pt"),
         ("training", *PLUGINS, *TINY, "--max-tokens", 512, "--clip-norm", 1.0, "--save-dir", "it's", "--fp16"),
+        ("training", *UNDERSTANDING, "--arch", "unified_lm_tiny", "--head", "multiple_choice", "--ddp-backend", "c10d"),
         ("training", "--task", "language_modeling", "--arch", "transformer_lm", "--lr-scheduler", "inverse_sqrt"),
+        ("training", "--task", "translation", "--arch", "transformer", "--optimizer", "adam", "--adam-betas", "(0, 1)"),
         ("generation", *PLUGINS, "--path", "model.pt", "--beam", 3, "--lenpen", 1.0, "--gen-subset", "test"),
+        ("generation", "--task", "translation", "--path", "m:n", "--scoring", "chrf", "--bpe", "sentencepiece"),
     ],
 )
-def test_options_that_are_left_out_change_nothing(words):
-    """With all texts that are held to have no effect, hydra composes what it composes without them."""
-    quick_composition.install()
+def test_the_configuration_is_hydras(words):
+    """Equal values of the same types in the same order: 1, 1.0 and True are equal, and differ when written."""
     import_plugins()
     options = importlib.import_module("fairseq.options")
     composing = importlib.import_module("fairseq.dataclass.utils")
     kind, *words = words
     parser = getattr(options, f"get_{kind}_parser")()
     arguments = options.parse_args_and_arch(parser, [*map(str, words), "data"])
-    given, _ = composing.override_module_args(arguments)
-    fields = {text.partition("=")[0] for text in given}
-    idle = quick_composition.texts_without_effect()
-    rest = sorted(text for text in idle if text.partition("=")[0] not in fields)
-    assert len(rest) > 150 and len(given) < 120 and not idle & set(given)
-    quick, whole = (quick_composition.compose(texts) for texts in (given, [*rest, *given]))
-    assert quick == whole and repr(quick) == repr(whole)
+    texts, _ = composing.override_module_args(arguments)
+    container = importlib.import_module("omegaconf").OmegaConf.to_container
+    ways = quick_composition.compose, quick_composition.compose_by_hydra
+    quick, hydras = (container(way(texts), resolve=True, enum_to_str=True) for way in ways)
+    assert len(texts) > 200 and quick == hydras and repr(quick) == repr(hydras)
+
+
+@pytest.mark.parametrize("text", ["common.seed=one", "checkpoint.nowhere=1", "scoring=absent"])
+def test_what_cannot_be_composed_is_refused_by_hydra(text):
+    """Its error names the option."""
+    quick_composition.install()
+    composing = importlib.import_module("fairseq.dataclass.utils")
+    hydra = importlib.import_module("hydra.errors")
+    with composing.initialize(config_path="../config"), pytest.raises(hydra.HydraException, match=text.split("=")[0]):
+        composing.compose("config", overrides=[text], strict=False)
