@@ -6,6 +6,7 @@ Two of its files import them: a criterion and a task that no test uses.
 from __future__ import annotations
 
 import importlib
+import logging
 import sys
 from types import ModuleType
 
@@ -23,8 +24,11 @@ def import_fairseq() -> None:
     for name, contents in _STANDING_IN.items():
         module = sys.modules[name] = ModuleType(name)
         vars(module).update(dict.fromkeys(contents))
+    silent = logging.NullHandler()
+    logging.getLogger().addHandler(silent)  # else fairseq sets up a log of its own
     try:
         importlib.import_module("fairseq.tasks")
     finally:
+        logging.getLogger().removeHandler(silent)
         for name in _STANDING_IN:
             del sys.modules[name]
