@@ -16,6 +16,9 @@ _PROGRAMS = ("exact_training", "built_commands", "fairseq_options", "fairseq_rob
 COMMANDS = ("fairseq_cli.", "unified.cli", *(f"tests.support.{name}" for name in _PROGRAMS))
 SCRIPTS = (f"{ROOT}/recipes/", f"{ROOT}/tools/")  # the folders that hold them
 
+PLUGINS = f"{ROOT}/fairseq_plugins"
+PLUGGED = ".plugged"  # what the address of the process ends with that has imported them
+
 LIMIT = 600  # seconds that a command may take, as a test may
 
 
@@ -36,7 +39,7 @@ def call(python: str, address: str, program: str, *words: str) -> None:
     with socket.socket(socket.AF_UNIX) as connection:
         connection.settimeout(LIMIT)  # when this process ends, so does the command
         try:
-            connection.connect(address)
+            connection.connect(f"{address}{PLUGGED if PLUGINS in words else ''}")
         except OSError as error:
             sys.exit(f"the prepared Python of the tests has ended: {error}; its errors are in the output of pytest")
         socket.send_fds(connection, [b" "], [0, 1, 2])

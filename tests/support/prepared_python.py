@@ -2,7 +2,8 @@
 
 A fresh interpreter imports them for six seconds. One process for all workers of pytest imports them once, waits, and
 forks itself for every command. A command so still has a process of its own: its own arguments, environment, folder and
-streams, its own exit status, and its own import of the plug-ins that ``--user-dir`` names. `interpreter()` is a program
+streams and its own exit status. Commands that name the plug-ins by ``--user-dir`` are forked from a second process,
+which is forked from the first and has imported them, too. `interpreter()` is a program
 that is called as Python is; what is neither a command nor a script of ours, such as ``-c``, it leaves to a fresh
 Python. `programs()` is a folder for PATH in which `python`, `unified` and fairseq's commands are such programs.
 
@@ -28,6 +29,7 @@ import sys
 import tempfile
 import threading
 import weakref
+from argparse import Namespace
 from functools import cache
 from itertools import count
 from pathlib import Path
@@ -100,7 +102,6 @@ def _use(folder: Path) -> None:
 
 def _start(folder: Path, number: int) -> None:
     program, address, users = (folder / name for name in ("python", "socket", "users"))
-    address.unlink(missing_ok=True)
     users.unlink(missing_ok=True)
     os.mkfifo(users, 0o600)
     reader = os.open(users, os.O_RDONLY | os.O_NONBLOCK)
@@ -110,12 +111,15 @@ def _start(folder: Path, number: int) -> None:
     paths = os.pathsep.join([str(ROOT), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))])
     environment = {**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE",
                    "PYTHONHASHSEED": str(number + 1), "PYTORCH_NVML_BASED_CUDA_CHECK": "1"}  # fmt: skip
-    with socket.socket(socket.AF_UNIX) as listener:
-        listener.bind(str(address))
-        listener.listen()
+    with socket.socket(socket.AF_UNIX) as plain, socket.socket(socket.AF_UNIX) as plugged:
+        for listener, end in ((plain, ""), (plugged, prepared_client.PLUGGED)):
+            Path(f"{address}{end}").unlink(missing_ok=True)
+            listener.bind(f"{address}{end}")
+            listener.listen()
+        numbers = [plain.fileno(), plugged.fileno()]
         process = subprocess.Popen(
-            [FRESH, "-P", "-m", "tests.support.prepared_python", str(listener.fileno())],
-            pass_fds=[listener.fileno()], stdin=reader, cwd=ROOT, env=environment,
+            [FRESH, "-P", "-m", "tests.support.prepared_python", *map(str, numbers)],
+            pass_fds=numbers, stdin=reader, cwd=ROOT, env=environment,
         )  # fmt: skip
     os.close(reader)
     _started.append(process)
@@ -237,9 +241,23 @@ def prepare() -> None:
     os.fsync = lambda descriptor: None  # as in conftest.py
 
 
-def main(listener: socket.socket) -> None:
+def import_plugins() -> None:
+    """Import what ``--user-dir`` names, and read their options once."""
+    import fairseq.options
+    import fairseq.utils
+
+    fairseq.utils.import_user_module(Namespace(user_dir=prepared_client.PLUGINS))
+    fairseq.options.get_training_parser()
+
+
+def main(plain: socket.socket, plugged: socket.socket) -> None:
     gc.disable()
     prepare()
+    listener, other = plain, plugged
+    if os.fork() == 0:
+        listener, other = plugged, plain
+        import_plugins()
+    other.close()
     if len(os.listdir("/proc/self/task")) != 1:
         sys.exit("the imports have started threads: a process that has threads must not be forked")
     gc.freeze()  # a collection in a fork would copy every page
@@ -247,7 +265,9 @@ def main(listener: socket.socket) -> None:
     gc.enable()
     request = serve(listener)
     if request is None:
-        shutil.rmtree(Path(listener.getsockname()).parent, ignore_errors=True)
+        if listener is plain:
+            os.wait()  # for the process that has the plug-ins
+            shutil.rmtree(Path(listener.getsockname()).parent, ignore_errors=True)
         return
     import numpy
 
@@ -290,4 +310,4 @@ def end(status: int) -> None:
 
 
 if __name__ == "__main__":
-    main(socket.socket(fileno=int(sys.argv[1])))
+    main(*(socket.socket(fileno=int(number)) for number in sys.argv[1:]))

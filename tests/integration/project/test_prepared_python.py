@@ -42,12 +42,21 @@ def test_what_is_no_command_of_ours_is_left_to_a_fresh_python():
 
 
 @pytest.mark.parametrize(("words", "says"), [(["--user-dir", ROOT / "fairseq_plugins"], "batch size"), ([], "choice")])
-def test_plugins_are_imported_by_the_command_itself(words, says):
+def test_plugins_are_there_where_the_command_names_them(words, says):
     """Without the option that names their folder they are unknown; with it, something else is missing."""
     command = [interpreter(), "-m", "fairseq_cli.train", "data", *map(str, words), "--task", "unified_lm"]
     command += ["--arch", "unified_lm_tiny", "--criterion", "unified_lm"]
     result = subprocess.run(command, capture_output=True, text=True)
     assert result.returncode and says in result.stderr and ("unified_lm" in result.stderr) == (not words)
+
+
+def test_plugins_are_imported_as_in_a_fresh_process(tmp_path):
+    words = ["-m", "fairseq_cli.train", tmp_path, "--user-dir", ROOT / "fairseq_plugins", "--task", "unified_lm"]
+    words += ["--arch", "unified_lm_tiny", "--criterion", "unified_lm", "--batch-size", 1, "--cpu"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    prepared, fresh = both(*words, cwd=tmp_path, env=environment)
+    assert prepared[0] == fresh[0] == 1 and prepared[2].splitlines()[-1] == fresh[2].splitlines()[-1]
+    assert fresh[2].splitlines()[-1].startswith("unified_lm: error: ")
 
 
 def test_a_killed_command_is_gone():
