@@ -1,11 +1,11 @@
 """A Python that has torch, fairseq and the library imported before a test asks for it.
 
 A fresh interpreter imports them for six seconds. One process for all workers of pytest imports them once, waits, and
-forks itself for every command. A command so still has a process of its own: its own arguments, environment, folder and
-streams and its own exit status. Commands that name the plug-ins by ``--user-dir`` are forked from a second process,
-which is forked from the first and has imported them, too. `interpreter()` is a program
-that is called as Python is; what is neither a command nor a script of ours, such as ``-c``, it leaves to a fresh
-Python. `programs()` is a folder for PATH in which `python`, `unified` and fairseq's commands are such programs.
+forks itself for every command. A command so still has a process of its own: its own arguments, environment, folder,
+streams and exit status. Commands that name the plug-ins by ``--user-dir`` are forked from a second process, itself a
+fork of the first, that has imported the plug-ins too. `interpreter()` is a program that is called as Python is; what is
+neither a command nor a script of ours, such as ``-c``, it leaves to a fresh Python. `programs()` is a folder for PATH
+in which `python`, `unified` and fairseq's commands are such programs.
 
 Tests of what a command imports, of the memory it takes, of variables that are read at import, and of signals other
 than a kill use a fresh Python: `FRESH`.
