@@ -58,8 +58,9 @@ def test_synthetic_chains_are_learnt(tmp_path, data):
     """Training reads two windows of each document; validation reads them all, in batches of one document or more."""
     result = train(
         data, tmp_path / "save", "--batch-size", 1, "--batch-size-valid", 7, "--optimizer", "unified_adam",
-        "--lr", 5e-3, "--head-lr", 1e-2, "--lr-scheduler", "polynomial_decay", "--total-num-update", 600,
-        "--max-epoch", 2, "--best-checkpoint-metric", "average_f1", "--maximize-best-checkpoint-metric",
+        "--lr", 1e-2, "--head-lr", 8e-3, "--lr-scheduler", "polynomial_decay", "--warmup-updates", 60,
+        "--total-num-update", 600, "--max-epoch", 2,
+        "--best-checkpoint-metric", "average_f1", "--maximize-best-checkpoint-metric",
     )  # fmt: skip
     last = validations(result)[-1]
     assert float(last["valid_average_f1"]) >= 97 and float(last["valid_mentions_recall"]) >= 97
