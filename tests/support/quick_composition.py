@@ -56,7 +56,7 @@ def compose(overrides: list[str]) -> DictConfig:
 
 
 def compose_by_hydra(overrides: list[str]) -> DictConfig:
-    """The same by hydra itself."""
+    """The configuration of these texts as hydra itself composes it."""
     import hydra
 
     with warnings.catch_warnings(action="ignore"):
