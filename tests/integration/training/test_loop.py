@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from pathlib import Path
-from statistics import mean
 
 import pytest
 import torch
@@ -21,7 +20,7 @@ from unified.training.settings import TrainingSettings
 
 MIXTURE = "bidirectional:2,seq2seq:2,left_to_right:1,spanbert:1"
 OTHERS = "bert:1,right_to_left:1"
-NUMBERS = {"tokens_per_sample": 64, "max_tokens": 128, "update_freq": 2, "lr": 2e-3, "seed": 3}
+NUMBERS = {"tokens_per_sample": 64, "max_tokens": 256, "update_freq": 2, "lr": 2e-3, "seed": 3}
 
 
 def by_fairseq(folder: Path, save: Path, objectives: str, updates: int, *more: object, **numbers) -> dict:
@@ -77,8 +76,7 @@ def first(documents, tmp_path_factory):
 
 def test_a_hundred_updates_have_the_losses_of_fairseq_train(documents, first):
     save, losses = first
-    bits = losses["seq2seq_loss"]
-    assert len(losses["loss"]) == 100 and mean(bits[-10:]) < mean(bits[:10]) - 0.6
+    assert len(losses["loss"]) == 100 and losses["loss"][-1] < losses["loss"][0] - 3
     lm = by_loop(narrow(), documents, MIXTURE, 100)
     assert lm.model.config.dropout > 0 and [row["update"] for row in lm.history] == list(range(1, 101))
     require_equal(lm, losses)
