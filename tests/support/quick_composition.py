@@ -75,7 +75,7 @@ def _groups():
 
 @cache
 def _default_entries() -> tuple[tuple[str, str], ...]:
-    """The groups of which fairseq chooses an entry where nobody does, with these."""
+    """Each group of which fairseq chooses an entry itself where nobody names one, and this entry."""
     import fairseq
     import yaml
 
