@@ -1,6 +1,7 @@
 """The set for a graphics card: `make bench-gpu`, in nine minutes.
 
     python benchmarks/card.py                        # on a card
+    python benchmarks/card.py --tiny                 # on a card: does every program run?
     python benchmarks/card.py --device cpu --tiny    # a rehearsal: every program, at tiny sizes
 
 First a few checks of gpu/ say whether attention is right; if one fails, nothing is measured. Then the programs beside
@@ -15,7 +16,7 @@ import os
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
@@ -123,7 +124,7 @@ def main() -> None:
         raise SystemExit("card: a check does not hold; speed is not measured")
     card = torch.cuda.get_device_name() if arguments.device == "cuda" else ""
     aim = next((tokens for word, tokens in LARGE_TOKENS.items() if word in card), LARGE_TOKENS["H100"])
-    scale = TINY if arguments.tiny else FULL
+    scale = replace(TINY, device=arguments.device) if arguments.tiny else FULL
     file, missed, failed = arguments.output or results_file(), 0, []
     say("card: beam search of UniLM's s2s-ft is not measured: the package is not published on PyPI")
     for command in commands(scale, aim):

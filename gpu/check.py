@@ -137,7 +137,9 @@ def _failure(check: Check, found: str, note: str, seconds: float) -> Line:
 
 def _environment() -> dict[str, str]:
     paths = pathsep.join([str(ROOT), *filter(None, environ.get("PYTHONPATH", "").split(pathsep))])
-    return {**environ, "PYTHONPATH": paths, "PYTHONUNBUFFERED": "1", "CUBLAS_WORKSPACE_CONFIG": ":4096:8"}
+    # A process that has imported fairseq must not be forked where torch may have started CUDA's threads.
+    fresh = {"FRESH_PYTHON": "1", "PYTHONUNBUFFERED": "1"}
+    return {**environ, "PYTHONPATH": paths, **fresh, "CUBLAS_WORKSPACE_CONFIG": ":4096:8"}
 
 
 def run_all(checks: Sequence[Check], device: str, jobs: int, minutes: float, write: Callable[[Line], None]) -> None:

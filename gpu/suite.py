@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import tempfile
@@ -58,9 +57,7 @@ def run(files: Sequence[Path], more: Sequence[str], place: Place) -> Iterator[Fi
         command = [sys.executable, "-m", "pytest", *map(str, files), *more, "-q", f"--junitxml={report}"]
         if place.on_card:
             command += ["--numprocesses", "4", "--dist", "worksteal"]
-        # A process that has imported fairseq must not be forked where torch may have started CUDA's threads.
-        environment = {**os.environ, "FRESH_PYTHON": "1"}
-        ended = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+        ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
         if not report.exists():
             raise RuntimeError(f"pytest ended with {ended.returncode}: {(ended.stdout + ended.stderr)[-2000:]}")
         found = outcomes(report)
