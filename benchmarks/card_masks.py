@@ -31,7 +31,7 @@ def waits(mask: masks.AttentionMask) -> int:
             mask.block_mask()
         finally:
             torch.cuda.set_sync_debug_mode("default")
-    return sum("synchroniz" in str(one.message).lower() for one in caught)
+    return sum("called a synchronizing" in str(one.message) for one in caught)
 
 
 def main() -> None:

@@ -86,6 +86,7 @@ def main() -> None:
     arguments = parser.parse_args()
     set_up(arguments)
     for row in arguments.rows:
+        torch.compiler.reset()  # torch compiles a function anew for a few shapes only
         batches = batches_of(row, arguments.tokens, arguments.device)
         real = sum(int((batch.tokens != PAD).sum()) for batch in batches)
         calls = {OURS: steps(batches, row, 0.0, arguments)}

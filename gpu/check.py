@@ -25,7 +25,7 @@ from contextlib import suppress
 from dataclasses import asdict
 from datetime import date
 from fnmatch import fnmatch
-from os import environ, killpg, pathsep
+from os import cpu_count, environ, killpg, pathsep
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +48,7 @@ CHECKS = [
     Check("kernels: model", kernels.model, 150),
     Check("compiled training", steps.compiled, 240),
     Check("waiting", steps.waiting, 150),
-    Check("generation", generation.check, 120),
+    Check("generation", generation.check, 240),
     Check("training: resume", trainings.resumed, 150),
     Check("training: torchrun", trainings.by_torchrun, 150),
     Check("training: two processes", trainings.two_processes, 150),
@@ -82,17 +82,18 @@ def found_by(check: Check, place: Place) -> Iterator[Line]:
         began = time.perf_counter()
 
 
-def run(check: Check, command: Sequence[str], seconds: float) -> Iterator[Line]:
+def run(check: Check, command: Sequence[str], seconds: float, threads: int = 1) -> Iterator[Line]:
     """Run a check by a command that prints its lines; yields them, and one more where it fails or is ended.
 
     Args:
         seconds: after which it is ended, with all that it started.
+        threads: of torch on the CPU.
     """
     began = time.perf_counter()
     with (
         tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as said,
         subprocess.Popen(
-            command, cwd=ROOT, env=_environment(), stdout=subprocess.PIPE, stderr=said, text=True,
+            command, cwd=ROOT, env=_environment(threads), stdout=subprocess.PIPE, stderr=said, text=True,
             start_new_session=True,
         ) as process,
     ):  # fmt: skip
@@ -135,16 +136,17 @@ def _failure(check: Check, found: str, note: str, seconds: float) -> Line:
     }
 
 
-def _environment() -> dict[str, str]:
+def _environment(threads: int) -> dict[str, str]:
     paths = pathsep.join([str(ROOT), *filter(None, environ.get("PYTHONPATH", "").split(pathsep))])
     # A process that has imported fairseq must not be forked where torch may have started CUDA's threads.
-    fresh = {"FRESH_PYTHON": "1", "PYTHONUNBUFFERED": "1"}
+    fresh = {"FRESH_PYTHON": "1", "PYTHONUNBUFFERED": "1", "OMP_NUM_THREADS": str(threads)}
     return {**environ, "PYTHONPATH": paths, **fresh, "CUBLAS_WORKSPACE_CONFIG": ":4096:8"}
 
 
 def run_all(checks: Sequence[Check], device: str, jobs: int, minutes: float, write: Callable[[Line], None]) -> None:
     """Run checks, several at once, and write their lines as they come; none begins when the time is up."""
     end = time.monotonic() + 60 * minutes
+    threads = max(1, (cpu_count() or 1) // jobs)
     lock = threading.Lock()
 
     def one(check: Check) -> None:
@@ -153,7 +155,7 @@ def run_all(checks: Sequence[Check], device: str, jobs: int, minutes: float, wri
             lines: Iterator[Line] = iter([_failure(check, "not run", "the time was up before it began", 0)])
         else:
             words = [sys.executable, "-m", "gpu.check", "--device", device, _ONE, check.name]
-            lines = run(check, words, min(check.limit, left))
+            lines = run(check, words, min(check.limit, left), threads)
         for line in lines:
             with lock:
                 write(line)

@@ -94,7 +94,7 @@ def warned(call: Callable[[], object]) -> Counter[str]:
         finally:
             torch.cuda.set_sync_debug_mode("default")
     return Counter(
-        f"{Path(one.filename).name}:{one.lineno}" for one in caught if "synchroniz" in str(one.message).lower()
+        f"{Path(one.filename).name}:{one.lineno}" for one in caught if "called a synchronizing" in str(one.message)
     )
 
 

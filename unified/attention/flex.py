@@ -5,27 +5,29 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 from importlib.util import find_spec
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import torch
+from torch.nn.attention.flex_attention import flex_attention
 
 from unified.attention.backend import Backend
 from unified.attention.bias import ScoreBias
 from unified.masks import AttentionMask
 
+if TYPE_CHECKING:
+    from torch.nn.attention.flex_attention import FlexKernelOptions
+
 
 @cache
 def compiled_flex_attention() -> Callable[..., torch.Tensor]:
     """torch's ``flex_attention``, compiled; the first call makes it."""
-    from torch.nn.attention.flex_attention import flex_attention
-
     return torch.compile(flex_attention, dynamic=False)
 
 
 class FlexAttention(Backend):
     """One BlockMask, built from steps without looking at token pairs, serves all layers."""
 
-    kernel_options: ClassVar[dict[str, str]] = {}
+    kernel_options: ClassVar[FlexKernelOptions] = {}
     name = "flex"
     any_shape = False
     compiles = True
@@ -63,16 +65,17 @@ class FlexAttention(Backend):
         dropout: float = 0.0,
         bias: ScoreBias | None = None,
     ) -> torch.Tensor:
-        return compiled_flex_attention()(
-            query, key, value, block_mask=self.block_mask, kernel_options=self.kernel_options
-        )
+        blocks, options = self.block_mask, self.kernel_options
+        if torch.compiler.is_compiling():  # within compiled layers, where torch would warn of a cached function
+            return flex_attention(query, key, value, block_mask=blocks, kernel_options=options)
+        return compiled_flex_attention()(query, key, value, block_mask=blocks, kernel_options=options)
 
 
 class FlashFlexAttention(FlexAttention):
     """FlexAttention with FlashAttention's kernels, experimental in torch; float16 or bfloat16 only."""
 
     name = "flex_flash"
-    kernel_options: ClassVar[dict[str, str]] = {"BACKEND": "FLASH"}
+    kernel_options: ClassVar[FlexKernelOptions] = {"BACKEND": "FLASH"}
 
     @staticmethod
     def unsupported(mask: AttentionMask, device: torch.device, dropout: float, needs: str | None) -> str | None:

@@ -18,6 +18,7 @@ from unified.attention import FlexAttention, prepare
 from unified.errors import UnifiedError
 from unified.huggingface import attention
 from unified.masks import AttentionMask
+from unified.runtime.announcements import log_once
 
 LENGTH = 14
 #: Every kind of mask, for a text of 4 tokens or more.
@@ -356,6 +357,7 @@ def test_on_a_gpu_flex_gives_the_same(name, caplog):
     model = tiny(name, width=64).cuda()  # FlexAttention wants heads of 16 or more
     mask, positions, ids = rows("seq2seq")
     seen = ~mask.fully_masked()
+    log_once.cache_clear()
     with torch.no_grad(), caplog.at_level("INFO", "unified.attention"):
         found = model(ids.cuda(), unified_mask=mask, position_ids=positions.cuda()).logits.cpu()
     assert "attention backend 'flex' on cuda" in caplog.text

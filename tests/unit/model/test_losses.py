@@ -106,3 +106,19 @@ def test_a_head_that_starts_as_a_readout_compares_states_with_embeddings():
     head.start_as_readout()
     # GELU(x) = x / 2 + 0.4 x^2: at a standard deviation of 0.02 the square adds a fiftieth.
     torch.testing.assert_close(head(states, table), expected, atol=0.1 * float(expected.std()), rtol=0)
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_an_output_matrix_that_is_filled_up_has_the_same_losses_and_gradients(smoothing, monkeypatch):
+    """As in training on a card, on a CPU."""
+    found = []
+    for multiple in (1, 64):
+        monkeypatch.setattr(SymbolTable, "multiple_of_rows", staticmethod(lambda device, multiple=multiple: multiple))
+        core = model()
+        core.transformer.embeddings.tokens.scored[7] = 0.0  # a symbol that is left out stays so
+        losses = core(collate(EXAMPLES, 12, OBJECTIVES, pad=1), smoothing, pad=1)
+        sum(loss.total for loss in losses.values()).backward()
+        gradients = {name: parameter.grad for name, parameter in core.named_parameters()}
+        found.append((losses, gradients, core.logits(torch.randn(3, 32, generator=torch.Generator().manual_seed(0)))))
+    torch.testing.assert_close(found[1], found[0])
+    assert found[1][2].shape == (3, len(core.transformer.embeddings.tokens.scored))
