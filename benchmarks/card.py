@@ -59,7 +59,7 @@ class Scale:
     bars: bool
 
 
-FULL = Scale("cuda", "base", "large", 32, 512, ([512, 2048, 8192], 32_768), (64, 4096), True)
+FULL = Scale("cuda", "base", "large", 32, 512, ([512, 2048, 8192], 65_536), (64, 4096), True)
 TINY = Scale("cpu", "tiny", "tiny", 2, 64, ([64, 128], 256), (2, 256), False)
 
 
@@ -84,7 +84,7 @@ def commands(scale: Scale, large_tokens: float = LARGE_TOKENS["H100"]) -> list[l
               *bar("--bar", MIXTURE_TOKENS), "--dropout-bar", 1.05, "--rounds", 3),
         words("card_masks.py", "--device", scale.device, "--rows", scale.masks[0], "--length", scale.masks[1],
               *bar("--bar", 0.3)),
-        words("decoding.py", "--device", scale.device, *base, "--sentences", 2 * scale.rows,
+        words("decoding.py", *there, *base, "--sentences", 2 * scale.rows,
               "--source", 480 if scale.bars else 24, "--written", 32 if scale.bars else 4, *bar("--bar", 5)),
         words("card_memory.py", *there, "--size", scale.large, *length, *rows),
         words("permutation_step.py", *there, *base, *length, *rows, "--attention-dropout", 0,

@@ -22,9 +22,15 @@ from unified.data.vocabulary import Vocabulary
 from unified.generation import SCHEMES, CachedDecoder, GenerationConfig, generate
 
 
+def dtype_of(arguments: argparse.Namespace) -> torch.dtype:
+    """Of all models' weights."""
+    return torch.bfloat16 if arguments.bf16 else torch.float32
+
+
 def ours(size: Size, sources: torch.Tensor, arguments: argparse.Namespace):
     """A call that writes for all sources."""
-    model = our_model(size, 0.0, arguments.device, max_positions=1024, token_types=6).eval()
+    model = our_model(size, 0.0, arguments.device, max_positions=1024, token_types=6)
+    model = model.eval().to(dtype_of(arguments))
     special = Vocabulary([f"w{i}" for i in range(VOCABULARY - 5)]).special
     decoder = CachedDecoder(model, special, SCHEMES[arguments.scheme])
     config = GenerationConfig(beam=arguments.beam, max_length=arguments.written, min_length=arguments.written)
@@ -43,7 +49,7 @@ def encoder_decoder(size: Size, sources: torch.Tensor, arguments: argparse.Names
     torch.manual_seed(0)
     shape = halves(layers=size.layers, attention_heads=size.heads, ffn_dim=4 * size.width)
     config = BartConfig(vocab_size=VOCABULARY, d_model=size.width, max_position_embeddings=1024, **shape)
-    model = BartForConditionalGeneration(config).eval().to(arguments.device)
+    model = BartForConditionalGeneration(config).eval().to(arguments.device, dtype_of(arguments))
     return lambda: model.generate(
         input_ids=sources,
         attention_mask=torch.ones_like(sources),
@@ -74,7 +80,7 @@ def fairseq_transformer(size: Size, sources: torch.Tensor, arguments: argparse.N
     class Task:
         source_dictionary = target_dictionary = dictionary
 
-    model = TransformerModel.build_model(settings, Task()).eval().to(arguments.device)
+    model = TransformerModel.build_model(settings, Task()).eval().to(arguments.device, dtype_of(arguments))
     generator = SequenceGenerator(
         [model], dictionary, beam_size=arguments.beam, max_len_b=arguments.written, min_len=arguments.written
     )
@@ -97,6 +103,7 @@ def main() -> None:
         "--written", type=int, default=32, help="tokens to write for each source (default: %(default)s)"
     )
     parser.add_argument("--beam", type=int, default=5, help="width of the beam (default: %(default)s)")
+    parser.add_argument("--bf16", action="store_true", help="weights of bfloat16 in all models (default: float32)")
     parser.add_argument("--bar", type=float, help="lowest acceptable speed-up over transformers (default: no bar)")
     parser.add_argument("--no-fairseq", action="store_true", help="do not compare with fairseq's Transformer")
     options(parser, rounds=3)
@@ -105,7 +112,7 @@ def main() -> None:
     size = SIZES[arguments.size]
     sources = torch.randint(10, VOCABULARY - 10, (arguments.sentences, arguments.source), device=arguments.device)
     sources[:, -1] = PAD + 1  # the separator
-    wanted = ("size", "scheme", "sentences", "source", "written", "beam")
+    wanted = ("size", "scheme", "sentences", "source", "written", "beam", "bf16")
     calls = {OURS: ours(size, sources, arguments), "transformers": encoder_decoder(size, sources, arguments)}
     bars: dict[str, float | None] = {"transformers": arguments.bar}
     if find_spec("fairseq") is None:

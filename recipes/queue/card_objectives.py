@@ -64,7 +64,7 @@ class Size:
 #: Three of the files hold 10.8 million words.
 CARD = Size(
     "card", ("train-00", "train-01", "train-02"), 8000, 128, 32_768, 4000,
-    "--layers 12 --bf16 --num-workers 4", "cuda", (*SYSTEMS, *OTHERS), tuple(TASKS),
+    "--layers 12 --bf16 --num-workers 4 --compile-layers", "cuda", (*SYSTEMS, *OTHERS), tuple(TASKS),
 )  # fmt: skip
 #: All kinds of commands on a CPU, in minutes.
 REHEARSAL = Size(

@@ -55,7 +55,8 @@ class FlexAttention(Backend):
         return None
 
     def __init__(self, mask: AttentionMask, dtype: torch.dtype):
-        self.block_mask = mask.block_mask()
+        # Compiled as the attention itself, for each new shape.
+        self.block_mask = mask.block_mask(compiled=mask.device.type == "cuda")
 
     def __call__(
         self,

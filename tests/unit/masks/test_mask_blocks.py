@@ -7,6 +7,7 @@ from torch.nn.attention.flex_attention import BlockMask, create_block_mask, crea
 
 from tests.support.mask_samples import random_queries, random_row, visible_by_definition
 from unified import masks
+from unified.masks import tiles
 
 FIELDS = (
     "kv_num_blocks",
@@ -212,3 +213,37 @@ def test_a_window_of_consecutive_positions_keeps_the_diagonal_alone():
     found, expected = windowed.block_mask(64), by_torch(windowed, 64)
     assert superfluous(found, expected) == 0
     assert int(block_kinds(found)[0].sum()) < 2 * 3 * 512 // 64
+
+
+def assert_same_tables(mask: masks.AttentionMask, block_size: int, monkeypatch) -> None:
+    """By the operations of a card, on a CPU, with as many documents as they are compiled for."""
+    expected = tiles._tables(mask, block_size)
+    with monkeypatch.context() as patched:
+        patched.setattr(tiles._Heads, "of", lambda *arguments: None)
+        found = tiles._tables(tiles._of_few_shapes(mask), block_size)
+    assert all(map(torch.equal, found, expected))
+
+
+@pytest.mark.parametrize("name", BUILT)
+def test_a_card_makes_the_same_tables(name, monkeypatch):
+    assert_same_tables(BUILT[name], 64, monkeypatch)
+
+
+@pytest.mark.parametrize("exclude_self", [False, True])
+@pytest.mark.parametrize("seed", range(20))
+def test_a_card_makes_the_same_tables_of_random_rows(seed, exclude_self, monkeypatch):
+    rng = np.random.default_rng([seed, exclude_self, 3])
+    length = int(rng.integers(40, 300))
+    rows = [masks.pack([random_row(rng, int(n)) for n in rng.integers(1, 20, 3)], length) for _ in range(3)]
+    mask = masks.batch(rows)
+    mask = mask.without_self() if exclude_self else mask
+    assert_same_tables(mask if seed % 2 else mask.windowed(9), int(rng.choice([4, 16, 64])), monkeypatch)
+
+
+@pytest.mark.parametrize("name", ["packed documents of one kind", "one token without self", "packed windows"])
+def test_torch_compiles_the_tables_of_a_card_whole(name):
+    """On the device "meta", which has no values: nothing that it does looks at one."""
+    torch.compiler.reset()
+    compiled = torch.compile(tiles._tables, dynamic=False, fullgraph=True, backend="eager")
+    found = compiled(tiles._of_few_shapes(BUILT[name].to("meta")), 64)
+    assert [table.shape for table in found] == [table.shape for table in tiles._tables(BUILT[name], 64)]
