@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import argparse
 import warnings
-from collections.abc import Callable
-from functools import partial
 
 import numpy as np
 import torch
@@ -24,13 +22,13 @@ from unified import masks
 CALLS = 20
 
 
-def waits(build: Callable[[], object]) -> int:
+def waits(mask: masks.AttentionMask) -> int:
     """Count the waits of the host for the card while a block mask is made."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         torch.cuda.set_sync_debug_mode("warn")
         try:
-            build()
+            mask.block_mask()
         finally:
             torch.cuda.set_sync_debug_mode("default")
     return sum("called a synchronizing" in str(one.message) for one in caught)
@@ -53,15 +51,11 @@ def main() -> None:
     wanted = {"rows": rows, "length": length, "device": arguments.device, "calls": CALLS}
     for name, made in batches.items():
         mask = made.to(arguments.device)
-        for compiled in (True, False) if arguments.device == "cuda" else (False,):
-            build = partial(mask.block_mask, compiled=compiled)
-            times = take_turns({OURS: lambda build=build: [build() for _ in range(CALLS)]}, arguments.rounds)[OURS]
-            values = [1000 * seconds / CALLS for seconds in times]
-            described = f"block mask on the device: {name}{', compiled' if compiled else ''}"
-            bar = arguments.bar if compiled else None
-            report(described, wanted, values, bar, at_most=True, unit="milliseconds")
-            if arguments.device == "cuda":
-                report(f"{described}, waits", wanted, [waits(build)], 0, at_most=True, unit="waits")
+        times = take_turns({OURS: lambda mask=mask: [mask.block_mask() for _ in range(CALLS)]}, arguments.rounds)[OURS]
+        values = [1000 * seconds / CALLS for seconds in times]
+        report(f"block mask on the device: {name}", wanted, values, arguments.bar, at_most=True, unit="milliseconds")
+        if arguments.device == "cuda":
+            report(f"block mask on the device: {name}, waits", wanted, [waits(mask)], 0, at_most=True, unit="waits")
 
 
 if __name__ == "__main__":

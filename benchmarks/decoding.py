@@ -23,7 +23,7 @@ from unified.generation import SCHEMES, CachedDecoder, GenerationConfig, generat
 
 
 def dtype_of(arguments: argparse.Namespace) -> torch.dtype:
-    """Of all models' weights."""
+    """The type of the weights of all models."""
     return torch.bfloat16 if arguments.bf16 else torch.float32
 
 

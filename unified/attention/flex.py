@@ -55,8 +55,7 @@ class FlexAttention(Backend):
         return None
 
     def __init__(self, mask: AttentionMask, dtype: torch.dtype):
-        # Compiled as the attention itself, for each new shape.
-        self.block_mask = mask.block_mask(compiled=mask.device.type == "cuda")
+        self.block_mask = mask.block_mask()
 
     def __call__(
         self,

@@ -104,17 +104,12 @@ class AttentionMask(MaskVectors):
         """The rule as FlexAttention wants it, a function of (batch, head, query, key) indices."""
         return tiles.mask_mod(self)
 
-    def block_mask(self, block_size: int = 128, compiled: bool = False) -> BlockMask:
+    def block_mask(self, block_size: int = 128) -> BlockMask:
         """FlexAttention's BlockMask for :attr:`mask_mod`, without a look at token pairs.
 
         Made from extremes of the steps per tile and document; see :mod:`unified.masks.tiles`.
-
-        Args:
-            block_size: tokens on each side of a tile.
-            compiled: whether a card makes it by a few kernels that `torch.compile` makes for the mask's shape, in some
-                seconds: for many masks of one shape.
         """
-        return tiles.block_mask(self, block_size, compiled)
+        return tiles.block_mask(self, block_size)
 
     def without_self(self) -> AttentionMask:
         """No query attends to its own key (ANNA). A row that saw itself alone sees nothing now."""

@@ -11,7 +11,6 @@ positions.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -73,15 +72,16 @@ def _within_window(rule: MaskMod, window: int, of_queries: torch.Tensor, of_keys
     return rows_within if of_queries.dim() == 2 else one_row_within
 
 
-def block_mask(mask: MaskVectors, tile_size: int, compiled: bool = False) -> BlockMask:
+def block_mask(mask: MaskVectors, tile_size: int) -> BlockMask:
     """The ``BlockMask`` of a mask, see :meth:`unified.masks.AttentionMask.block_mask`."""
     from torch.nn.attention.flex_attention import BlockMask
 
     if isinstance(tile_size, bool) or not isinstance(tile_size, int) or tile_size < 1:
         raise ValueError(f"block_size must be an integer of at least 1, got {tile_size!r}")
-    rule = mask_mod(mask)
-    tables = _compiled_tables()(_of_few_shapes(mask), tile_size) if compiled else _tables(mask, tile_size)
-    kv_count, kv_index, q_count, q_index = tables
+    some, full = visible_tiles(mask, tile_size)
+    tiles = torch.stack([some & ~full, full]).unsqueeze(2)  # (partial and full, B, 1, query tiles, key tiles)
+    kv_count, kv_index = _ordered(tiles)
+    q_count, q_index = _ordered(tiles.transpose(-1, -2))
     return BlockMask(
         seq_lengths=(mask.query_length, mask.key_length),
         kv_num_blocks=kv_count[0],
@@ -93,36 +93,8 @@ def block_mask(mask: MaskVectors, tile_size: int, compiled: bool = False) -> Blo
         full_q_num_blocks=q_count[1],
         full_q_indices=q_index[1],
         BLOCK_SIZE=(tile_size, tile_size),
-        mask_mod=rule,
+        mask_mod=mask_mod(mask),
     )
-
-
-@cache
-def _compiled_tables() -> Callable[[MaskVectors, int], tuple[torch.Tensor, ...]]:
-    """:func:`_tables` as a few kernels of a card, which otherwise waits for each of 50 to 100 operations."""
-    return torch.compile(_tables, dynamic=False)
-
-
-def _of_few_shapes(mask: MaskVectors) -> MaskVectors:
-    """The mask with 16, 32, 64 … documents where it has several; those behind its own hold nothing.
-
-    Their number differs from batch to batch, and for each number torch would compile anew.
-    """
-    if mask.document_ends is None or mask.document_count == 1:
-        return mask
-    missing = max(16, 1 << (mask.document_count - 1).bit_length()) - mask.document_count
-    ends = torch.nn.functional.pad(mask.document_ends, (0, missing), value=NOWHERE)
-    return type(mask).unchecked(**{**vars(mask), "document_ends": ends})
-
-
-def _tables(mask: MaskVectors, tile_size: int) -> tuple[torch.Tensor, ...]:
-    """The tables of a ``BlockMask``: for rows of tiles their number and their columns, then for columns the rows.
-
-    Each int32, partial tiles at index 0 of its first axis and full ones at index 1.
-    """
-    some, full = visible_tiles(mask, tile_size)
-    tiles = torch.stack([some & ~full, full]).unsqueeze(2)  # (partial and full, B, 1, query tiles, key tiles)
-    return *_ordered(tiles), *_ordered(tiles.transpose(-1, -2))
 
 
 def visible_tiles(mask: MaskVectors, tile_size: int) -> tuple[torch.Tensor, torch.Tensor]:
@@ -209,14 +181,20 @@ class _Side(NamedTuple):
         span = starts.cumsum(-1).sub_(1)
         span_count = min(length, -(-length // tile_size) + 2 * documents)
         heads = _Heads.of(starts, span) if span.is_cpu else None
+        token_index = torch.zeros((len(document), span_count), dtype=torch.int64, device=document.device)
         if heads is not None:
-            token_index = torch.zeros((len(document), span_count), dtype=torch.int64)
             token_index.numpy()[heads.span] = heads.flat_index % length
         else:
-            spans = torch.arange(span_count, device=document.device).repeat(len(document), 1)
-            token_index = torch.searchsorted(span, spans).clamp_(max=length - 1)
-        span_tile = token_index // tile_size
-        return cls(span, heads, span_count, document.gather(1, token_index), span_tile, tile_size)
+            # Any token of a span tells its document and tile, so it does not matter which one is written last.
+            token_index.scatter_(1, span, torch.arange(length, device=document.device).expand_as(span))
+        return cls(
+            span,
+            heads,
+            span_count,
+            document.gather(1, token_index),
+            token_index // tile_size,
+            tile_size,
+        )
 
     @classmethod
     def of_one_document(cls, tokens: torch.Tensor, tile_size: int) -> _Side:
@@ -241,22 +219,13 @@ class _Side(NamedTuple):
             filled[:, : values.shape[1]] = values
             in_tiles = filled.unflatten(1, (self.tiles, self.tile_size))
             return in_tiles.amin(-1) if how == "amin" else in_tiles.amax(-1)
+        spans = torch.full((len(values), self.span_count), _WORST[how], dtype=values.dtype, device=values.device)
         if self.heads is None:
-            return self._extreme_within_tiles(values, how)
-        spans = torch.full((len(values), self.span_count), _WORST[how], dtype=values.dtype)
+            return spans.scatter_reduce_(1, self.span, values, how)
         # torch's own takes three times as long on a CPU.
         reduce = np.minimum if how == "amin" else np.maximum
         spans.numpy()[self.heads.span] = reduce.reduceat(values.numpy().ravel(), self.heads.flat_index)
         return spans
-
-    def _extreme_within_tiles(self, values: torch.Tensor, how: str) -> torch.Tensor:
-        """:meth:`extreme` on a card: every span reads its whole tile; tokens that wait for one another take longer."""
-        in_tile = torch.arange(self.tile_size, device=values.device)
-        tokens = (self.span_tile.unsqueeze(-1) * self.tile_size + in_tile).clamp_(max=self.length - 1).flatten(1)
-        own = torch.arange(self.span_count, device=values.device).repeat_interleave(self.tile_size)
-        found = values.gather(1, tokens).masked_fill(self.span.gather(1, tokens) != own, _WORST[how])
-        in_spans = found.unflatten(1, (self.span_count, self.tile_size))
-        return in_spans.amin(-1) if how == "amin" else in_spans.amax(-1)
 
     def whole_tiles(self, values: torch.Tensor) -> torch.Tensor:
         """(B, whole tiles, tile size)."""
@@ -368,5 +337,5 @@ def _own_tiles(query_key: torch.Tensor, queries: _Side, keys: _Side) -> torch.Te
 def _ordered(tiles: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """(..., rows, columns) -> how many tiles of each row are True, and their columns first, in order; int32."""
     tiles = tiles.contiguous()
-    columns = (~tiles).to(torch.uint8).argsort(dim=-1, stable=True)
+    columns = (~tiles).view(torch.uint8).argsort(dim=-1, stable=True)
     return tiles.sum(-1, dtype=torch.int32), columns.to(torch.int32)
