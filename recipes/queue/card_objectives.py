@@ -1,9 +1,9 @@
 """Every objective at the size of a graphics card: ten million words, ten epochs, 12 layers of 384.
 
 What objectives.py compares in an hour of one core, at forty times its words, in minutes of a card. One body and one
-budget for all, as there; settings are the papers'. No card has finished it yet: two models trained at
-once on an H100 were not through after 3.8 minutes. The rate was chosen for nothing but its place between those that are usual at this size
-(5e-4 to 1e-3).
+budget for all, as there; settings are the papers'. No card has finished it yet: two models that trained at once on an
+H100 were not through after 3.8 minutes. The rate was chosen for nothing but its place between those that are usual at
+this size (5e-4 to 1e-3).
 
 The budget: 4,000 updates of 32,768 tokens are 131 million tokens, ten epochs of ten million words at
 1.3 tokens a word.
