@@ -44,7 +44,8 @@ class Scale:
         base, large: sizes of models, of benchmarks/models.py.
         rows: rows of a batch of the large model; others follow.
         length: tokens of a row.
-        mixed: lengths of the rows of the mixture, and tokens of its step.
+        mixed: lengths of the rows of the mixture, and tokens of its step; attention dropout is measured but in the
+            longest.
         masks: rows and tokens of block masks.
         bars: whether bars are for these sizes.
     """
@@ -75,13 +76,16 @@ def commands(scale: Scale, large_tokens: float = LARGE_TOKENS["H100"]) -> list[l
     there = ["--device", scale.device, *([] if scale.device == "cpu" else ["--bf16"])]
     rows, length = ["--length", str(scale.length)], words("--rows", scale.rows)
     step = ["training_step.py", *there, *rows, "--attention-dropout", "0", "--compile"]
-    mixed, tokens = scale.mixed
+    (*shorter, longest), tokens = scale.mixed
     sequences = 768 if scale.bars else 12
     base = ["--size", scale.base]
+    mixture = words(
+        "mixture_step.py", *there, *base, "--compile", "--tokens", tokens, "--rounds", 3, *bar("--bar", MIXTURE_TOKENS)
+    )
     return [
         words(*step, "--size", scale.large, *length, *bar("--tokens-bar", large_tokens), *bar("--ceiling-bar", 0.5)),
-        words("mixture_step.py", *there, *base, "--compile", "--rows", *mixed, "--tokens", tokens,
-              *bar("--bar", MIXTURE_TOKENS), "--dropout-bar", 1.05, "--rounds", 3),
+        words(*mixture, "--rows", *shorter, "--dropout-bar", 1.05),
+        words(*mixture, "--rows", longest),
         words("card_masks.py", "--device", scale.device, "--rows", scale.masks[0], "--length", scale.masks[1],
               *bar("--bar", 0.3)),
         words("decoding.py", *there, *base, "--sentences", 2 * scale.rows,

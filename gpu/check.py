@@ -179,7 +179,9 @@ def parse(words: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--only", nargs="+", metavar="GLOB", help="checks to run, such as 'kernels*' (default: all)")
     parser.add_argument("--list", action="store_true", help="print the names of the checks and stop")
     parser.add_argument("--minutes", type=float, default=8, metavar="N", help="time for all (default: %(default)s)")
-    parser.add_argument("--jobs", type=int, metavar="N", help="checks at once (default: 4 on a card, 1 on a CPU)")
+    parser.add_argument(
+        "--jobs", type=int, metavar="N", help="checks at once (default: 8 on a card with 16 cores, 1 on a CPU)"
+    )
     parser.add_argument("--output", type=Path, metavar="FILE", help="file of lines (default: a file in gpu/results)")
     parser.add_argument(_ONE, metavar="NAME", help=argparse.SUPPRESS)
     return parser.parse_args(words)
@@ -211,7 +213,7 @@ def main(words: Sequence[str] | None = None) -> int:
             kept.write(text + "\n")
             kept.flush()
 
-        jobs = arguments.jobs or (4 if arguments.device == "cuda" else 1)
+        jobs = arguments.jobs or (min(8, max(1, (cpu_count() or 1) // 2)) if arguments.device == "cuda" else 1)
         run_all(checks, arguments.device, jobs, arguments.minutes, write)
     print(
         f"{counts[True]} hold, {counts[False]} do not, {counts[None]} could not be compared; "
