@@ -216,7 +216,7 @@ def test_a_window_of_consecutive_positions_keeps_the_diagonal_alone():
 
 
 def assert_same_on_a_card(mask: masks.AttentionMask, block_size: int, monkeypatch) -> None:
-    """By the operations of a card, on a CPU."""
+    """The operations that a card does make the same blocks on a CPU."""
     expected = mask.block_mask(block_size)
     with monkeypatch.context() as patched:
         patched.setattr(tiles._Heads, "of", lambda *arguments: None)

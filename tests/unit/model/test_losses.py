@@ -110,7 +110,7 @@ def test_a_head_that_starts_as_a_readout_compares_states_with_embeddings():
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 def test_an_output_matrix_that_is_filled_up_has_the_same_losses_and_gradients(smoothing, monkeypatch):
-    """As in training on a card, on a CPU."""
+    """Training on a card fills the matrix up; here a CPU does so too."""
     found = []
     for multiple in (1, 64):
         monkeypatch.setattr(SymbolTable, "multiple_of_rows", staticmethod(lambda device, multiple=multiple: multiple))
