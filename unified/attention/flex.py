@@ -8,7 +8,6 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, ClassVar
 
 import torch
-from torch.nn.attention.flex_attention import flex_attention
 
 from unified.attention.backend import Backend
 from unified.attention.bias import ScoreBias
@@ -21,6 +20,8 @@ if TYPE_CHECKING:
 @cache
 def compiled_flex_attention() -> Callable[..., torch.Tensor]:
     """torch's ``flex_attention``, compiled; the first call makes it."""
+    from torch.nn.attention.flex_attention import flex_attention
+
     return torch.compile(flex_attention, dynamic=False)
 
 
@@ -67,6 +68,8 @@ class FlexAttention(Backend):
     ) -> torch.Tensor:
         blocks, options = self.block_mask, self.kernel_options
         if torch.compiler.is_compiling():  # within compiled layers, where torch would warn of a cached function
+            from torch.nn.attention.flex_attention import flex_attention
+
             return flex_attention(query, key, value, block_mask=blocks, kernel_options=options)
         return compiled_flex_attention()(query, key, value, block_mask=blocks, kernel_options=options)
 

@@ -140,7 +140,7 @@ def _refuse_last_key(mask: MaskVectors) -> None:
         raise ValueError("FlexAttention serves steps alone; this mask limits its queries by last_key too")
 
 
-class _Heads(NamedTuple):
+class Heads(NamedTuple):
     """The first tokens of spans, in order.
 
     ``span`` holds the row of each and its number in the row; ``flat_index`` the token's index in all rows, one after
@@ -151,7 +151,8 @@ class _Heads(NamedTuple):
     flat_index: np.ndarray
 
     @classmethod
-    def of(cls, starts: torch.Tensor, span: torch.Tensor) -> _Heads:
+    def of(cls, starts: torch.Tensor, span: torch.Tensor) -> Heads:
+        """Finds them on a CPU where a span starts, bool (B, length), by each token's span, int64 (B, length)."""
         rows, indices = starts.numpy().nonzero()
         return cls((rows, span.numpy()[rows, indices]), rows * starts.shape[1] + indices)
 
@@ -160,7 +161,7 @@ class _Side(NamedTuple):
     """Queries or keys of B rows, cut into tiles and spans."""
 
     span: torch.Tensor  # (B, length): index of each token's span
-    heads: _Heads | None  # of all spans that are not empty, on a CPU; None elsewhere, where it would wait for a GPU
+    heads: Heads | None  # of all spans that are not empty, on a CPU; None elsewhere, where it would wait for a GPU
     span_count: int  # R, the most spans in a row; where a row has fewer, the others are empty: nothing is visible there
     span_document: torch.Tensor  # (B, R)
     span_tile: torch.Tensor  # (B, R)
@@ -180,7 +181,7 @@ class _Side(NamedTuple):
         starts[:, ::tile_size] = True
         span = starts.cumsum(-1).sub_(1)
         span_count = min(length, -(-length // tile_size) + 2 * documents)
-        heads = _Heads.of(starts, span) if span.is_cpu else None
+        heads = Heads.of(starts, span) if span.is_cpu else None
         token_index = torch.zeros((len(document), span_count), dtype=torch.int64, device=document.device)
         if heads is not None:
             token_index.numpy()[heads.span] = heads.flat_index % length

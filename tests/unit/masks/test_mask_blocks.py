@@ -219,7 +219,7 @@ def assert_same_on_a_card(mask: masks.AttentionMask, block_size: int, monkeypatc
     """The operations that a card does make the same blocks on a CPU."""
     expected = mask.block_mask(block_size)
     with monkeypatch.context() as patched:
-        patched.setattr(tiles._Heads, "of", lambda *arguments: None)
+        patched.setattr(tiles.Heads, "of", lambda *arguments: None)
         assert_same(mask.block_mask(block_size), expected)
 
 
