@@ -12,7 +12,6 @@ Freed memory that stays with the process beside the allocator's defaults, in two
 from __future__ import annotations
 
 import argparse
-import multiprocessing
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -23,12 +22,12 @@ from mask_cost import mask_kinds
 from models import SIZES, batch_of, example, our_model, our_step
 from paired import OURS, compare, options, set_up
 from permutation_step import permuted
+from resident import own_processes
 
 from unified import masks
 from unified.data.example import Batch
 from unified.kernels.cpu import dropout, keep_freed_memory
 from unified.model import UnifiedModel
-from unified.runtime.processes import guarded_children
 
 #: Model settings by what they show, the row that is trained on, and the dtype of autocast.
 ATTENTION = {
@@ -125,10 +124,9 @@ class Served:
     """A step in a process of its own, whose allocator is set or not."""
 
     def __init__(self, arguments: argparse.Namespace, keep: bool):
-        context = multiprocessing.get_context("spawn")
-        self.pipe, other = context.Pipe()
-        self.process = context.Process(target=serve, args=(arguments, keep, other), daemon=True)
-        with guarded_children():
+        with own_processes(serve.__module__) as context:
+            self.pipe, other = context.Pipe()
+            self.process = context.Process(target=serve, args=(arguments, keep, other), daemon=True)
             self.process.start()
         self.pipe.recv()
 

@@ -70,10 +70,10 @@ def main() -> None:
         )
 
 
-def measure(action: str, words: int, head: str) -> dict[str, float]:
+def measure(action: str, words: int, head: str, layers: int = LAYERS) -> dict[str, float]:
     """Mebibytes and seconds that a document takes, and how many windows of it are read."""
     torch.set_num_threads(1)
-    predictor = model(head)
+    predictor = model(head, layers)
     ACTIONS[action](predictor, document(50))
     item = document(words)
     forget_peak()
@@ -106,12 +106,12 @@ def train(predictor: Predictor, item: DocumentItem) -> int:
 ACTIONS: dict[str, Callable[[Predictor, DocumentItem], int]] = {"predict": predict, "train": train}
 
 
-def model(head: str) -> Predictor:
+def model(head: str, layers: int) -> Predictor:
     """A predictor with random weights."""
     words = [f"word{i}" for i in range(1000)]
     vocabulary = Vocabulary(words)
     tokenizer = WordPieceTokenizer(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *words], lowercase=False)
-    config = TransformerConfig(len(vocabulary), layers=LAYERS, width=WIDTH, heads=WIDTH // 32, max_positions=LONGEST)
+    config = TransformerConfig(len(vocabulary), layers=layers, width=WIDTH, heads=WIDTH // 32, max_positions=LONGEST)
     torch.manual_seed(0)
     task = parse_head(head).for_items([document(10)])
     network = accelerate(UnifiedModel.for_tasks(config, {"coreference": task.head(config)})).eval()

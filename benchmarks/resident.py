@@ -8,8 +8,12 @@ its parent's.
 from __future__ import annotations
 
 import multiprocessing
+import os
+import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from multiprocessing.context import ForkServerContext
 from pathlib import Path
 from typing import TypeVar
 
@@ -34,10 +38,22 @@ def forget_peak() -> None:
 
 def in_own_process(function: Callable[..., Result], *arguments: object) -> Result:
     """Result of ``function`` in a process that has done nothing but import its module."""
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([function.__module__])
-    with guarded_children(), context.Pool(1) as pool:
+    with own_processes(function.__module__) as context, context.Pool(1) as pool:
         return pool.apply(function, arguments)
+
+
+@contextmanager
+def own_processes(module: str) -> Iterator[ForkServerContext]:
+    """A context in which each process is a fork of one that has done nothing but import ``module``.
+
+    Python 3.11 tells that one where to find modules by ``PYTHONPATH`` alone. Without it nothing is said, and each
+    process imports for itself.
+    """
+    with guarded_children():  # which gives the variable back
+        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
+        context = multiprocessing.get_context("forkserver")
+        context.set_forkserver_preload([module])
+        yield context
 
 
 class TreePeak:

@@ -172,7 +172,7 @@ import json
 import coreference_memory as benchmark
 from resident import in_own_process
 head = "coreference(max_windows=2, hidden=8, max_spans=50)"
-print(json.dumps({{action: [in_own_process(benchmark.measure, action, words, head) for words in {WORDS}]
+print(json.dumps({{action: [in_own_process(benchmark.measure, action, words, head, 2) for words in {WORDS}]
                    for action in benchmark.ACTIONS}}))
 """
 
