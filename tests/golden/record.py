@@ -1,7 +1,7 @@
 """Makes all golden figures, and compares them with those in the repository.
 
     python -m tests.golden.record             compare; status 1 where a figure differs
-    python -m tests.golden.record --write     replace tests/golden/figures.json
+    python -m tests.golden.record --write     replace tests/golden/figures.json, with --only the figures of some runs
 
 Figures repeat bit for bit on one kind of processor with one version of torch. Write new ones only together with the
 change that explains them. Before a refactoring on another processor, write them at the commit that it starts from.
@@ -101,11 +101,15 @@ def main() -> int:
     options = parser.parse_args()
     if not (options.write or GOLDEN.exists()):
         parser.error(f"{GOLDEN} is not there yet; --write makes it")
+    expected = json.loads(GOLDEN.read_text(encoding="utf-8")) if GOLDEN.exists() else {"made_with": None, "figures": {}}
+    if options.write and options.only and expected["made_with"] != machine():
+        parser.error(
+            f"the other figures were made with {expected['made_with']}, here is {machine()}: write all of them"
+        )
     found = figures(options.only)
     if options.write:
-        write(found)
+        write(expected["figures"] | found if options.only else found)
         return 0
-    expected = json.loads(GOLDEN.read_text(encoding="utf-8"))
     if expected["made_with"] != machine():
         print(f"made with {expected['made_with']}, here {machine()}: last digits differ", file=sys.stderr)
     different = differences({run: own for run, own in expected["figures"].items() if options.only in run}, found)

@@ -103,7 +103,8 @@ def check_sentinels(objective: Objective, examples: Examples, texts: Texts, name
     special, declared = texts.special, objective.target_sentinels(int(texts.lengths.sum(0).max()))
     first = special.first_sentinel + declared
     beyond = labels[(labels >= first) & (labels < special.first_sentinel + special.sentinel_count)]
-    beyond = np.setdiff1d(beyond, texts.tokens)
+    if beyond.size:
+        beyond = np.setdiff1d(beyond, texts.tokens)  # those of the text itself may be predicted
     if beyond.size:
         sentinel = int(beyond[0]) - special.first_sentinel
         raise _refusal(called, f"has sentinel {sentinel} as a target; its target_sentinels allows {declared}")

@@ -119,32 +119,12 @@ class SpanBert(MayPredictNext, BatchedObjective):
         candidates, words = words_to_hide(sequences.tokens, extents, texts.special, self.name)
         counts = np.ceil(self.mask_share * words - 1e-9).astype(np.int64)  # the slack keeps 0.15 x 20 at 3 tokens
         if self.scheme in ANNOTATED:
-            return self._annotated(texts, sequences, candidates, counts, draws)
-        starts = None if self.scheme == "subword" else sequences.word_starts(texts, self.name)
+            spans = sequence_spans(texts, ANNOTATED[self.scheme], sequences.blocks, self.name).shifted(extents.starts)
+            starts = sequences.word_starts(texts, self.name)
+            return cover_annotated(candidates, starts, spans, extents, counts, ANNOTATED_SHARE, draws)
+        words_begin = None if self.scheme == "subword" else sequences.word_starts(texts, self.name)
         shares = geometric_shares(self.p, self.max_words if self.scheme == "geometric" else 1)
-        return cover_spans(candidates, starts, extents, counts, shares, draws)
-
-    def _annotated(
-        self,
-        texts: Texts,
-        sequences: Sequences,
-        candidates: np.ndarray,
-        counts: np.ndarray,
-        draws: Draws,
-    ) -> np.ndarray:
-        """bool (T,): annotated spans and words of one sequence after another."""
-        cuts = sequences.extents.starts[1:]
-        parts = zip(
-            np.split(candidates, cuts),
-            np.split(sequences.word_starts(texts, self.name), cuts),
-            sequence_spans(texts, ANNOTATED[self.scheme], sequences.blocks, self.name).split(),
-            counts.tolist(),
-            draws.generators("annotated spans"),
-            strict=True,
-        )
-        return np.concatenate(
-            [cover_annotated(own, words, spans, count, ANNOTATED_SHARE, rng) for own, words, spans, count, rng in parts]
-        )
+        return cover_spans(candidates, words_begin, extents, counts, shares, draws)
 
     def _replaced(self, texts: Texts, sequences: Sequences, hidden: np.ndarray, draws: Draws) -> np.ndarray:
         """The tokens with the hidden ones replaced, span by span or one by one."""

@@ -13,8 +13,8 @@ from unified.data.extents import Extents
 from unified.data.randomness import Draws
 from unified.objectives.covering import words_of
 
-#: Spans drawn at once; most texts of 512 tokens need fewer.
-_DRAWS = 32
+#: Spans, and rounds of annotated spans and words, that are drawn at once; most texts of 512 tokens need fewer.
+_DRAWS, _ROUNDS = 32, 64
 
 
 @lru_cache
@@ -82,55 +82,73 @@ def _hide(hidden: bytearray, spans: Iterator[tuple[int, int, int]], left: int) -
     for anchor, start, stop in list(spans):
         if not left:
             break
-        if hidden[anchor]:
-            continue
-        fresh = hidden.count(0, start, stop)
-        while fresh > left:
-            stop -= 1
-            fresh -= not hidden[stop]
-        hidden[start:stop] = b"\1" * (stop - start)
-        left -= fresh
+        if not hidden[anchor]:
+            left -= _hide_first(hidden, start, stop, left)
     return left
+
+
+def _hide_first(hidden: bytearray, start: int, stop: int, most: int) -> int:
+    """Hide the first tokens of a span that are not hidden yet, ``most`` at most; how many these are."""
+    fresh = hidden.count(0, start, stop)
+    while fresh > most:
+        stop -= 1
+        fresh -= not hidden[stop]
+    hidden[start:stop] = b"\1" * (stop - start)
+    return fresh
 
 
 def cover_annotated(
     candidates: np.ndarray,
     word_starts: np.ndarray,
-    spans: np.ndarray,
-    count: int,
+    spans: Spans,
+    extents: Extents,
+    counts: np.ndarray,
     span_share: float,
-    rng: np.random.Generator,
+    draws: Draws,
 ) -> np.ndarray:
-    """Hide random annotated spans and random words in turn until ``count`` tokens are hidden.
+    """Hide random annotated spans and random words in turn until enough tokens of each of n sequences are hidden.
 
-    Each round hides one of ``spans``, all equally likely, with probability ``span_share``, else the word of a random
-    candidate. A round whose draw is hidden already counts for nothing; the count may cut the last one. Without spans
-    every round takes a word.
+    Each round hides one of the sequence's spans, all equally likely, with probability ``span_share``, else the word of
+    a random candidate. A round whose draw is hidden already counts for nothing; the count may cut the last one. Without
+    spans every round takes a word.
 
     Args:
-        candidates: bool (T,), tokens that may be hidden, at least ``count`` of them.
+        candidates: bool (T,), tokens that may be hidden.
         word_starts: bool (T,), True where a word begins.
-        spans: int64 (k, 2), starts and stops.
+        spans: of the sequences, indices counted over all.
+        extents: of the sequences.
+        counts: int64 (n,), how many tokens of each to hide, no more than it has candidates.
 
     Returns:
-        bool (T,), ``count`` of them True.
+        bool (T,), ``counts`` of each sequence True.
     """
     indices = np.flatnonzero(candidates)
-    words, word_of = word_bounds(candidates, word_starts, Extents(np.array([len(candidates)])))
-    free = candidates.copy()
-    left = count
-    while left:
-        drawn = words[word_of[indices[rng.integers(len(indices), size=_DRAWS)]]]
-        if len(spans):
-            annotated = rng.random(_DRAWS) < span_share
-            drawn = np.where(annotated[:, None], spans[rng.integers(len(spans), size=_DRAWS)], drawn)
-        for start, stop in drawn.tolist():
-            fresh = start + np.flatnonzero(free[start:stop])[:left]
-            free[fresh] = False
-            left -= len(fresh)
-            if not left:
-                break
-    return candidates & ~free
+    each, annotated = Extents(extents.counts(indices)), Extents(spans.counts)
+    words, word_of = word_bounds(candidates, word_starts, extents)
+    taken, left = bytearray(~candidates), counts.copy()
+    for attempt in count():
+        rows = np.flatnonzero(left)
+        if rows.size == 0:
+            return candidates & np.frombuffer(taken, dtype=bool)
+        own, drawn = draws.take(rows), np.full(len(rows), _ROUNDS)
+        numbers = own.integers(f"words, attempt {attempt}", np.repeat(each.lengths[rows], drawn), drawn)
+        bounds = words[word_of[indices[np.repeat(each.starts[rows], drawn) + numbers]]]
+        numbers = own.integers(f"spans, attempt {attempt}", np.repeat(annotated.lengths[rows], drawn), drawn)
+        by_span = own.uniforms(f"rounds, attempt {attempt}", drawn) < span_share
+        by_span &= np.repeat(annotated.lengths[rows] > 0, drawn)
+        bounds[by_span] = spans.bounds[(np.repeat(annotated.starts[rows], drawn) + numbers)[by_span]]
+        rounds = zip(*bounds.T.tolist(), strict=True)
+        left[rows] = [_hide_in_turn(taken, islice(rounds, _ROUNDS), most) for most in left[rows].tolist()]
+    raise AssertionError("unreachable")
+
+
+def _hide_in_turn(taken: bytearray, bounds: Iterator[tuple[int, int]], left: int) -> int:
+    """Hide spans (start, stop), ``left`` tokens at most; how many remain. All are taken from their iterator."""
+    for start, stop in list(bounds):
+        if not left:
+            break
+        left -= _hide_first(taken, start, stop, left)
+    return left
 
 
 def cover_whole(taken: bytearray, spans: Spans, most: np.ndarray) -> np.ndarray:

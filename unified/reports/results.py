@@ -28,7 +28,7 @@ _SHAPE = {
     "run": str,
     "scores": Each(Each(object)),
     "seed": int,
-    "command": [(str, float)],
+    "command": [str],
     "model": {"name": str, "sha256": (str, None)},
     "settings": dict,
     "data": Each(str),

@@ -12,6 +12,7 @@ from tests.support.asked import boundaries, is_next
 from tests.support.many import each, many
 from tests.support.rates import assert_rate
 from tests.support.token_files import numbered_documents, random_sizes, write_documents
+from unified.data.annotations import Spans
 from unified.data.collate import collate
 from unified.data.extents import Extents
 from unified.data.randomness import Draws
@@ -296,27 +297,50 @@ def literal_annotated(candidates, word_starts, spans, count, rounds):
     return sorted(hidden)
 
 
+def annotated_sequences(rng, n):
+    """Candidates, word starts, spans, extents and counts of n sequences that begin and end with a special symbol."""
+    extents = Extents(rng.integers(3, 120, n))
+    candidates = np.ones(extents.total, dtype=bool)
+    candidates[extents.starts] = candidates[extents.stops - 1] = False
+    spans = []
+    for start, length in zip(extents.starts, extents.lengths, strict=True):
+        bounds = start + 1 + np.flatnonzero(rng.random(length - 1) < 0.3)
+        spans.append(np.stack([bounds[:-1], bounds[1:]], axis=1)[rng.integers(3) :])
+    words = extents.counts(np.flatnonzero(candidates))
+    counts = np.ceil(rng.choice([0.15, 0.5, 1.0], n) * words).astype(np.int64)
+    return candidates, rng.random(extents.total) < 0.6, spans, extents, counts
+
+
 @pytest.mark.parametrize("seed", range(30))
 def test_annotated_rounds_are_those_of_a_literal_reading(seed):
     rng = np.random.default_rng(seed)
-    n = int(rng.integers(3, 120))
-    candidates = np.ones(n, dtype=bool)
-    candidates[[0, n - 1]] = False
-    starts = rng.random(n) < 0.6
-    bounds = 1 + np.flatnonzero(rng.random(n - 1) < 0.3)
-    spans = np.stack([bounds[:-1], bounds[1:]], axis=1)[seed % 3 :]
-    count = math.ceil(float(rng.choice([0.15, 0.5, 1.0])) * candidates.sum())
-    hidden = cover_annotated(candidates, starts, spans, count, 0.5, np.random.default_rng(seed))
-    drawing, rounds, indices = np.random.default_rng(seed), [], np.flatnonzero(candidates)
-    for _ in range(100):  # the draws of the function, in its order
-        anchors, chosen = indices[drawing.integers(len(indices), size=32)].tolist(), [None] * 32
-        if len(spans):
-            annotated = drawing.random(32) < 0.5
-            numbers = drawing.integers(len(spans), size=32)
-            chosen = [number if yes else None for yes, number in zip(annotated, numbers, strict=True)]
+    candidates, starts, (spans,), extents, (count,) = annotated_sequences(rng, 1)
+    draws, some = Draws.from_generator(rng), np.array([64])
+    hidden = cover_annotated(candidates, starts, Spans.of([spans]), extents, np.array([count]), 0.5, draws)
+    rounds, indices = [], np.flatnonzero(candidates)
+    for attempt in range(100):  # the draws of the function, in its order
+        anchors = indices[draws.integers(f"words, attempt {attempt}", len(indices), some)].tolist()
+        annotated = draws.uniforms(f"rounds, attempt {attempt}", some) < (0.5 if len(spans) else 0)
+        numbers = draws.integers(f"spans, attempt {attempt}", len(spans), some)
+        chosen = [number if yes else None for yes, number in zip(annotated, numbers, strict=True)]
         rounds += zip(anchors, chosen, strict=True)
     assert np.flatnonzero(hidden).tolist() == literal_annotated(candidates, starts, spans, count, rounds)
     assert hidden.sum() == count
+
+
+def test_annotated_spans_of_a_batch_are_those_of_its_sequences_one_by_one():
+    """Some have no spans, and those with many tokens to hide take several attempts."""
+    rng = np.random.default_rng(5)
+    candidates, starts, spans, extents, counts = annotated_sequences(rng, 50)
+    assert not all(map(len, spans))
+    draws = Draws.from_generator(rng, 50)
+    together = cover_annotated(candidates, starts, Spans.of(spans), extents, counts, 0.5, draws)
+    for i, (start, stop) in enumerate(zip(extents.starts, extents.stops, strict=True)):
+        own, one = Spans.of([spans[i] - start]), Extents(extents.lengths[i : i + 1])
+        alone = cover_annotated(
+            candidates[start:stop], starts[start:stop], own, one, counts[i : i + 1], 0.5, draws.take([i])
+        )
+        assert together[start:stop].tolist() == alone.tolist() and alone.sum() == counts[i]
 
 
 @pytest.mark.slow

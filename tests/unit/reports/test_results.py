@@ -272,6 +272,7 @@ def test_files_that_do_not_say_what_made_them_are_refused(tmp_path, capsys):
     for changes, says in (
         ({"model": {"name": "bert"}}, "'model' must have 'name' and 'sha256'"),
         ({"settings": []}, "'settings' must be an object"),
+        ({"command": ["fairseq-train", 0.5]}, "a member of 'command' must be a text"),
     ):
         path.write_text(json.dumps(content | changes))
         with pytest.raises(UnifiedError, match=says):
