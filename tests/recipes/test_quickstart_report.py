@@ -63,6 +63,7 @@ def test_the_printed_log_is_read(tmp_path):
         "2024-01-01 10:00:02 | INFO | fairseq.trainer | begin training epoch 1",
         '2024-01-01 10:00:03 | INFO | valid | {"epoch": 1, "valid_loss": "2.5", "valid_num_updates": "20"}',
         '{"epoch": 1, "broken',
+        *(f'{{"epoch": 1, "loss": "9", "num_updates": {damaged}}}' for damaged in ('"2{0"', "{}", "1e999", "null")),
     ]
     (tmp_path / "log").write_text("\n".join(lines))
     assert training_log.read_training_log(tmp_path / "log") == {"loss": [(20, 3.5)], "valid_loss": [(20, 2.5)]}

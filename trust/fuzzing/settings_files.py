@@ -73,7 +73,7 @@ def _make_run() -> None:
 def _of_run(file: str, mutators: tuple[Mutator, ...]) -> Reader:
     return Reader(
         f"report of {file}", f"run/{file}", _make_run, lambda: report_of(Path("run"), 4, 1).html(), mutators,
-        inputs=100,
+        inputs=1000,
     )  # fmt: skip
 
 

@@ -37,13 +37,14 @@ def read_training_log(path: str | Path) -> dict[str, list[Point]]:
     with open(path, encoding="utf-8", errors="replace") as lines:
         for logged in filter(None, map(statistics_of, lines)):
             counter = next((key for key in logged if key.endswith(_UPDATES)), None)
-            if counter is None:
+            update = None if counter is None else finite(logged[counter])
+            if counter is None or update is None:
                 continue
-            prefix, update = counter.removesuffix(_UPDATES), int(float(logged[counter]))
+            prefix = counter.removesuffix(_UPDATES)
             for key, value in logged.items():
                 number = finite(value)
                 if key not in (counter, "epoch", "update") and key.startswith(prefix) and number is not None:
-                    found.setdefault(key, {})[update] = number
+                    found.setdefault(key, {})[int(update)] = number
     if not found:
         raise ValueError(f"{path}: no statistics; expected the output of fairseq-train --log-format json")
     return {key: sorted(points.items()) for key, points in found.items()}
