@@ -65,7 +65,7 @@ def test_the_printed_log_is_read(tmp_path):
         '{"epoch": 1, "broken',
         *(f'{{"epoch": 1, "loss": "9", "num_updates": {damaged}}}' for damaged in ('"2{0"', "{}", "1e999", "null")),
     ]
-    (tmp_path / "log").write_text("\n".join(lines))
+    (tmp_path / "log").write_bytes(b"\xff\n" + "\n".join(lines).encode())
     assert training_log.read_training_log(tmp_path / "log") == {"loss": [(20, 3.5)], "valid_loss": [(20, 2.5)]}
 
 

@@ -295,3 +295,8 @@ def test_differences_in_few_words():
     assert differing(runs) == ["y", "z"]
     assert described(runs[1], ["y", "z", "w"]) == f"y {0.1 + 1e-12!r}, z abcdef, no w"
     assert short_paths(["a/b/c", "x/c", "d"]) == {"a/b/c": "b/c", "x/c": "x/c", "d": "d"}
+
+
+def test_letters_of_all_languages_stand_in_the_file_as_they_are(tmp_path):
+    path = written(tmp_path, command=["unified", "--data", "été"])
+    assert '"été"' in path.read_text(encoding="utf-8") and read_results([path])[0]["command"][-1] == "été"
