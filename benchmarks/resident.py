@@ -46,8 +46,8 @@ def in_own_process(function: Callable[..., Result], *arguments: object) -> Resul
 def own_processes(module: str) -> Iterator[ForkServerContext]:
     """A context in which each process is a fork of one that has done nothing but import ``module``.
 
-    Python 3.11 tells that one where to find modules by ``PYTHONPATH`` alone. Without it nothing is said, and each
-    process imports for itself.
+    Python 3.11 tells that one where to find modules by ``PYTHONPATH`` alone. A module that it does not find, as that of
+    a program that runs, each process imports for itself.
     """
     with guarded_children():  # which gives the variable back
         os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
