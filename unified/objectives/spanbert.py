@@ -120,11 +120,11 @@ class SpanBert(MayPredictNext, BatchedObjective):
         counts = np.ceil(self.mask_share * words - 1e-9).astype(np.int64)  # the slack keeps 0.15 x 20 at 3 tokens
         if self.scheme in ANNOTATED:
             spans = sequence_spans(texts, ANNOTATED[self.scheme], sequences.blocks, self.name).shifted(extents.starts)
-            starts = sequences.word_starts(texts, self.name)
-            return cover_annotated(candidates, starts, spans, extents, counts, ANNOTATED_SHARE, draws)
-        words_begin = None if self.scheme == "subword" else sequences.word_starts(texts, self.name)
+            word_starts = sequences.word_starts(texts, self.name)
+            return cover_annotated(candidates, word_starts, spans, extents, counts, ANNOTATED_SHARE, draws)
+        starts = None if self.scheme == "subword" else sequences.word_starts(texts, self.name)
         shares = geometric_shares(self.p, self.max_words if self.scheme == "geometric" else 1)
-        return cover_spans(candidates, words_begin, extents, counts, shares, draws)
+        return cover_spans(candidates, starts, extents, counts, shares, draws)
 
     def _replaced(self, texts: Texts, sequences: Sequences, hidden: np.ndarray, draws: Draws) -> np.ndarray:
         """The tokens with the hidden ones replaced, span by span or one by one."""
