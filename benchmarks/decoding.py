@@ -1,18 +1,27 @@
-"""Beam search: ours beside an encoder-decoder of transformers and fairseq's own Transformer of the same size.
+"""Beam search: ours beside encoder-decoders of the same size by transformers, fairseq and CTranslate2, and in int8.
 
     python benchmarks/decoding.py --size small --scheme cloze --bar 1.5
     python benchmarks/decoding.py --size small --scheme next --bar 2.0
+    python benchmarks/decoding.py --scheme next --peers ctranslate2 --bar 1
+    python benchmarks/decoding.py --scheme next --int8 --peers float32 --bar 1.3
+    python benchmarks/decoding.py --scheme next --int8 --peers ctranslate2 --bar 1
 
 Random weights, sources of one length, and exactly as many tokens as asked for: the end symbol is forbidden before. The
 peers have an encoder and a decoder of so many layers each, ours one Transformer; scheme ``cloze`` asks by a [MASK] at
-every step, ``next`` by the last token. ``--beam 1`` is greedy search.
+every step, ``next`` by the last token. ``--beam 1`` is greedy search. With ``--int8`` the linear maps of our model and
+of CTranslate2's (``pip install ctranslate2``) compute in int8; ``float32`` is our own model as it was.
 """
 
 from __future__ import annotations
 
 import argparse
 import logging
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from importlib.util import find_spec
+from multiprocessing import get_context
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import torch
 from models import PAD, SIZES, VOCABULARY, Size, our_model
@@ -20,6 +29,8 @@ from paired import OURS, compare, options, say, set_up
 
 from unified.data.vocabulary import Vocabulary
 from unified.generation import SCHEMES, CachedDecoder, GenerationConfig, generate
+from unified.kernels.cpu import quantize
+from unified.model import UnifiedModel
 
 
 def dtype_of(arguments: argparse.Namespace) -> torch.dtype:
@@ -29,8 +40,20 @@ def dtype_of(arguments: argparse.Namespace) -> torch.dtype:
 
 def ours(size: Size, sources: torch.Tensor, arguments: argparse.Namespace):
     """A call that writes for all sources."""
+    return writer(size, sources, arguments, quantize if arguments.int8 else lambda model: model)
+
+
+def in_float32(size: Size, sources: torch.Tensor, arguments: argparse.Namespace):
+    """A call that writes with our model in float32, whatever is asked of the others."""
+    return writer(size, sources, arguments, lambda model: model)
+
+
+def writer(
+    size: Size, sources: torch.Tensor, arguments: argparse.Namespace, made: Callable[[UnifiedModel], UnifiedModel]
+):
+    """A call that writes with our model as ``made`` of it."""
     model = our_model(size, 0.0, arguments.device, max_positions=1024, token_types=6)
-    model = model.eval().to(dtype_of(arguments))
+    model = made(model.eval().to(dtype_of(arguments)))
     special = Vocabulary([f"w{i}" for i in range(VOCABULARY - 5)]).special
     decoder = CachedDecoder(model, special, SCHEMES[arguments.scheme])
     config = GenerationConfig(beam=arguments.beam, max_length=arguments.written, min_length=arguments.written)
@@ -42,14 +65,22 @@ def halves(**shape: int) -> dict[str, int]:
     return {f"{half}_{name}": value for half in ("encoder", "decoder") for name, value in shape.items()}
 
 
-def encoder_decoder(size: Size, sources: torch.Tensor, arguments: argparse.Namespace):
-    """BART of transformers."""
+def bart(size: Size):
+    """An encoder-decoder of transformers."""
     from transformers import BartConfig, BartForConditionalGeneration
 
     torch.manual_seed(0)
     shape = halves(layers=size.layers, attention_heads=size.heads, ffn_dim=4 * size.width)
-    config = BartConfig(vocab_size=VOCABULARY, d_model=size.width, max_position_embeddings=1024, **shape)
-    model = BartForConditionalGeneration(config).eval().to(arguments.device, dtype_of(arguments))
+    # What is no field of it is of an older release, whose names CTranslate2 reads.
+    config = BartConfig(
+        vocab_size=VOCABULARY, d_model=size.width, max_position_embeddings=1024, normalize_before=False, **shape
+    )
+    return BartForConditionalGeneration(config).eval()
+
+
+def encoder_decoder(size: Size, sources: torch.Tensor, arguments: argparse.Namespace):
+    """BART, as transformers generates."""
+    model = bart(size).to(arguments.device, dtype_of(arguments))
     return lambda: model.generate(
         input_ids=sources,
         attention_mask=torch.ones_like(sources),
@@ -58,6 +89,53 @@ def encoder_decoder(size: Size, sources: torch.Tensor, arguments: argparse.Names
         min_new_tokens=arguments.written,
         do_sample=False,
     )
+
+
+def ctranslate2_translator(size: Size, sources: torch.Tensor, arguments: argparse.Namespace):
+    """BART as CTranslate2 translates, which takes the fastest of its own products for the processor.
+
+    It has a process of its own, because its threads would take the processor from torch's in one process.
+    """
+    pool = ProcessPoolExecutor(1, get_context("spawn"), _Translator.prepare, (size, sources.tolist(), arguments))
+    return lambda: pool.submit(_Translator.translate).result()
+
+
+class _Translator:
+    """A model of CTranslate2 in a process of its own, and the texts that it writes for."""
+
+    @classmethod
+    def prepare(cls, size: Size, sources: list[list[int]], arguments: argparse.Namespace) -> None:
+        """Build the model."""
+        import ctranslate2
+        from ctranslate2.converters.transformers import BartLoader
+
+        numeric = "int8" if arguments.int8 else "float32"
+        words = ["<s>", "<pad>", "</s>", "<unk>", *(f"w{i}" for i in range(VOCABULARY - 4))]
+        spec = BartLoader().get_model_spec(bart(size))
+        spec.register_source_vocabulary(words)
+        spec.register_target_vocabulary(words)
+        spec.config.decoder_start_token = "</s>"
+        spec.validate()
+        spec.optimize(quantization=None if numeric == "float32" else numeric)
+        with TemporaryDirectory() as folder:
+            spec.save(Path(folder))
+            cls.translator = ctranslate2.Translator(
+                folder, device=arguments.device, compute_type=numeric, intra_threads=arguments.threads
+            )
+        cls.texts = [[words[i] for i in row] for row in sources]
+        cls.arguments = arguments
+
+    @classmethod
+    def translate(cls) -> None:
+        """Write for all sources."""
+        written = cls.translator.translate_batch(
+            cls.texts,
+            beam_size=cls.arguments.beam,
+            max_decoding_length=cls.arguments.written,
+            min_decoding_length=cls.arguments.written,
+            max_input_length=0,
+        )
+        assert all(len(one.hypotheses[0]) == cls.arguments.written for one in written)
 
 
 def fairseq_transformer(size: Size, sources: torch.Tensor, arguments: argparse.Namespace):
@@ -88,6 +166,15 @@ def fairseq_transformer(size: Size, sources: torch.Tensor, arguments: argparse.N
     return lambda: generator.generate([model], {"net_input": {"src_tokens": sources, "src_lengths": lengths}})
 
 
+#: Name -> the package that it needs, and what builds it.
+PEERS = {
+    "transformers": ("transformers", encoder_decoder),
+    "fairseq": ("fairseq", fairseq_transformer),
+    "ctranslate2": ("ctranslate2", ctranslate2_translator),
+    "float32": ("unified", in_float32),
+}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--size", choices=SIZES, default="small", help="size of the models (default: %(default)s)")
@@ -104,21 +191,25 @@ def main() -> None:
     )
     parser.add_argument("--beam", type=int, default=5, help="width of the beam (default: %(default)s)")
     parser.add_argument("--bf16", action="store_true", help="weights of bfloat16 in all models (default: float32)")
-    parser.add_argument("--bar", type=float, help="lowest acceptable speed-up over transformers (default: no bar)")
-    parser.add_argument("--no-fairseq", action="store_true", help="do not compare with fairseq's Transformer")
+    parser.add_argument("--int8", action="store_true", help="linear maps of ours and CTranslate2's in int8")
+    parser.add_argument(
+        "--peers", nargs="+", choices=PEERS, default=["transformers", "fairseq"], help="what ours is compared with"
+    )
+    parser.add_argument("--bar", type=float, help="lowest acceptable speed-up over the first peer (default: no bar)")
     options(parser, rounds=3)
     arguments = parser.parse_args()
     set_up(arguments)
     size = SIZES[arguments.size]
     sources = torch.randint(10, VOCABULARY - 10, (arguments.sentences, arguments.source), device=arguments.device)
     sources[:, -1] = PAD + 1  # the separator
-    wanted = ("size", "scheme", "sentences", "source", "written", "beam", "bf16")
-    calls = {OURS: ours(size, sources, arguments), "transformers": encoder_decoder(size, sources, arguments)}
-    bars: dict[str, float | None] = {"transformers": arguments.bar}
-    if find_spec("fairseq") is None:
-        say("decoding: fairseq is not installed and left out")
-    elif not arguments.no_fairseq:
-        calls["fairseq"], bars["fairseq"] = fairseq_transformer(size, sources, arguments), None
+    calls, bars = {OURS: ours(size, sources, arguments)}, {}
+    for peer in arguments.peers:
+        package, build = PEERS[peer]
+        if find_spec(package) is None:
+            say(f"decoding: {package} is not installed and left out")
+        else:
+            calls[peer], bars[peer] = build(size, sources, arguments), None if bars else arguments.bar
+    wanted = ("size", "scheme", "sentences", "source", "written", "beam", "bf16", "int8")
     compare("decoding", {name: getattr(arguments, name) for name in wanted}, calls, arguments.rounds, bars)
 
 

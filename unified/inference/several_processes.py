@@ -41,6 +41,7 @@ class ChunkWriter:
         batch_size: sentences that are generated together.
         threads: of each process.
         device: "cpu", "cuda", ...
+        int8: let linear maps compute in int8, see :meth:`TrainedModel.quantize`.
         folder: holds the finished chunks.
     """
 
@@ -55,6 +56,7 @@ class ChunkWriter:
     batch_size: int
     threads: int
     device: str
+    int8: bool
     folder: Path
 
     def __call__(self, number: int) -> tuple[int, int, int]:
@@ -120,6 +122,7 @@ class ChunkWriter:
         """The settings that decide a chunk's contents."""
         config = {**asdict(self.config), "no_repeat_ngram_ignore": sorted(self.config.no_repeat_ngram_ignore)}
         config |= {"prompt": self.prompt, "max_source": self.max_source, "windows": self.windows, "chunk": self.chunk}
+        config |= {"int8": self.int8}
         vocabulary = sorted(file for name in ("dict*.txt", *FILES) for file in self.data.glob(name))
         return Claim(
             {f"--{name.replace('_', '-')}": value for name, value in config.items()},
@@ -127,16 +130,17 @@ class ChunkWriter:
         )
 
 
-_models: dict[tuple[Path, Path, str, int], UnifiedLM] = {}
+_models: dict[tuple[Path, Path, str, bool, int], UnifiedLM] = {}
 
 
 def _loaded(job: ChunkWriter) -> UnifiedLM:
     """The model, loaded once in each process."""
-    key = (job.checkpoint, job.data, job.device, os.getpid())
+    key = (job.checkpoint, job.data, job.device, job.int8, os.getpid())
     if key not in _models:
         torch.set_num_threads(job.threads)
         _models.clear()
-        _models[key] = UnifiedLM.from_pretrained(job.checkpoint, job.data, job.device)
+        lm = UnifiedLM.from_pretrained(job.checkpoint, job.data, job.device)
+        _models[key] = lm.quantize() if job.int8 else lm
     return _models[key]
 
 

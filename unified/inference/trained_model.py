@@ -21,6 +21,7 @@ from unified.conversions.named_models import checkpoint_named
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
 from unified.inference.embedding import embedded
+from unified.kernels.cpu import quantize
 from unified.model import UnifiedModel
 from unified.runtime.devices import usable_device
 from unified.tokenization import Tokenizer, load_tokenizer, tokenizer_files
@@ -113,6 +114,18 @@ class TrainedModel:
         device = usable_device(device)
         for one in self._all:
             one.model.to(device)
+        return self
+
+    def quantize(self) -> Self:
+        """Let linear maps compute in int8 from now on, which a CPU does faster; answers and texts may change a little.
+
+        What is saved of the model afterwards has its own float32 weights. See :mod:`unified.kernels.cpu.int8`.
+
+        Raises:
+            UnifiedError: the model is not on a CPU, or this torch has no int8 product.
+        """
+        for one in self._all:
+            quantize(one.model)
         return self
 
     def encode(self, text: str) -> list[int]:

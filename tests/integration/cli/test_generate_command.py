@@ -18,6 +18,7 @@ from unified.data.token_files import TokenFileWriter
 from unified.files.claims import Claim, claimed_folder
 from unified.generation import GenerationConfig
 from unified.inference.generate_output import lines
+from unified.kernels.cpu.int8 import has_int8_product
 from unified.tasks.metrics.outputs import read_generate_output
 
 SEARCH = ["--beam", "3", "--max-length", "8"]
@@ -83,6 +84,22 @@ def test_sources_may_be_cut_and_prompts_continued(samples, tmp_path, capsys):
     assert plain(samples, tmp_path / "prompt", "--prompt") == 0
     continued = read_generate_output([tmp_path / "prompt"], need_references=False)[0]
     assert continued[:3] == lm.generate([t.lower() for t in TEXT], prompt=True, beam=3, max_length=8)
+
+
+@pytest.mark.skipif(not has_int8_product(), reason="this torch has no int8 product")
+def test_int8_writes_as_the_quantized_model_does(samples, tmp_path):
+    lm = UnifiedLM.from_pretrained(samples / "model.pt")
+    ids, config = [lm.encode(text.lower()) for text in TEXT], GenerationConfig(beam=3, max_length=8)
+    usual = [some[0].score for some in lm.hypotheses(ids, config)]
+    found = lm.quantize().hypotheses(ids, config)
+    scores = [some[0].score for some in found]
+    assert scores != usual and scores == pytest.approx(usual, rel=0.05)
+    assert plain(samples, tmp_path / "out", "--int8", "--chunk", "4", "--workers", "2") == 0
+    written = [line.split("\t")[1] for line in (tmp_path / "out").read_text("utf-8").splitlines() if line[0] == "H"]
+    assert written == [f"{score / math.log(2):.6f}" for score in scores] * 7
+    lm.save(tmp_path / "saved")
+    again = UnifiedLM.from_pretrained(tmp_path / "saved")
+    assert [some[0].score for some in again.hypotheses(ids, config)] == usual
 
 
 @pytest.fixture(scope="module")

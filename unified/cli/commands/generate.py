@@ -55,6 +55,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--device", default="cpu", help="device to compute on: cpu or cuda (default: cpu)")
     parser.add_argument(
+        "--int8",
+        action="store_true",
+        help="let linear maps compute in int8, which a CPU does faster; texts may change a little",
+    )
+    parser.add_argument(
         "--batch-size", type=positive, default=32, metavar="N", help="sources that are decoded together (default: 32)"
     )
     parser.add_argument(
@@ -143,6 +148,7 @@ def run(args: argparse.Namespace) -> int:
             batch_size=args.batch_size,
             threads=args.threads,
             device=args.device,
+            int8=args.int8,
             folder=output.with_name(output.name + ".chunks"),
         ),
         output,

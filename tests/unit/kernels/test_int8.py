@@ -1,0 +1,120 @@
+"""Products in int8 are those of their definition; they depend on no other row, and refuse what would be wrong."""
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional
+
+from tests.unit.kernels.test_accelerate import Doubled, language_model, logits
+from unified.errors import UnifiedError
+from unified.kernels.cpu import accelerate, quantize
+from unified.kernels.cpu.int8 import Int8Linear, Int8LinearMap, has_int8_product
+from unified.kernels.plain import LinearMap
+
+pytestmark = pytest.mark.skipif(not has_int8_product(), reason="this torch has no int8 product")
+
+
+def drawn(*shape: int, seed: int = 0) -> torch.Tensor:
+    """Numbers whose size differs from row to row, a thousandfold at most."""
+    generator = torch.Generator().manual_seed(seed)
+    sizes = 10 ** (3 * torch.rand(*shape[:-1], 1, generator=generator) - 2)
+    return torch.randn(*shape, generator=generator) * sizes
+
+
+def by_definition(states: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
+    """Whole numbers of at most 63 and 127 times the scales of their rows, in float64."""
+    states, weight = states.double(), weight.double()
+    of_state = states.abs().amax(-1, keepdim=True) / 63
+    of_weight = weight.abs().amax(-1) / 127
+    found = (states / of_state).round() @ (weight / of_weight.unsqueeze(1)).round().T * of_state * of_weight
+    return found if bias is None else found + bias
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("shape", [(1, 7), (5, 64), (2, 3, 384)])
+@pytest.mark.parametrize("has_bias", [True, False])
+def test_a_product_is_that_of_its_definition(shape, has_bias):
+    states, weight = drawn(*shape), drawn(50, shape[-1], seed=1)
+    bias = drawn(1, 50, seed=2)[0] if has_bias else None
+    found, expected = Int8LinearMap()(states, weight, bias), by_definition(states, weight, bias)
+    assert found.dtype == torch.float32 and found.shape == (*shape[:-1], 50)
+    # A number halfway between two whole ones may be rounded to either: a 64th of what the row adds at most.
+    scale = states.abs().amax(-1, keepdim=True).double() * weight.abs().amax(1)
+    assert ((found - expected).abs() <= 1e-5 * scale * shape[-1]).double().mean() > 0.99
+    assert ((found - expected).abs() <= scale / 32 + 1e-5).all()
+
+
+@torch.no_grad()
+def test_the_sum_of_the_greatest_numbers_is_exact():
+    """Two products of 63 and 127 stay within 16 bits; those of 127 and 127 would not, where there is no VNNI."""
+    states, weight = torch.ones(4, 512), torch.ones(8, 512)
+    torch.testing.assert_close(Int8LinearMap()(states, weight), torch.full((4, 8), 512.0), rtol=1e-5, atol=0)
+    torch.testing.assert_close(Int8LinearMap()(-states, weight), torch.full((4, 8), -512.0), rtol=1e-5, atol=0)
+
+
+@torch.no_grad()
+def test_a_row_depends_on_no_other():
+    product, states, weight = Int8LinearMap(), drawn(9, 48), drawn(20, 48, seed=1)
+    together = product(states, weight)
+    assert all(torch.equal(product(states[i : i + 1], weight)[0], together[i]) for i in range(9))
+
+
+@torch.no_grad()
+def test_zeros_give_the_bias_and_what_is_no_number_gives_none():
+    states, weight, bias = torch.zeros(3, 8), torch.ones(4, 8), torch.arange(4.0)
+    states[1, 2] = torch.nan
+    found = Int8LinearMap()(states, weight, bias)
+    assert torch.equal(found[0], bias) and torch.equal(found[2], bias) and found[1].isnan().all()
+    assert torch.equal(Int8LinearMap()(states[:1], torch.zeros(4, 8), bias)[0], bias)
+    assert Int8LinearMap()(states[:0], weight, bias).shape == (0, 4)
+
+
+@torch.no_grad()
+def test_parts_of_a_weight_and_changed_weights_are_converted_anew():
+    product, states, weight = Int8LinearMap(), drawn(3, 8), drawn(12, 8, seed=1)
+    for _ in range(2):
+        for part in weight.split([4, 8]):
+            torch.testing.assert_close(product(states, part), Int8LinearMap()(states, part), rtol=0, atol=0)
+        weight.mul_(-3)
+    torch.testing.assert_close(product(states, weight[:4]), functional.linear(states, weight[:4]), rtol=0.1, atol=0.1)
+
+
+@pytest.mark.parametrize("preset", ["unified_lm_tiny", "anna_tiny", "xlnet_tiny", "modern_tiny"])
+def test_a_model_computes_nearly_as_before_and_keeps_its_parameters(preset):
+    plain = language_model(preset).eval()
+    parameters = dict(plain.named_parameters())
+    with torch.no_grad():
+        expected = logits(plain)
+        assert quantize(accelerate(plain)) is plain
+        found = logits(plain)
+        assert torch.equal(found, logits(quantize(plain)))
+    kinds = set(map(type, plain.modules()))
+    assert {Int8Linear, Int8LinearMap} <= kinds
+    assert not {kind for kind in kinds if issubclass(kind, nn.Linear)} and LinearMap not in kinds
+    error = (found - expected).square().mean().sqrt() / expected.std()
+    assert 1e-4 < error < 0.1
+    assert list(plain.state_dict()) == list(language_model(preset).state_dict())
+    assert all(one is parameters[name] for name, one in plain.named_parameters())
+
+
+def test_maps_of_another_kind_are_left_alone():
+    model = quantize(nn.Sequential(Doubled(4, 4), nn.ModuleList([nn.Linear(4, 4), LinearMap()])))
+    assert [type(one) for one in (model[0], *model[1])] == [Doubled, Int8Linear, Int8LinearMap]
+
+
+def test_what_it_cannot_do_is_refused(monkeypatch):
+    states, weight = drawn(3, 8), drawn(4, 8, seed=1)
+    with pytest.raises(UnifiedError, match=r"^a quantized model has no gradients: compute under torch.no_grad"):
+        Int8Linear(nn.Linear(8, 4))(states)
+    with pytest.raises(UnifiedError, match="^a quantized model has no gradients"):
+        Int8LinearMap()(states.requires_grad_(), weight)
+    with torch.no_grad(), pytest.raises(UnifiedError, match="^a quantized model computes in float32 on a CPU alone"):
+        Int8LinearMap()(states.double(), weight)
+    with torch.no_grad(), pytest.raises(UnifiedError, match="^a quantized model computes in float32 on a CPU alone"):
+        Int8LinearMap()(states, weight.to("meta"))
+    for model in (nn.Linear(4, 4).double(), nn.Linear(4, 4, device="meta")):
+        with pytest.raises(UnifiedError, match="^only a model of float32 on a CPU can be quantized"):
+            quantize(model)
+    monkeypatch.setattr(torch.backends.mkldnn, "is_available", lambda: False)
+    with pytest.raises(UnifiedError, match="^this torch has no int8 product of oneDNN"):
+        quantize(nn.Linear(4, 4))

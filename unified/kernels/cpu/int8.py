@@ -1,0 +1,148 @@
+"""Linear maps in int8, for a trained model on a CPU: a product of whole numbers is faster, and its matrix is a quarter.
+
+Each row of a weight has a scale of its own, and so has each row of the states, so that what a row gives does not depend
+on the rows beside it. Weights get 8 bits. States get 7, because two products of 8 bits and 8 bits together exceed
+the 16 bits in which processors without VNNI add them. Sums, the bias and everything between two maps stay float32.
+oneDNN makes the product, which torch brings along and its compiler calls (`onednn::qlinear_pointwise`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeVar
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+from unified.errors import UnifiedError
+from unified.kernels.cpu.linear import Linear, OneDnnLinearMap
+from unified.kernels.plain import LinearMap
+
+_GREATEST_WEIGHT, _GREATEST_STATE = 127, 63
+#: The unsigned byte that stands for zero in states.
+_ZERO = 64
+#: Rows that are rounded together.
+_BLOCK = 256
+
+Model = TypeVar("Model", bound=nn.Module)
+
+
+@dataclass(frozen=True)
+class _Conversion:
+    """A weight, and what it was converted to.
+
+    Attributes:
+        weight: held, so that no other weight takes its place in memory.
+        version: torch's count of the changes of the weight in place.
+        converted: as oneDNN takes it.
+    """
+
+    weight: torch.Tensor
+    version: int
+    converted: tuple[torch.Tensor, torch.Tensor]
+
+
+class Int8LinearMap(LinearMap):
+    """:class:`unified.kernels.plain.LinearMap` in int8.
+
+    A weight is converted when it is first seen, and again when it was changed in place.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._known: dict[tuple[int, torch.Size], _Conversion] = {}
+
+    def forward(self, states: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
+        """(..., K) states, (N, K) weight and (N,) bias -> (..., N), all float32 on a CPU.
+
+        Raises:
+            UnifiedError: gradients are wanted, or something is not float32 on a CPU.
+        """
+        if torch.is_grad_enabled() and (states.requires_grad or weight.requires_grad):
+            raise UnifiedError("a quantized model has no gradients: compute under torch.no_grad(), train another copy")
+        if not all(one.is_cpu and one.dtype == torch.float32 for one in (states, weight)):
+            raise UnifiedError("a quantized model computes in float32 on a CPU alone")
+        if states.numel() == 0:
+            return functional.linear(states, weight, bias)
+        rounded, scales = _rounded(states.flatten(0, -2))
+        found = _product(rounded, *self._converted(weight))
+        found = found.mul_(scales) if bias is None else torch.addcmul(bias, found, scales, out=found)
+        return found.unflatten(0, states.shape[:-1])
+
+    def _converted(self, weight: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        key = weight.data_ptr(), weight.shape
+        found = self._known.get(key)
+        if found is None or found.version != weight._version:
+            found = self._known[key] = _Conversion(weight.detach(), weight._version, _int8(weight))
+        return found.converted
+
+
+class Int8Linear(nn.Module):
+    """:class:`torch.nn.Linear` in int8, with the parameters of one, which stay as they are."""
+
+    def __init__(self, linear: nn.Linear):
+        super().__init__()
+        self.weight, self.bias = linear.weight, linear.bias
+        self.linear = Int8LinearMap()
+
+    def forward(self, states: torch.Tensor) -> torch.Tensor:
+        """(..., K) -> (..., N), see :class:`Int8LinearMap`."""
+        return self.linear(states, self.weight, self.bias)
+
+
+def quantize(model: Model) -> Model:
+    """Lets the linear maps of a trained model compute in int8, and returns the model.
+
+    Parameters stay as they are, float32 and under their names; the int8 copies take a quarter of their memory besides.
+    Modules of a subclass of torch's, which may compute something else, are left alone.
+
+    Raises:
+        UnifiedError: this torch has no int8 product for this processor, or the model is not float32 on a CPU.
+    """
+    if not has_int8_product():
+        raise UnifiedError("this torch has no int8 product of oneDNN")
+    if any(not one.is_cpu or one.dtype != torch.float32 for one in model.parameters()):
+        raise UnifiedError("only a model of float32 on a CPU can be quantized")
+    for parent in [*model.modules()]:
+        for name, module in [*parent.named_children()]:
+            if isinstance(module, nn.Linear) and type(module) in (nn.Linear, Linear):
+                setattr(parent, name, Int8Linear(module))
+            elif type(module) in (LinearMap, OneDnnLinearMap):
+                setattr(parent, name, Int8LinearMap())
+    return model
+
+
+def has_int8_product() -> bool:
+    """Whether this torch has what :class:`Int8LinearMap` calls."""
+    try:
+        return callable(torch.ops.onednn.qlinear_pointwise) and torch.backends.mkldnn.is_available()
+    except AttributeError:
+        return False
+
+
+def _rounded(states: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Rows (M, K) as uint8, and their scales (M, 1); block by block, so that what lies between stays in the cache."""
+    rounded, scales = torch.empty_like(states, dtype=torch.uint8), states.new_empty(len(states), 1)
+    for block, of_block, scale in zip(*(one.split(_BLOCK) for one in (states, rounded, scales)), strict=True):
+        torch.amax(block.abs(), -1, keepdim=True, out=scale)  # vector_norm takes ten times as long
+        scale.clamp_min_(torch.finfo(torch.float32).tiny).div_(_GREATEST_STATE)
+        of_block.copy_((block / scale).round_().add_(_ZERO))
+    return rounded, scales
+
+
+def _int8(weight: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """A weight (N, K) as oneDNN takes it, and the scales (N,) of its rows."""
+    weight = weight.detach()
+    scales = weight.abs().amax(1).clamp_min(torch.finfo(torch.float32).tiny) / _GREATEST_WEIGHT
+    rounded = (weight / scales.unsqueeze(1)).round_().to(torch.int8)
+    return torch.ops.onednn.qlinear_prepack(rounded, None), scales
+
+
+def _product(states: torch.Tensor, weight: torch.Tensor, scales: torch.Tensor) -> torch.Tensor:
+    """Bytes (..., K), and what :func:`_int8` gives -> (..., N), float32."""
+    zeros = torch.zeros(1, dtype=torch.int32).expand(len(scales))
+    found: torch.Tensor = torch.ops.onednn.qlinear_pointwise(
+        states, 1.0, _ZERO, weight, scales, zeros, None, 1.0, 0, torch.float32, "none", [], ""
+    )
+    return found
