@@ -30,7 +30,7 @@ from trust.mutating.operators import Mutant, mutants_of
 
 ROOT = Path(__file__).resolve().parents[1]
 CODE = ("unified", "fairseq_plugins")
-TESTS = ("tests/unit", "tests/integration/fairseq", "tests/integration/inference", "tests/integration/tasks")
+TESTS = ("tests/unit", "tests/integration")
 KEPT = ROOT / "trust" / "results" / "mutation"
 #: Mutants that behave as the code does, each with its reason.
 EQUIVALENT = Path(__file__).parent / "mutating" / "equivalent.txt"

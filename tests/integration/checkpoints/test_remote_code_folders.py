@@ -114,6 +114,17 @@ def test_a_folder_is_opened_where_the_library_is_not(tmp_path):
     torch.testing.assert_close(torch.tensor(found["first"]), wanted[0, 0], atol=1e-5, rtol=1e-5)
 
 
+def test_sizes_have_the_names_of_other_configurations_too():
+    config = UnifiedConfig(
+        vocabulary_size=11, layers=3, width=16, heads=4, feed_forward=17, max_positions=18, token_types=5,
+        norm_epsilon=1e-6,
+    )  # fmt: skip
+    names = ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size",
+             "max_position_embeddings", "type_vocab_size", "layer_norm_eps")  # fmt: skip
+    assert [getattr(config, name) for name in names] == [11, 16, 3, 4, 17, 18, 5, 1e-6]
+    assert all(name in transformers.BertConfig().to_dict() for name in names)
+
+
 def test_whoever_may_read_the_configuration_may_read_the_parameters(tmp_path):
     language_model().save_pretrained(tmp_path / "out")
     modes = {path.stat().st_mode & 0o777 for path in (tmp_path / "out").iterdir() if path.is_file()}

@@ -66,6 +66,7 @@ def text_of(page: str) -> str:
 def test_a_fine_tuning_shows_curves_confusions_samples_and_settings(finetuned, tmp_path, capsys):
     assert said(capsys, "report", finetuned) == [f"wrote {finetuned / 'report.html'}"]
     page = (finetuned / "report.html").read_text(encoding="utf-8")
+    assert page.endswith("</html>\n")
     assert page.count("<svg") == 2 and not re.search(r"(src|href)=\"?(http|//)|<script|@import", page)
     text = text_of(page)
     assert "right \\ model bad good &lt;b&gt; bad 5 5 good &lt;b&gt; 5 5" in text and "valid accuracy 50.00" in text

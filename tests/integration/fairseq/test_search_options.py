@@ -69,6 +69,18 @@ def test_symbols_that_blocking_ignores_come_again(searched):
         searched(options, no_repeat_ngram_ignore="w3 xyz")
 
 
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_no_ngram_comes_twice(searched, size):
+    options = {"beam": 3, "max_len_b": 12, "min_len": 10}
+
+    def repeats(**more):
+        rows = [one["tokens"].tolist() for one in searched({**options, **more})[1]]
+        ngrams = [[tuple(row[i : i + size]) for i in range(len(row) - size + 1)] for row in rows]
+        return [len(some) - len(set(some)) for some in ngrams]
+
+    assert max(repeats()) > 0 and set(repeats(no_repeat_ngram_size=size)) == {0}
+
+
 def test_references_are_scored_by_the_models_decoder(searched):
     scorer, model = searched({"score_reference": True})
     assert isinstance(scorer, ForcedScorer)

@@ -318,6 +318,10 @@ def test_models_that_do_not_belong_together_are_refused(models, tmp_path, capsys
         TaskModel.ensemble([first, turned])
     with pytest.raises(UnifiedError, match="vocabularies differ"):
         TaskModel.ensemble([first, _with_more_words(tmp_path / "more")])
+    checkpoint(tmp_path / "writer.pt", data_folder(tmp_path / "pairs", pairs=True), str(tmp_path / "pairs"))
+    for paths in ([first, tmp_path / "writer.pt"], [tmp_path / "writer.pt", first]):
+        with pytest.raises(UnifiedError, match=f"{paths[1]} and {paths[0]} cannot answer together"):
+            load(*paths)
     lowercase = model(tmp_path / "lowercase", 1, {"head": TASKS["classification"][0]})
     WordPieceTokenizer(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS, *UNUSED], lowercase=True).save(lowercase)
     with pytest.raises(UnifiedError, match="tokenizers differ"):

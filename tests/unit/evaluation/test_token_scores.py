@@ -178,6 +178,7 @@ def test_greedy_is_whether_no_symbol_is_more_probable():
 def test_masked_counts_are_those_of_the_published_code():
     assert spaced_counts(3, 8, 4).tolist() == [3, 5, 7, 1]
     assert sorted(spaced_counts(5, 8, 8).tolist()) == list(range(1, 9))
+    assert masked_counts(0, SAMPLING).tolist() == []
 
 
 @pytest.mark.parametrize(("length", "given"), [(1, 0), (7, 0), (9, 4), (3, 3)])

@@ -71,6 +71,18 @@ def test_a_memory_has_the_rows_of_the_text():
         reader(**one, mask=masks.batch([masks.seq2seq(4, 3)]), memory=memory)
 
 
+@torch.no_grad()
+@pytest.mark.parametrize("positions", ["relative", "rotary"])
+@pytest.mark.parametrize("size", [1, 3])
+def test_a_text_read_in_parts_with_a_memory_has_the_states_of_the_whole(positions, size):
+    reader, memory, whole = model(positions=positions, token_head="plain"), Memory(length=7, taken=size), inputs()
+    expected = reader(**{**whole, "mask": masks.batch([masks.left_to_right(7)] * 2)})
+    for start in range(0, 6, size):
+        part = {name: value[:, start : start + size] for name, value in whole.items() if name != "mask"}
+        found = reader(**part, mask=masks.batch([masks.left_to_right(size)] * 2), memory=memory)
+        torch.testing.assert_close(found, expected[:, start : start + size], atol=1e-5, rtol=1e-5)
+
+
 @pytest.mark.parametrize("sublayers", ["self,feed_forward", "self,neighbor,feed_forward", "relative_key,feed_forward"])
 def test_a_mask_of_one_row_serves_all(sublayers):
     # In training attention goes by tiles on a CPU, which want a mask for each row.

@@ -48,6 +48,20 @@ def test_bars_begin_at_one_and_strokes_stand_at_what_is_wanted():
     assert {"ours / theirs", "rows 4", "2.00", "0.50", "60.00"} <= {text.get_text() for text in axes.texts}
 
 
+def test_a_bar_stands_below_the_lines_of_its_own_label_and_above_the_next():
+    (axes,) = bars_figure(BARS).axes
+    bars = [bar.get_y() + bar.get_height() / 2 for bar in axes.patches]
+    lines = [text.get_position()[1] for text in axes.texts if text.get_transform() is axes.get_yaxis_transform()]
+    lengths = [len(bar.label()) for bar in BARS]
+    assert lengths[0] == 2 and lengths[1] == 1 and lengths[2] > 2 and sum(lengths) == len(lines)
+    order = []  # from the top to the bottom
+    for bar, length in zip(bars, lengths, strict=True):
+        own, lines = lines[:length], lines[length:]
+        order += [*own, bar]
+    assert min(b - a for a, b in zip(order, order[1:], strict=False)) >= 0.6
+    assert axes.get_ylim()[1] < order[0] and order[-1] + 0.6 <= axes.get_ylim()[0]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("draw", [lambda: svg(CHART), lambda: bars_svg("T", BARS)], ids=["chart", "bars"])
 def test_pictures_need_nothing_else_and_are_the_same_again(draw):
