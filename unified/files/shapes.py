@@ -37,7 +37,10 @@ def misfit(value: object, shape: Shape, name: str) -> str | None:
     """
     if isinstance(shape, tuple):
         found = [misfit(value, one, name) for one in shape]
-        return None if None in found else found[0] and f"{name} must be {' or '.join(map(_word, shape))}"
+        if None in found:
+            return None
+        within = [wrong for one, wrong in zip(shape, found, strict=True) if _is_container(value, one)]
+        return within[0] if within else f"{name} must be {' or '.join(map(_word, shape))}"
     if isinstance(shape, list):
         if not isinstance(value, list):
             return f"{name} must be a list"
@@ -55,6 +58,11 @@ def _field(value: dict[str, Any], key: str, of: Shape, name: str) -> str | None:
     if key not in value:
         return None if isinstance(of, Maybe) else f"{called} is missing"
     return misfit(value[key], of.of if isinstance(of, Maybe) else of, called)
+
+
+def _is_container(value: object, shape: Shape) -> bool:
+    """Whether a value is the list or the object that a shape describes, so that what is wrong lies within it."""
+    return isinstance(value, list if isinstance(shape, list) else dict) and isinstance(shape, list | dict | Each)
 
 
 def _is_of(value: object, shape: Shape) -> bool:

@@ -41,7 +41,9 @@ def test_labels_are_smoothed_in_training_alone():
     for smoothing in (0.0, 0.5):
         criterion = UnifiedLMCriterion(task, smoothing, "objectives")
         for training in (False, True):
-            found[smoothing, training] = float(criterion.train(training)(wrapped, sample)[0].detach())
+            loss, _, log = criterion.train(training)(wrapped, sample)
+            assert (log["ntokens"], log["nsentences"]) == (9, 1)  # fairseq's own log counts by them
+            found[smoothing, training] = float(loss.detach())
     assert found[0.5, False] == found[0.0, False] == found[0.0, True] < found[0.5, True]
 
 

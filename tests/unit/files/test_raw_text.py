@@ -64,7 +64,17 @@ def test_prose_is_none(name):
     require_text("a.txt", NO_TABLES[name].encode())
 
 
-@pytest.mark.parametrize("name", ["a.csv", "a.TSV", "a.csv.gz", "a.xlsx", "a.parquet"])
+TABLE_ENDINGS = "csv TSV tab csv.gz parquet pq psv xls xlsx ods feather arrow orc"
+OTHER_ENDINGS = "pdf doc docx odt epub zip tar tgz bz2 7z npy npz db"
+
+
+@pytest.mark.parametrize("ending", OTHER_ENDINGS.split())
+def test_what_is_neither_text_nor_table_is_known_by_its_name(tmp_path, ending):
+    with pytest.raises(UnifiedError, match=rf"a.{ending}: not raw text by its name \(.{ending}\)"):
+        read_lines(write(tmp_path / f"a.{ending}", PROSE))
+
+
+@pytest.mark.parametrize("name", [f"a.{ending}" for ending in TABLE_ENDINGS.split()])
 def test_tables_are_known_by_their_names(tmp_path, name):
     content = gzip.compress(PROSE.encode()) if name.endswith("gz") else PROSE
     path = write(tmp_path / name, content)
