@@ -177,6 +177,8 @@ def test_what_cannot_be_read_is_refused(tmp_path, byte_level, settings, message)
     [
         ({}, None),
         ({"linear_without_bias": False, "norm_type": "layer"}, None),
+        ({"linear_without_bias": False}, None),
+        ({"norm_type": "layer"}, None),
         ({"activation": "silu"}, None),
         ({"token_types": 2}, "ModernBERT's layers are self-attention with rotary positions"),
         ({"norm_type": "rms"}, "ModernBERT's layers are self-attention with rotary positions"),

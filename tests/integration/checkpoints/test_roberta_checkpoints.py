@@ -166,6 +166,10 @@ def setting(name, value):
         (setting("max_positions", 41), "positions.weight: shape 40x32, the configuration says 41x32"),
         (setting("activation_fn", "relu"), "activation_fn 'relu'; only RoBERTa's 'gelu'"),
         (setting("encoder_normalize_before", True), "encoder_normalize_before True"),
+        (setting("layernorm_embedding", False), "layernorm_embedding False"),
+        (setting("untie_weights_roberta", True), "untie_weights_roberta True"),
+        (setting("no_token_positional_embeddings", True), "no_token_positional_embeddings True"),
+        (setting("encoder_learned_pos", False), "encoder_learned_pos False"),
         (setting("encoder_attention_heads", None), "no encoder_attention_heads among its settings"),
     ],
 )

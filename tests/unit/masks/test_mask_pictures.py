@@ -113,6 +113,9 @@ def test_svg_draws_every_cell_in_its_colour(name, tmp_path):
     root = ElementTree.parse(tmp_path / "mask.svg").getroot()
     drawn = {index: path.get("fill") for path in root.iter(f"{SVG}path") for index in squares(path)}
     columns, lines = sorted({x for x, _ in drawn}), sorted({y for _, y in drawn})
+    height = float(root.get("viewBox").split()[3])
+    lowest = max([0.0, *(float(text.get("y")) for text in root.iter(f"{SVG}text") if text.get("y"))])
+    assert not lines or lines[-1] < lowest < height < lowest + 40, "the last line of the legend ends the picture"
     assert (len(lines), len(columns)) == ((mask.query_length, mask.key_length) if drawn else (0, 0))
     expected = colours_of(mask)
     for (x, y), colour in drawn.items():

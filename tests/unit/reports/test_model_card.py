@@ -58,6 +58,23 @@ def test_a_model_of_several_tasks_names_them_all():
 
 
 @pytest.mark.parametrize(
+    ("architecture", "does"),
+    [
+        ("BertForSequenceClassification", "text-classification"),
+        ("BertForTokenClassification", "token-classification"),
+        ("BertForQuestionAnswering", "question-answering"),
+        ("BertForMultipleChoice", "multiple-choice"),
+        ("BertForMaskedLM", "fill-mask"),
+        ("BertForPreTraining", "fill-mask"),
+        ("BertModel", "feature-extraction"),
+    ],
+)
+def test_the_hub_learns_what_a_model_does(architecture, does):
+    card = model_card([RESULT], {"architectures": [architecture]}, "x")
+    assert f"\npipeline_tag: {does}\n" in card
+
+
+@pytest.mark.parametrize(
     "decoding, does", [("next", "text2text-generation"), ("left_to_right", "text-generation"), ("nothing", "fill-mask")]
 )
 def test_a_model_with_its_own_code_is_loaded_by_the_class_that_names_it(decoding, does):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 import numpy as np
 import torch
 
+from unified.arguments import shown
 from unified.data.example import Example
 from unified.data.targets import TASK
 from unified.errors import UnifiedError
@@ -222,13 +224,25 @@ def require_markable(head_class: type[Understanding[Any]]) -> None:
 
 
 def require_labels(labels: tuple[str, ...], what: str) -> None:
-    """Refuse fewer than two.
+    """Refuse fewer than two, and one that comes twice.
 
     Raises:
         UnifiedError: ``what`` says of which task.
     """
     if len(labels) < 2:
         raise UnifiedError(f"{what} needs at least two labels, got {list(labels)}")
+    require_distinct(labels, what)
+
+
+def require_distinct(labels: tuple[str, ...], what: str) -> None:
+    """Refuse a label that comes twice: a class of it would never be trained.
+
+    Raises:
+        UnifiedError: ``what`` says of which task.
+    """
+    repeated = [label for label, count in Counter(labels).items() if count > 1]
+    if repeated:
+        raise UnifiedError(f"{what} has the label {shown(repeated[0])} twice")
 
 
 def classes(labels: Iterable[str], known: tuple[str, ...], item: str) -> np.ndarray:

@@ -16,7 +16,7 @@ from unified.model.averaging import mean_scores
 from unified.model.config import TransformerConfig
 from unified.model.heads import LossSum, TaskHead
 from unified.model.span_heads import SpanScores, beams_of, example_maxima, example_of_states, firsts, log_sum_exp
-from unified.tasks.heads.base import Encoded, EnsembleUnderstanding, Reading
+from unified.tasks.heads.base import Encoded, EnsembleUnderstanding, Reading, require_distinct
 from unified.tasks.heads.question_remarks import unanswerable_remarks
 from unified.tasks.heads.question_windows import encode_questions
 from unified.tasks.heads.questions import NOTHING, QuestionItem, question_item
@@ -78,6 +78,7 @@ class SpanAnswers(EnsembleUnderstanding[QuestionItem]):
             raise UnifiedError(f"passage_first is {self.passage_first!r}; expected True, False or None")
         if not 0 <= self.threshold <= 1:
             raise UnifiedError(f"null_threshold is {self.null_threshold!r}; expected a probability")
+        require_distinct(self.labels, "a span head")
         DESIGNS[self.design](self.labels)  # refuses labels that it cannot give
 
     @cached_property
