@@ -59,6 +59,7 @@ FULL = [
     ["processes.py"],
     ["decoding.py", "--size", "base", "--scheme", "cloze", "--bar", "1.2"],
     ["decoding.py", "--scheme", "cloze", "--beam", "1", "--bar", "1.5"],
+    ["few_rows.py"],
     ["decoding.py", "--scheme", "next", "--peers", "ctranslate2", "--bar", "1"],
     ["decoding.py", "--scheme", "next", "--beam", "1", "--peers", "ctranslate2", "--bar", "1"],
     ["decoding.py", "--scheme", "next", "--int8", "--peers", "float32", "ctranslate2", "--bar", "1.3"],

@@ -385,3 +385,5 @@ def test_what_half_precision_cannot_hold_is_refused(berts, tmp_path):
         model.save_pretrained(tmp_path / "out", dtype=torch.float16)
     assert not (tmp_path / "out").exists()
     model.save_pretrained(tmp_path / "out", dtype=torch.bfloat16)
+    assert main(["export", str(berts / "BertForMaskedLM"), str(tmp_path / "rounded"), "--dtype", "bfloat16"]) == 0
+    assert json.loads((tmp_path / "rounded" / "config.json").read_text())["dtype"] == "bfloat16"

@@ -22,6 +22,8 @@ def test_plugin_dir_is_a_package_that_fairseq_can_load(capsys):
     assert main(["plugin-dir"]) == 0
     folder = Path(capsys.readouterr().out.strip())
     assert folder.is_dir() and folder.name == "fairseq_plugins"
+    assert main(["plugin-dir", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"folder": str(folder)}
 
 
 def test_help_and_version(capsys):

@@ -52,6 +52,7 @@ def test_bash_completes_commands_options_choices_and_files(scripts):
         (("pretrain", "--model", "xlnet_t"), ["xlnet_tiny"]),
         (("pretrain", "--objectives", "seq2"), ["seq2seq"]),
         (("masks", "show", "seq"), ["seq2seq"]),
+        (("masks", "show", "pac"), ["pack"]),
         (("objectives", "show", "spanb"), ["spanbert"]),
         (("evaluate", "perplexity", "--scoring", "pseudo"), ["pseudo_likelihood"]),
     ],

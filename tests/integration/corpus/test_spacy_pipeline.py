@@ -1,6 +1,7 @@
 """Spans from real spaCy pipelines, small ones built here; the tests are skipped where spaCy is not installed."""
 
 import builtins
+import hashlib
 import json
 import lzma
 import pickle
@@ -103,6 +104,8 @@ def test_a_copy_loads_the_pipeline_itself_and_the_files_name_it(pipeline, tmp_pa
     texts = ["The tiny house is in New York."]
     copy = pickle.loads(pickle.dumps(annotator))
     assert copy.description == annotator.description and len(pickle.dumps(annotator)) < 2000
+    code = hashlib.sha256(Path(spacy_pipelines.__file__).read_bytes()).hexdigest()
+    assert annotator.description["code"] == {"module": CODE, "sha256": code}
     assert all(np.array_equal(spans, annotator(texts)[kind]) for kind, spans in copy(texts).items())
     again = spacy_pipelines.save(tmp_path / "again", "letter_grammar", "entity_ruler")
     assert SpacyAnnotator(KINDS, again, CODE).description == annotator.description

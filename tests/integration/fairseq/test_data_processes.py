@@ -5,11 +5,18 @@ import multiprocessing
 import time
 from argparse import Namespace
 
+import numpy as np
+import pytest
 import torch
 from fairseq.data import FairseqDataset
 
+from fairseq_plugins.dataset import RowFairseqDataset
 from fairseq_plugins.task import DictionaryTask
+from tests.support.token_files import SPECIAL, numbered_documents, random_sizes, write_documents
 from unified.data.vocabulary import Vocabulary
+from unified.objectives import parse_objectives
+from unified.planning.documents import DocumentTexts
+from unified.training.row_dataset import RowDataset
 
 
 class Numbers(FairseqDataset):
@@ -29,6 +36,19 @@ class Numbers(FairseqDataset):
 
     def collater(self, samples):
         return torch.tensor(samples)
+
+
+@pytest.mark.parametrize("packed", [True, False])
+def test_rows_are_as_long_as_fairseq_is_told(tmp_path, packed):
+    """By --max-tokens fairseq divides rows into batches; packed ones are filled up in theirs."""
+    file = write_documents(tmp_path / "train", numbered_documents(random_sizes(np.random.default_rng(0), 9, 8, 12)))
+    rows = RowDataset(DocumentTexts(file, SPECIAL), parse_objectives("bert"), 64, seed=1, packed=packed)
+    dataset = RowFairseqDataset(rows, SPECIAL, shuffle=False)
+    sizes = [dataset.collater([i])["batch"]["tokens"].shape[1] for i in range(len(dataset))]
+    assert (
+        [dataset.size(i) for i in range(len(dataset))] == [dataset.num_tokens(i) for i in range(len(dataset))] == sizes
+    )
+    assert (set(sizes) == {64}) == packed
 
 
 def test_nothing_is_left_of_an_epoch():

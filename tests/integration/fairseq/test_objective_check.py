@@ -150,6 +150,18 @@ def test_what_is_wrong_is_named(fault):
 
 
 @dataclass(frozen=True)
+class Unmarked(Suffix):
+    """Says that it marks entities, and marks none."""
+
+    mark_entities: bool = True
+
+
+def test_entities_that_are_declared_must_be_marked():
+    with pytest.raises(UnifiedError, match="objective suffix declares mark_entities, and its examples have no entit"):
+        check_objective(Unmarked())
+
+
+@dataclass(frozen=True)
 class Careless(Suffix):
     """Draws from elsewhere, changes its text, makes too many tokens or is no example."""
 

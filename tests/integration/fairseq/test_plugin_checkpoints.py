@@ -10,13 +10,18 @@ import subprocess
 import sys
 import time
 from contextlib import contextmanager
+from unittest import mock
 
 import numpy as np
 import pytest
 import torch
 from fairseq import checkpoint_utils
+from fairseq.dataclass.configs import CheckpointConfig
+from fairseq.tasks import FairseqTask
+from omegaconf import OmegaConf
 
 from fairseq_plugins.checkpoints import copy_atomically
+from fairseq_plugins.task import DictionaryTask
 from tests.support import fairseq_runs as fairseq
 
 
@@ -111,6 +116,17 @@ def test_a_full_disk_ends_a_training_with_one_line_and_leaves_what_was_there(tmp
     with pytest.raises(TypeError):  # an error in what is saved keeps its traceback
         checkpoint_utils.torch_persistent_save({"new": (one for one in "")}, str(path))
     assert {one.name: one.read_bytes() for one in tmp_path.iterdir()} == before
+
+
+@pytest.mark.parametrize(("no_save", "ours", "gathered"), [(False, True, 1), (True, True, 0), (False, False, 0)])
+def test_what_processes_hold_is_gathered_before_a_checkpoint(tmp_path, no_save, ours, gathered):
+    """In a process that writes none itself."""
+    task, calls = mock.Mock(spec=DictionaryTask if ours else FairseqTask), []
+    task.before_saving = lambda: calls.append("gathered")
+    trainer = mock.Mock(task=task, data_parallel_rank=0, should_save_checkpoint_on_current_rank=False)
+    cfg = OmegaConf.structured(CheckpointConfig(save_dir=str(tmp_path), no_save=no_save))
+    assert checkpoint_utils.save_checkpoint(cfg, trainer, None, None) is None
+    assert len(calls) == gathered
 
 
 def test_a_moving_average_of_the_weights_is_kept(data, tmp_path):

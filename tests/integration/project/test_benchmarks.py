@@ -284,3 +284,13 @@ def test_choices_measure_each_beside_its_absence(benchmark, lines):
         assert torch.equal(ours, torch.nn.functional.dropout(torch.ones(64), 0.5))
     torch.manual_seed(0)
     assert not torch.equal(Dropout(0.5)(torch.ones(64)), ours)
+
+
+def test_products_of_a_few_rows_are_measured_for_every_matrix(benchmark, lines, monkeypatch):
+    program = benchmark("few_rows")
+    monkeypatch.setattr(program, "_WORK", 1)
+    found, width = lines(program, "--size", "tiny", "--rows", 2, 3, *SMALLEST), program.SIZES["tiny"].width
+    pairs = ((width, width), (width, 4 * width), (4 * width, width), (width, program.VOCABULARY))
+    matrices = [f"{inner} x {columns}" for inner, columns in pairs]
+    assert list(found) == [f"product of {rows} rows, {one} / torch" for one in matrices for rows in (2, 3)]
+    assert all(set(line["seconds"]) == {"ours", "torch"} for line in found.values())

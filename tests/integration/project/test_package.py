@@ -136,6 +136,7 @@ def test_public_names_are_there():
     assert run("from unified import UnifiedLM, masks; print(UnifiedLM.__name__, masks.__name__)") == (
         "UnifiedLM unified.masks"
     )
+    assert [getattr(unified, name).__name__.removeprefix("unified.") for name in unified.__all__] == unified.__all__
     with pytest.raises(AttributeError, match="nonsense"):
         unified.nonsense  # noqa: B018
 

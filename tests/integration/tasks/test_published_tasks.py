@@ -64,6 +64,11 @@ def test_xlnets_scripts_fine_tune_without_weight_decay():
     assert len(trainings) == 6 and {training.weight_decay for training in trainings} == {0.0}
 
 
+def test_imdb_warms_up_for_500_of_4000_updates():
+    """The command for IMDB in XLNet's README: --train_steps=4000 --warmup_steps=500."""
+    assert TASKS["imdb"].training.warmup == 500 / 4000
+
+
 def test_a_coreference_head_does_not_decay():
     """optimization.py of mandarjoshi90/coref: 0.01 for BERT's parameters, plain Adam for the head's."""
     task = TASKS["conll2012"]

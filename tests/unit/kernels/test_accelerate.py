@@ -10,11 +10,12 @@ from torch import nn
 from tests.support.checkpoint_samples import checkpoint, data_folder
 from unified import UnifiedLM, masks
 from unified.attention import BackendChoice
-from unified.kernels.cpu import accelerate
+from unified.kernels.cpu import accelerate, quantize
 from unified.kernels.cpu import linear as by_onednn
 from unified.kernels.cpu.blocked import BlockedAttention
 from unified.kernels.cpu.dropout import Dropout
-from unified.kernels.cpu.linear import Linear, OneDnnLinearMap, why_not_onednn
+from unified.kernels.cpu.int8 import Int8Linear, Int8LinearMap
+from unified.kernels.cpu.linear import FewRowsLinear, FewRowsLinearMap, Linear, OneDnnLinearMap, why_not_onednn
 from unified.kernels.cpu.swaps import BlockedChoice
 from unified.kernels.plain import LinearMap
 from unified.model import PRESETS, UnifiedModel
@@ -91,6 +92,18 @@ class Doubled(nn.Linear):
 
     def forward(self, states):
         return 2 * super().forward(states)
+
+
+def test_where_mkl_uses_avx512_few_rows_alone_go_by_onednn(idle_avx512, monkeypatch, caplog):
+    monkeypatch.setattr(by_onednn, "processor_vendor", lambda: "GenuineIntel")
+    with caplog.at_level(logging.INFO):
+        model = accelerate(nn.ModuleList([nn.Linear(4, 4), LinearMap(), nn.Linear(4, 5)]))
+    assert [type(module) for module in model] == [FewRowsLinear, FewRowsLinearMap, FewRowsLinear]
+    assert caplog.records[-1].message == (
+        "modules of ModuleList for a CPU: swapped: Linear x 2 (oneDNN for a few rows), "
+        "LinearMap x 1 (oneDNN for a few rows)"
+    )
+    assert [type(module) for module in quantize(model)] == [Int8Linear, Int8LinearMap, Int8Linear]
 
 
 def test_every_plain_module_is_swapped_and_no_other_is(idle_avx512, caplog):

@@ -5,7 +5,16 @@ import torch
 from torch.nn import functional
 
 from unified.kernels.cpu import linear as by_onednn
-from unified.kernels.cpu.linear import Linear, linear, processor_vendor, why_not_onednn
+from unified.kernels.cpu.linear import (
+    FewRowsLinear,
+    FewRowsLinearMap,
+    Linear,
+    few_rows_linear,
+    linear,
+    processor_vendor,
+    why_not_few_rows,
+    why_not_onednn,
+)
 
 pytestmark = pytest.mark.skipif(
     not hasattr(torch.ops.mkldnn, "_linear_pointwise"), reason="this torch has no linear map by oneDNN"
@@ -131,21 +140,59 @@ def test_torchs_switch_turns_it_off(counted):
 
 
 @pytest.mark.parametrize(
-    ("capability", "vendor", "expected"),
+    ("columns", "inner", "by_onednn"),
+    [(1024, 128, range(16, 57)), (1023, 128, ()), (7999, 32, range(16, 57)), (8000, 32, range(4, 57)), (8000, 16, ())],
+)
+def test_few_rows_are_those_that_mkl_gives_to_one_thread(counted, monkeypatch, columns, inner, by_onednn):
+    """Rows of several dimensions count together."""
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
+    weight, bias = (
+        torch.randn(shape, generator=torch.Generator().manual_seed(1)) for shape in ((columns, inner), columns)
+    )
+    module = FewRowsLinear(inner, columns)
+    module.load_state_dict({"weight": weight, "bias": bias})
+    for rows in (1, 3, 4, 15, 16, 56, 57, 64):
+        states = torch.randn(rows, 1, inner, generator=torch.Generator().manual_seed(2))
+        wanted, taken = functional.linear(states, weight, bias), rows in by_onednn
+        for product in (few_rows_linear, FewRowsLinearMap()):
+            counted.clear()
+            with torch.no_grad():
+                torch.testing.assert_close(product(states, weight, bias), wanted, atol=1e-4, rtol=1e-5)
+            assert len(counted) == taken
+        with torch.no_grad():
+            torch.testing.assert_close(module(states), wanted, atol=1e-4, rtol=1e-5)
+        assert len(counted) == 2 * taken
+
+
+def test_few_rows_are_torchs_with_gradients_and_with_one_thread(counted, monkeypatch):
+    given = inputs(16, 128, outputs=1024)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
+    assert torch.equal(few_rows_linear(*given), functional.linear(*given)) and not counted
+    with torch.no_grad():
+        assert few_rows_linear(given[0][:, :0], given[1][:, :0]).shape == (16, 1024) and not counted
+        few_rows_linear(*given)
+        assert len(counted) == 1
+        monkeypatch.setattr(torch, "get_num_threads", lambda: 1)
+        few_rows_linear(*given)
+        assert len(counted) == 1
+
+
+@pytest.mark.parametrize(
+    ("capability", "vendor", "expected", "of_few_rows"),
     [
-        ("AVX512", "AuthenticAMD", None),
-        ("AVX2", "AuthenticAMD", "this processor has no AVX-512"),
-        ("AVX512", "GenuineIntel", "MKL uses AVX-512 on this processor"),
+        ("AVX512", "AuthenticAMD", None, "MKL leaves AVX-512 idle on this processor"),
+        ("AVX2", "AuthenticAMD", "this processor has no AVX-512", "this processor has no AVX-512"),
+        ("AVX512", "GenuineIntel", "MKL uses AVX-512 on this processor", None),
     ],
 )
-def test_it_is_for_processors_that_mkl_does_not_serve(monkeypatch, tmp_path, capability, vendor, expected):
+def test_it_is_for_processors_that_mkl_does_not_serve(monkeypatch, tmp_path, capability, vendor, expected, of_few_rows):
     described = tmp_path / "cpuinfo"
     described.write_text(f"processor\t: 0\nvendor_id\t: {vendor}\n")
     assert processor_vendor(described) == vendor
     monkeypatch.setattr(by_onednn, "processor_vendor", lambda: vendor)
     monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: capability)
     monkeypatch.setattr(torch.backends.mkl, "is_available", lambda: True)
-    assert why_not_onednn() == expected
+    assert why_not_onednn() == expected and why_not_few_rows() == of_few_rows
     monkeypatch.setattr(torch.backends.mkl, "is_available", lambda: False)
     assert why_not_onednn() == "this torch computes products without MKL"
     monkeypatch.setattr(torch.backends.mkl, "is_available", lambda: True)

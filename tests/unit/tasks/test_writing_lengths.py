@@ -50,6 +50,8 @@ def test_what_is_given_is_taken_as_it_is_or_refused():
     for name in ("max_source", "max_target"):
         with pytest.raises(UnifiedError, match=f"^--{name.replace('_', '-')} must be above 0, got 0$"):
             lengths(**{name: 0})
+    with pytest.raises(UnifiedError, match="^--epochs must be above 0, got 0$"):  # as of any task
+        lengths(epochs=0)
 
 
 def test_longer_targets_of_training_are_written_whole(tmp_path):

@@ -16,7 +16,7 @@ from torch import nn
 from torch.nn import functional
 
 from unified.errors import UnifiedError
-from unified.kernels.cpu.linear import Linear, OneDnnLinearMap
+from unified.kernels.cpu.linear import FewRowsLinear, FewRowsLinearMap, Linear, OneDnnLinearMap
 from unified.kernels.plain import LinearMap
 
 _GREATEST_WEIGHT, _GREATEST_STATE = 127, 63
@@ -106,9 +106,9 @@ def quantize(model: Model) -> Model:
         raise UnifiedError("only a model of float32 on a CPU can be quantized")
     for parent in [*model.modules()]:
         for name, module in [*parent.named_children()]:
-            if isinstance(module, nn.Linear) and type(module) in (nn.Linear, Linear):
+            if isinstance(module, nn.Linear) and type(module) in (nn.Linear, Linear, FewRowsLinear):
                 setattr(parent, name, Int8Linear(module))
-            elif type(module) in (LinearMap, OneDnnLinearMap):
+            elif type(module) in (LinearMap, OneDnnLinearMap, FewRowsLinearMap):
                 setattr(parent, name, Int8LinearMap())
     return model
 

@@ -1,7 +1,8 @@
-"""Linear maps by oneDNN, for a CPU on which torch's own products leave AVX-512 idle.
+"""Linear maps by oneDNN, where torch's own products leave a part of a CPU idle.
 
-torch computes products of float32 by Intel's MKL, which keeps to AVX2 on processors of other makers. oneDNN, which
-torch brings along, uses AVX-512 on all that have it. The compiler's name for it (`mkldnn::_linear_pointwise`) is no
+torch computes products of float32 by Intel's MKL. On processors of other makers MKL keeps to AVX2; oneDNN, which torch
+brings along, uses AVX-512 on all that have it. On Intel's MKL is the faster, but for a few rows, which it gives to one
+thread, as a step of decoding has them. The compiler's name for oneDNN's product (`mkldnn::_linear_pointwise`) is no
 public one of torch: where a version has it no more, products are torch's.
 """
 
@@ -15,6 +16,14 @@ from torch import nn
 from torch.nn import functional
 
 from unified.kernels.plain import LinearMap
+
+_INTEL = "GenuineIntel"
+#: Weights of a matrix from which a second thread pays.
+_LARGE = 2**17
+#: Rows that MKL gives to one thread: from the first number to the last, and of a matrix of many columns from fewer on.
+_FEWEST, _FEWEST_OF_MANY, _MOST = 16, 4, 56
+#: Columns from which a matrix has many: those over the vocabulary.
+_MANY = 8000
 
 
 def linear(states: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
@@ -41,23 +50,58 @@ class OneDnnLinearMap(LinearMap):
         return linear(states, weight, bias)
 
 
+class FewRowsLinear(nn.Linear):
+    """:class:`torch.nn.Linear`, of a few rows by :func:`linear`."""
+
+    def forward(self, states: torch.Tensor) -> torch.Tensor:
+        return few_rows_linear(states, self.weight, self.bias)
+
+
+class FewRowsLinearMap(LinearMap):
+    """:class:`unified.kernels.plain.LinearMap`, of a few rows by :func:`linear`."""
+
+    def forward(self, states: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
+        return few_rows_linear(states, weight, bias)
+
+
+def few_rows_linear(states: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
+    """:func:`linear` where MKL would leave all threads but one idle, :func:`torch.nn.functional.linear` elsewhere.
+
+    Only without gradients, so that losses of a training do not depend on how many rows a product has.
+    """
+    alone = not (torch.compiler.is_compiling() or torch.is_grad_enabled()) and torch.get_num_threads() > 1
+    return (linear if alone and _by_one_thread(states, weight) else functional.linear)(states, weight, bias)
+
+
+def _by_one_thread(states: torch.Tensor, weight: torch.Tensor) -> bool:
+    """Whether MKL gives a product to one thread, see ``benchmarks/few_rows.py``; small ones are not worth a second."""
+    columns, inner = weight.shape
+    rows = states.numel() // max(inner, 1)
+    return weight.numel() >= _LARGE and (_FEWEST_OF_MANY if columns >= _MANY else _FEWEST) <= rows <= _MOST
+
+
 def why_not_onednn() -> str | None:
     """Why oneDNN is not faster than torch's own products, or None.
 
     It is on a processor with AVX-512 on which MKL does not use it, where this torch has both libraries.
     """
+    return _why_not() or ("MKL uses AVX-512 on this processor" if processor_vendor() == _INTEL else None)
+
+
+def why_not_few_rows() -> str | None:
+    """Why oneDNN is not faster than torch's own products of a few rows alone, or None."""
+    return _why_not() or (None if processor_vendor() == _INTEL else "MKL leaves AVX-512 idle on this processor")
+
+
+def _why_not() -> str | None:
+    """Why oneDNN is faster for no products, or None."""
     if not _has_product():
         return "this torch has no linear map by oneDNN"
     if not torch.backends.mkl.is_available():
         return "this torch computes products without MKL"
     if torch.backends.cpu.get_cpu_capability() != "AVX512":
         return "this processor has no AVX-512"
-    match processor_vendor():
-        case None:
-            return "nothing says whose processor this is"
-        case "GenuineIntel":
-            return "MKL uses AVX-512 on this processor"
-    return None
+    return None if processor_vendor() else "nothing says whose processor this is"
 
 
 def processor_vendor(described: Path = Path("/proc/cpuinfo")) -> str | None:

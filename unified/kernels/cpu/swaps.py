@@ -13,7 +13,14 @@ from torch import nn
 from unified.attention import AUTOMATIC, BackendChoice, register
 from unified.kernels.cpu.blocked import BlockedAttention
 from unified.kernels.cpu.dropout import Dropout
-from unified.kernels.cpu.linear import Linear, OneDnnLinearMap, why_not_onednn
+from unified.kernels.cpu.linear import (
+    FewRowsLinear,
+    FewRowsLinearMap,
+    Linear,
+    OneDnnLinearMap,
+    why_not_few_rows,
+    why_not_onednn,
+)
 from unified.kernels.plain import LinearMap
 from unified.runtime.announcements import log_once
 
@@ -30,25 +37,31 @@ class BlockedChoice(BackendChoice):
 
 @dataclass(frozen=True)
 class _Swap:
-    """A class of modules, and the one that takes its place.
+    """A class that takes the place of another.
 
     Attributes:
         by: what makes the modules faster.
         why_not: why they would not be faster on this machine, or None.
     """
 
-    plain: type[nn.Module]
     fast: type[nn.Module]
     by: str
     why_not: Callable[[], str | None] = lambda: None
 
 
-_SWAPS = (
-    _Swap(nn.Linear, Linear, "oneDNN", why_not_onednn),
-    _Swap(LinearMap, OneDnnLinearMap, "oneDNN", why_not_onednn),
-    _Swap(nn.Dropout, Dropout, "16 random bits a decision"),
-    _Swap(BackendChoice, BlockedChoice, "attention in tiles where it pays"),
-)
+#: Class of modules -> what may take its place: the first that is faster on this machine does.
+_SWAPS: dict[type[nn.Module], tuple[_Swap, ...]] = {
+    nn.Linear: (
+        _Swap(Linear, "oneDNN", why_not_onednn),
+        _Swap(FewRowsLinear, "oneDNN for a few rows", why_not_few_rows),
+    ),
+    LinearMap: (
+        _Swap(OneDnnLinearMap, "oneDNN", why_not_onednn),
+        _Swap(FewRowsLinearMap, "oneDNN for a few rows", why_not_few_rows),
+    ),
+    nn.Dropout: (_Swap(Dropout, "16 random bits a decision"),),
+    BackendChoice: (_Swap(BlockedChoice, "attention in tiles where it pays"),),
+}
 
 Model = TypeVar("Model", bound=nn.Module)
 
@@ -67,12 +80,13 @@ def accelerate(model: Model) -> Model:
     swapped: dict[type[nn.Module], type[nn.Module]] = {}
     done: list[str] = []
     left: list[str] = []
-    for swap in _SWAPS:
-        if counts[swap.plain]:
-            reason = swap.why_not()
-            (left if reason else done).append(f"{swap.plain.__name__} x {counts[swap.plain]} ({reason or swap.by})")
-            if not reason:
-                swapped[swap.plain] = swap.fast
+    for plain, swaps in _SWAPS.items():
+        if counts[plain]:
+            taken = next((swap for swap in swaps if not swap.why_not()), None)
+            said = taken.by if taken else swaps[0].why_not()
+            (done if taken else left).append(f"{plain.__name__} x {counts[plain]} ({said})")
+            if taken:
+                swapped[plain] = taken.fast
     for module in model.modules():
         if type(module) in swapped:
             module.__class__ = swapped[type(module)]

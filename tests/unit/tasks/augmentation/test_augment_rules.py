@@ -39,6 +39,13 @@ def test_all_paragraphs_of_the_length_are_found_in_order(tmp_path):
     assert found == expected and len(expected) > 30
 
 
+def test_rows_and_paragraphs_without_text_are_left_out(tmp_path):
+    rows = ("one two\n\n \nthree four", "", "five six")
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps({"text": row}) + "\n" for row in rows))
+    found = sample_passages([str(tmp_path / "a.jsonl")], "text", None, (1, 9), seed=1)
+    assert found == [Passage(0, 0, "one two"), Passage(0, 1, "three four"), Passage(2, 0, "five six")]
+
+
 def test_a_sample_is_uniform_seeded_and_of_different_texts(tmp_path):
     """3 of 12 texts are drawn, one of which is there nine times: each is in a quarter of the samples."""
     texts = [f"t{i} a b c" for i in range(12)] + ["t0 a b c"] * 8

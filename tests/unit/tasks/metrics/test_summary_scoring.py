@@ -259,6 +259,14 @@ def test_output_without_scores_is_refused(tmp_path, capsys, lines, says):
     assert len(capsys.readouterr().err.splitlines()) == 1
 
 
+def test_lengths_are_tuned_by_stems():
+    """As the tables of summaries are, see `score_generation`."""
+    assert (
+        NBest([[Written("cats running", -1.0, 3)]], ["cats running"], [["cat runs"]]).scores("unilm", 1.0, 0, 9).rouge1
+        == 100
+    )
+
+
 def test_ties_go_to_the_earlier_hypothesis():
     written = [[Written("a", -1.0, 2), Written("b", -1.0, 2)]]
     assert NBest(written, ["a", "b"], [["a"]]).scores("unilm", 1.0, 0, 9).rouge1 == 100
