@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from unified.data.extents import Extents
+from unified.data.extents import Extents, ranges
 from unified.data.randomness import Draws
 
 
@@ -78,16 +78,21 @@ def _first_draws(draws: np.ndarray, first: np.ndarray, last: np.ndarray, is_open
     """
     draw_of = np.full(len(is_open), never)
     draw_of[first[::-1]] = draws[::-1]  # of several draws of one word the earliest stays
-    longer = last > first
-    earliest, may = draw_of.data, is_open.data
-    for draw, begin, end in zip(*(array[longer].tolist() for array in (draws, first, last)), strict=True):
-        if earliest[begin] < draw:
-            continue
-        for word in range(begin + 1, end + 1):
-            if not may[word]:
-                break
-            if earliest[word] > draw:
-                earliest[word] = draw
+    closed = np.append(np.flatnonzero(~is_open), len(is_open))
+    longer = np.flatnonzero((last > first) & (draw_of[first] == draws))
+    draws, first, last = draws[longer], first[longer], last[longer]
+    more = np.minimum(last, closed[closed.searchsorted(first + 1)] - 1) - first  # words behind the first one
+    behind, by = ranges(first + 1, more), draws.repeat(more)
+    # A draw is skipped whose first word an earlier one covers that is not skipped itself: few may be.
+    reached = draw_of.copy()
+    np.minimum.at(reached, behind, by)
+    may_be_skipped = reached[first] < draws
+    taken = ~may_be_skipped.repeat(more)
+    np.minimum.at(draw_of, behind[taken], by[taken])
+    for draw, begin, count in zip(*(array[may_be_skipped].tolist() for array in (draws, first, more)), strict=True):
+        if draw_of[begin] >= draw:
+            words = draw_of[begin + 1 : begin + 1 + count]
+            np.minimum(words, draw, out=words)
     return draw_of
 
 
