@@ -54,8 +54,5 @@ def in_rows(values: Numbers, lengths: Integers, width: int, filler: int, dtype: 
         lengths: int64 (B,), how many values each row has.
     """
     full = np.full((len(lengths), width), filler, dtype=dtype)
-    start = 0
-    for row, length in zip(full, lengths.tolist(), strict=True):
-        row[:length] = values[start : start + length]
-        start += length
+    full[np.arange(width) < lengths[:, None]] = values
     return full
