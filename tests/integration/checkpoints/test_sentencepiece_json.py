@@ -17,6 +17,7 @@ from unified.checkpoints.trained import Trained, write
 from unified.cli import main
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
+from unified.files.protobuf import message_fields
 from unified.model import TransformerConfig, UnifiedModel
 from unified.tokenization import Tokenizer as AnyTokenizer
 from unified.tokenization import load_tokenizer, ordinary_symbols
@@ -60,6 +61,18 @@ def divided(tokenizer, texts: list[str]) -> list[tuple[list[int], list[int]]]:
 def test_generated_lines_are_divided_alike(tokenizers, settings):
     unseen = ["", " ", "quix ☃☃ 🎈ka 漢", "12,5 %", *lines(200, seed=1)]
     assert [one for one in divided(tokenizers[settings], unseen) if one[0] != one[1]] == []
+
+
+def test_a_model_older_than_byte_fallback_has_none(tokenizers):
+    """Its training settings, field 2 of the model, end before field 35, as those of XLNet's and ALBERT's models do."""
+    tokenizer = tokenizers[str(SETTINGS[0])]
+    settings = dict(message_fields(tokenizer.model))[2]
+    older = settings.replace(b"\x98\x02\x00", b"")
+    assert len(older) == len(settings) - 3 < 125  # so that lengths are one byte
+    parts = [b"\x12" + bytes([len(one)]) + one for one in (settings, older)]
+    model = tokenizer.model.replace(*parts)
+    assert len(model) == len(tokenizer.model) - 3
+    assert sentencepiece_json(type(tokenizer)(model)) == sentencepiece_json(tokenizer)
 
 
 @pytest.mark.parametrize("model_type", ["unigram", "bpe"])

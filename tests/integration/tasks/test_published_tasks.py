@@ -21,6 +21,7 @@ from unified.tasks.datasets.glue_tables import GLUE
 from unified.tasks.datasets.imdb import read_imdb
 from unified.tasks.heads import parse_head
 from unified.tasks.settings import Training
+from unified.tasks.writing import WritingTask
 
 NAMES = {name: name.lower().replace("-", "") for name in GLUE}
 
@@ -221,13 +222,28 @@ def test_from_official_files_to_a_submission(tmp_path):
     assert right >= 0.95 * len(tests)  # the first word says the label
 
 
+#: Scores by the kind of a task's head; tasks without one write texts.
+SCORES = {
+    "span": {"exact", "f1"},
+    "classification": {"accuracy", "f1", "matthews"},
+    "regression": {"pearson", "spearman"},
+    "choice": {"accuracy", "accuracy_middle"},
+    "tagging": {"f1"},
+    "relation": {"precision", "recall", "f1"},
+    "coreference": {"muc_f1", "bcub_f1", "ceafe_f1", "average_f1"},
+    "": {"bleu4", "meteor", "rouge1", "rouge2", "rougeL", "f1"},
+}
+
+
 @pytest.mark.parametrize("name", TASKS)
 def test_published_figures_are_percentages_of_a_split(name):
     published = TASKS[name].published
+    kind = "" if isinstance(TASKS[name], WritingTask) else TASKS[name].head.partition("(")[0]
     assert set(published) <= {"valid", "valid_mismatched", "test", "test_labelled", "diagnostic_labelled"}
     for systems in published.values():
         assert systems and not any("test" in system for system in systems)
         assert all(0 < figure < 100 for figures in systems.values() for figure in figures.values())
+        assert all(set(figures) <= SCORES[kind] for figures in systems.values())
 
 
 @pytest.mark.parametrize(
