@@ -12,7 +12,7 @@ HELP = "evaluate a model without fine-tuning: minimal pairs, perplexity, similar
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
-    types = parser.add_subparsers(dest="evaluation", required=True, metavar="TYPE")
+    types = parser.add_subparsers(required=True, metavar="TYPE")
     for family in (minimal_pairs, perplexity, similarity):
         own = types.add_parser(family.NAME, help=family.HELP, description=family.DESCRIPTION)
         family.add_arguments(own)

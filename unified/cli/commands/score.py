@@ -19,7 +19,7 @@ HELP = "score generated text or predictions by the rules of the published progra
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
-    scores = parser.add_subparsers(dest="score_type", required=True, metavar="TYPE")
+    scores = parser.add_subparsers(required=True, metavar="TYPE")
     for family in (texts, answers, coreference, labels):
         family.add_parsers(scores)
     parser.set_defaults(show=None)
