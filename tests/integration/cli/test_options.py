@@ -1,14 +1,17 @@
 """Words of a command line: misspelt ones, and those that the help writes out."""
 
 import argparse
+import re
 
 import pytest
 
 import unified
+from tests.integration.cli.test_json import leaves
 from tests.support.commands import leaving
 from unified.checkpoints.vocabularies import SEED
 from unified.cli.commands import convert, export, pairs
 from unified.cli.commands import masks as masks_command
+from unified.cli.parsing import make_parser
 from unified.conversions.formats import READERS, WRITERS
 from unified.tasks.datasets.summaries.formats import FORMATS
 from unified.tasks.datasets.summaries.oracles import ORACLES
@@ -53,6 +56,18 @@ def help_of(command):
     parser = argparse.ArgumentParser()
     command.add_arguments(parser)
     return " ".join(parser.format_help().split())
+
+
+def test_numbers_that_help_calls_defaults_are_the_defaults():
+    """Where the parser has one; others follow from what is prepared or trained."""
+    compared = 0
+    for words, parser in leaves(make_parser()):
+        for action in parser._actions:
+            said = re.search(r"\(default: ([\d.,]+)\)", action.help or "")
+            if said and isinstance(action.default, int | float):
+                compared += 1
+                assert float(said[1].replace(",", "")) == action.default, (words, action.option_strings)
+    assert compared > 70
 
 
 def test_what_help_writes_out_is_what_the_library_has():
