@@ -119,9 +119,11 @@ def test_heads_have_a_rate_of_their_own():
         other.state_dict()["state"].values(), optimizer.state_dict()["state"].values(), strict=True))  # fmt: skip
     with pytest.raises(SystemExit, match="--lr must be above 0, got 0"):
         build(0.0, 1e-2)
-    with pytest.raises(SystemExit, match="no parameters of a head; .* or --bf16 it needs --fp16-no-flatten-grads"):
-        settings = {**vars(UnifiedAdamConfig()), "lr": [1e-3], "head_lr": 1e-2}
-        UnifiedAdam(OmegaConf.create(settings), [torch.nn.Parameter(torch.zeros(3))])
+    for name in ("head_lr", "head_weight_decay"):
+        settings = {**vars(UnifiedAdamConfig()), "lr": [1e-3], "decay_biases_and_norms": True, name: 1e-2}
+        said = f"--{name.replace('_', '-')}: no parameters of a head; .* or --bf16 it needs --fp16-no-flatten-grads"
+        with pytest.raises(SystemExit, match=said):
+            UnifiedAdam(OmegaConf.create(settings), [torch.nn.Parameter(torch.zeros(3))])
 
 
 def test_epochs_of_training_read_other_runs():

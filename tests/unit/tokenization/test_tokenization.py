@@ -15,6 +15,7 @@ from unified.corpus.tokenizer_source import TokenizerSource
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
 from unified.tokenization import load_tokenizer, ordinary_symbols, word_starts
+from unified.tokenization.symbol_tokenizer import SymbolTokenizer
 from unified.tokenization.wordpiece import WordPieceTokenizer
 
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEGÄéß"
@@ -119,6 +120,11 @@ def test_every_kind_of_whitespace_is_a_space(kind):
     for text in odd:
         assert tokenizer.encode(text) == tokenizer.encode("a b")
     assert not [symbol for symbol in ordinary_symbols(tokenizer) if any(c.isspace() for c in symbol)]
+
+
+def test_every_symbol_of_a_dictionary_without_a_tokenizer_starts_a_word():
+    tokenizer = SymbolTokenizer(["old", "house"])
+    assert word_starts(tokenizer, Vocabulary(ordinary_symbols(tokenizer)))[4:6].tolist() == [True, True]
 
 
 @pytest.mark.parametrize("kind", ["unigram", "bpe", "char"])
