@@ -141,7 +141,7 @@ def test_torchs_switch_turns_it_off(counted):
 
 @pytest.mark.parametrize(
     ("columns", "inner", "by_onednn"),
-    [(1024, 128, range(16, 57)), (1023, 128, ()), (7999, 32, range(16, 57)), (8000, 32, range(4, 57)), (8000, 16, ())],
+    [(2048, 128, range(16, 57)), (2047, 128, ()), (7999, 33, range(16, 57)), (8000, 33, range(4, 57)), (8000, 32, ())],
 )
 def test_few_rows_are_those_that_mkl_gives_to_one_thread(counted, monkeypatch, columns, inner, by_onednn):
     """Rows of several dimensions count together."""
@@ -165,11 +165,11 @@ def test_few_rows_are_those_that_mkl_gives_to_one_thread(counted, monkeypatch, c
 
 
 def test_few_rows_are_torchs_with_gradients_and_with_one_thread(counted, monkeypatch):
-    given = inputs(16, 128, outputs=1024)
+    given = inputs(16, 128, outputs=2048)
     monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
     assert torch.equal(few_rows_linear(*given), functional.linear(*given)) and not counted
     with torch.no_grad():
-        assert few_rows_linear(given[0][:, :0], given[1][:, :0]).shape == (16, 1024) and not counted
+        assert few_rows_linear(given[0][:, :0], given[1][:, :0]).shape == (16, 2048) and not counted
         few_rows_linear(*given)
         assert len(counted) == 1
         monkeypatch.setattr(torch, "get_num_threads", lambda: 1)

@@ -19,7 +19,7 @@ from unified.kernels.plain import LinearMap
 
 _INTEL = "GenuineIntel"
 #: Weights of a matrix from which a second thread pays.
-_LARGE = 2**17
+_LARGE = 2**18
 #: Rows that MKL gives to one thread: from the first number to the last, and of a matrix of many columns from fewer on.
 _FEWEST, _FEWEST_OF_MANY, _MOST = 16, 4, 56
 #: Columns from which a matrix has many: those over the vocabulary.
@@ -69,8 +69,8 @@ def few_rows_linear(states: torch.Tensor, weight: torch.Tensor, bias: torch.Tens
 
     Only without gradients, so that losses of a training do not depend on how many rows a product has.
     """
-    alone = not (torch.compiler.is_compiling() or torch.is_grad_enabled()) and torch.get_num_threads() > 1
-    return (linear if alone and _by_one_thread(states, weight) else functional.linear)(states, weight, bias)
+    may = not (torch.compiler.is_compiling() or torch.is_grad_enabled()) and torch.get_num_threads() > 1
+    return (linear if may and _by_one_thread(states, weight) else functional.linear)(states, weight, bias)
 
 
 def _by_one_thread(states: torch.Tensor, weight: torch.Tensor) -> bool:
