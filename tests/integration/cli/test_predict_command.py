@@ -68,6 +68,11 @@ def test_a_file_is_checked_before_anything_is_predicted(model, tmp_path, capsys)
     assert [json.loads(line)["id"] for line in found] == ["1", "3"]
 
 
+def test_a_field_that_the_task_does_not_read_is_refused(model, capsys):
+    words = ("predict", "classification", "--model", model, '{"text": "w1"}', "--source-field", "q")
+    assert "error: --source-field q: classification takes --text-field, " in refused(capsys, *words)
+
+
 def test_rows_with_an_empty_field_are_left_out_where_it_is_asked_for(model, tmp_path, capsys):
     path = tmp_path / "rows.jsonl"
     path.write_text("".join(f'{{"text": "{text}"}}\n' for text in ("w1", "", "w2", " ", "w3")), encoding="utf-8")
