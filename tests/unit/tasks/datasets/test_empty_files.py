@@ -1,0 +1,27 @@
+"""A data set's file without items is refused, and what it lacks is called by its name."""
+
+import pytest
+
+from unified.errors import UnifiedError
+from unified.tasks.datasets.codah import read_codah
+from unified.tasks.datasets.dream import read_dream
+from unified.tasks.datasets.semeval2010 import read_semeval2010
+from unified.tasks.datasets.swag import read_swag
+from unified.tasks.datasets.tacred import read_tacred
+
+
+@pytest.mark.parametrize(
+    ("read", "content", "lacks"),
+    [
+        (read_codah, "", "question"),
+        (read_dream, "[]", "question"),
+        (read_swag, "sent1,sent2,ending0,ending1,ending2,ending3,label\n", "question"),
+        (read_semeval2010, "", "sentence"),
+        (read_tacred, "[]", "sentence"),
+    ],
+)
+def test_a_file_without_items_is_refused(tmp_path, read, content, lacks):
+    path = tmp_path / ("file.csv" if read is read_swag else "file.json")
+    path.write_text(content)
+    with pytest.raises(UnifiedError, match=f"^{path}: holds no {lacks}$"):
+        read(path)
