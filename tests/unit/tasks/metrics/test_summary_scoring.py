@@ -260,7 +260,7 @@ def test_output_without_scores_is_refused(tmp_path, capsys, lines, says):
 
 
 def test_lengths_are_tuned_by_stems():
-    """As the tables of summaries are, see `score_generation`."""
+    """Stems count where lengths are chosen, as they do in `score_generation`."""
     assert (
         NBest([[Written("cats running", -1.0, 3)]], ["cats running"], [["cat runs"]]).scores("unilm", 1.0, 0, 9).rouge1
         == 100
