@@ -44,8 +44,8 @@ ROW, TOKENS, UPDATES = 128, 1024, 2000
 MORE = "more-questions"
 #: Stages before the questions -> who writes after them.
 STAGES = {
-    **{way: f"ours, after {TOKENS * UPDATES / 1e6:.0f} million tokens by {way}" for way in CONTINUED},
-    MORE: "ours, after 27,000 other questions",
+    **{way: f"ours after {TOKENS * UPDATES / 1e6:.0f} million tokens by {way}" for way in CONTINUED},
+    MORE: "ours after 27,000 other questions",
 }
 
 

@@ -3,7 +3,8 @@
     python recipes/queue/tables.py            # write the sections anew
     python recipes/queue/tables.py --print    # print them alone
 
-A run without a line is printed as missing. Lines of an earlier recipe than the plan's are left out.
+What has no line is named: a row without a figure in a sentence below its table, a figure that its row lacks as missing
+in its cell. Lines of an earlier recipe than the plan's are left out.
 """
 
 from __future__ import annotations
@@ -44,9 +45,34 @@ def shown(values: Sequence[float], digits: int = 1) -> str:
     return f"{found.mean:.{digits}f}{spread} ({len(values)})"
 
 
+def table(heads: Sequence[str], titles: int, rows: Sequence[Sequence[str]]) -> str:
+    """The rows that have a figure, and a sentence that names the others.
+
+    Args:
+        heads: of the columns.
+        titles: how many columns, from the first on, say what a row is and hold no figure. Rows of one first title
+            belong together; where none of them has a figure, the sentence names the title alone.
+        rows: cells of each row; a figure that no line gives is MISSING, one that the row never has is empty.
+    """
+    measured = [row for row in rows if set(row[titles:]) - {"", MISSING}]
+    parts = []
+    if measured:
+        body = (f"| {' | '.join(row)} |" for row in measured)
+        parts.append("\n".join([f"| {' | '.join(heads)} |", "|---" * len(heads) + "|", *body]))
+    begun = {row[0] for row in measured}
+    unmeasured: dict[str, list[str]] = {}
+    for row in rows:
+        if row not in measured:
+            unmeasured.setdefault(row[0], []).extend(row[1:titles] if row[0] in begun else ())
+    if unmeasured:
+        named = (f"{first} ({', '.join(others)})" if others else first for first, others in unmeasured.items())
+        parts.append(f"Without a line: {'; '.join(named)}.")
+    return "\n\n".join(parts)
+
+
 def parity_table(lines: Lines) -> str:
     """A row for each task: both means with their deviations, and their difference where all seeds have run."""
-    rows = ["| task | measure | ours | transformers | difference |", "|---|---|---|---|---|"]
+    rows = []
     for task in parity.TASKS:
         measure = parity.MEASURES[task]
         found = [lines[name] for seed in parity.SEEDS if (name := f"parity/{task}-{seed}") in lines]
@@ -56,14 +82,14 @@ def parity_table(lines: Lines) -> str:
         difference = (
             f"{sum(ours) / len(ours) - sum(theirs) / len(theirs):+.1f}" if len(found) == len(parity.SEEDS) else ""
         )
-        rows.append(f"| {task} | {measure} | {shown(ours)} | {shown(theirs)} | {difference} |")
-    return "\n".join(rows)
+        rows.append([task, measure, shown(ours), shown(theirs), difference])
+    return table(["task", "measure", "ours", "transformers", "difference"], 2, rows)
 
 
 def objectives_table(lines: Lines) -> str:
     """A row for each objective and way of scoring it: minimal pairs, and every fine-tuning."""
     heads = ["objective", "scoring", "minimal pairs", "perplexity", *objectives.MEASURES, "minutes"]
-    rows = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
+    rows = []
     for objective, seeds in objectives.COMPARED:
         names = [f"objectives/{objective.name}-{seed}" for seed in seeds]
 
@@ -77,18 +103,18 @@ def objectives_table(lines: Lines) -> str:
             cells = [objective.name, scoring, shown(pairs), shown(perplexities, 0)]
             measured = (shown(values(f"/{task}", f"valid.{name}")) for task, name in objectives.MEASURES.items())
             more = [*measured, shown(minutes)] if number == 0 else [""] * (len(objectives.MEASURES) + 1)
-            rows.append(f"| {' | '.join([*cells, *more])} |")
-    return "\n".join(rows)
+            rows.append([*cells, *more])
+    return table(heads, 2, rows)
 
 
 def questions_table(lines: Lines) -> str:
     """A row for each way of fine-tuning."""
-    rows = ["| fine-tuned on | exact match | F1 |", "|---|---|---|"]
+    rows = []
     found = [lines[name] for seed in questions.SEEDS if (name := f"questions/medium-{seed}") in lines]
     for run, name in questions.NAMES.items():
         scores = ([line["figures"][f"{run}.valid.{one}"] for line in found] for one in ("exact", "f1"))
-        rows.append(f"| {' | '.join([name, *map(shown, scores)])} |")
-    return "\n".join(rows)
+        rows.append([name, *map(shown, scores)])
+    return table(["fine-tuned on", "exact match", "F1"], 1, rows)
 
 
 #: Columns of the table of written texts: measure -> head.
@@ -106,13 +132,13 @@ WRITTEN = {
 def generation_table(lines: Lines) -> str:
     """A row for each task and system; a cell is empty where the task is not scored by the measure."""
     heads = ["task", "written by", *WRITTEN.values()]
-    rows = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
+    rows = []
     for row in generation.rows():
         found = [lines[name]["figures"] for name in row.lines if name in lines]
         values = {measure: [one[f"{row.prefix}.{measure}"] for one in found] for measure in row.measures}
         cells = [shown(values[measure]) if measure in values else "" for measure in WRITTEN]
-        rows.append(f"| {' | '.join([row.task, row.system, *cells])} |")
-    return "\n".join(rows)
+        rows.append([row.task, row.system, *cells])
+    return table(heads, 2, rows)
 
 
 def published_table(lines: Lines) -> str:
@@ -136,7 +162,7 @@ def published_table(lines: Lines) -> str:
 def made_with(lines: Sequence[Line]) -> str:
     """A sentence that says when and on what the lines were made, and how many of them were repeated."""
     if not lines:
-        return "No line so far."
+        return "No run has ended yet."
     dates = sorted({line["date"] for line in lines})
     machines = sorted({f"{line['machine']['processor']}, threads {line['machine']['threads']}" for line in lines})
     torch = sorted({line["versions"]["torch"] for line in lines})

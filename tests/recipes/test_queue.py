@@ -243,7 +243,7 @@ def test_tables_have_means_over_seeds_and_say_what_is_missing(tmp_path):
         load(QUEUE.with_name("lines.py")).append_line(tmp_path, line)
     rows = tables.section("parity", tmp_path).splitlines()
     assert "| rte | accuracy | 62.0 ± 2.8 (2) | 61.0 ± 0.0 (2) |  |" in rows  # two seeds are too few for a difference
-    assert "| cola | matthews | missing | missing |  |" in rows
+    assert "Without a line: cola; wnut17; stsb; mrpc; codah; semeval2010; squad2.0." in rows
     assert rows[-1] == "2 lines of 2026-01-02; P, threads 1; torch 2; commits 000000000."
     beside = {row.split(" | ")[0]: row.split(" | ")[1:] for row in tables.section("published", tmp_path).splitlines()}
     published, ours, _ = beside["| rte"]
@@ -280,21 +280,41 @@ def test_the_table_of_written_texts_has_the_measures_of_each_task(tmp_path):
         line = dict.fromkeys(("settings", "commands", "seconds", "processor_seconds", "repeats", "seed")) | made
         line |= {"name": name, "table": "generation", "recipe": plan.recipes[name], "commits": ["0" * 40]}
         lines.append_line(tmp_path, line | {"figures": found})
-    rows = [row.split("|")[1:-1] for row in tables.section("generation", tmp_path).splitlines()]
+    text = tables.section("generation", tmp_path)
+    rows = [row.split("|")[1:-1] for row in text.splitlines()]
     cells = {tuple(map(str.strip, row[:2])): list(map(str.strip, row[2:])) for row in rows}
     heads = cells["task", "written by"]
     bleu, meteor, rouge = (heads.index(head) for head in ("BLEU-4", "METEOR", "ROUGE-1"))
     whole = cells["squad_qg_sentence, 4 epochs", "ours"]
     assert (whole[bleu], whole[meteor], whole[rouge]) == ("9.0 (1)", "12.0 (1)", "")
-    assert cells["squad_qg_sentence, 4 epochs", "copied sentence"][bleu] == "missing"
-    assert (
-        cells["aeslc, equal updates", "ours"][rouge] == "missing" and cells["aeslc, equal updates", "ours"][bleu] == ""
-    )
+    assert ("squad_qg_sentence, 4 epochs", "copied sentence") not in cells
+    stages = ("2 million tokens by unilm", "2 million tokens by prefix_lm", "27,000 other questions")
+    whole_set = f"squad_qg_sentence, 4 epochs (copied sentence, {', '.join(f'ours after {stage}' for stage in stages)})"
+    assert f"Without a line: {whole_set}; aeslc, equal updates; scitldr, equal updates." in text
+    assert cells["squad_qg_sentence, equal updates", "ours"][meteor] == ""
     assert cells["squad_qg_sentence, equal updates", "ours"][bleu] == "4.0 (1)"
     assert cells["squad_qg_sentence, equal updates", "copied sentence"][bleu] == "5.0 (1)"
     assert cells["reuters, equal updates", "ours"][rouge] == "31.0 ± 1.4 (2)"
     assert cells["reuters, equal updates", "transformers"][rouge] == "20.0 ± 0.0 (2)"
     assert "| bleu4 9.0 (1), meteor 12.0 (1), rougeL 0.0 (1) | " in tables.section("published", tmp_path)
+
+
+def test_a_row_with_a_figure_says_which_others_it_lacks(tmp_path):
+    """An objective with two ways of scoring, of which perplexity alone is measured."""
+    tables = load(QUEUE.with_name("tables.py"))
+    line = dict.fromkeys(("settings", "commands", "seconds", "processor_seconds", "repeats", "seed"))
+    line |= {"date": "2026-01-02", "machine": {"processor": "P", "threads": 1}, "versions": {"torch": "2"}}
+    name = "objectives/xlnet-1/perplexity"
+    line |= {"name": name, "table": "objectives", "recipe": tables.Plan(tables.plan.ENTRIES).recipes[name]}
+    figures = {"pseudo_likelihood.word_perplexity": 81.4, "left_to_right.word_perplexity": 92.0}
+    load(QUEUE.with_name("lines.py")).append_line(tmp_path, line | {"commits": ["0" * 40], "figures": figures})
+    rows = tables.section("objectives", tmp_path).splitlines()
+    lacking = " missing |" * (len(tables.objectives.MEASURES) + 1)
+    assert f"| xlnet | pseudo_likelihood | missing | 81 (1) |{lacking}" in rows
+    assert f"| xlnet | left_to_right | missing | 92 (1) |{'  |' * (len(tables.objectives.MEASURES) + 1)}" in rows
+    assert sum("xlnet" in row for row in rows) == 2 and any(
+        row.startswith("Without a line: random_spans; ") for row in rows
+    )
 
 
 def test_other_questions_are_pairs_of_sentence_and_answer_or_of_a_sentence(tmp_path):
