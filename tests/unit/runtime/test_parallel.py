@@ -60,6 +60,19 @@ def test_results_come_in_order_and_little_is_taken_ahead():
     assert os.getpid() not in processes and len(taken) == 60
 
 
+def ignores_interrupts(_):
+    return signal.getsignal(signal.SIGINT) == signal.SIG_IGN
+
+
+def test_workers_leave_ctrl_c_to_the_first_process():
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        assert all(ordered_map(ignores_interrupts, range(4), workers=2))
+        assert not ignores_interrupts(0)
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 def threads(_):
     return torch.get_num_threads()
 
