@@ -252,6 +252,14 @@ def test_long_cells_and_other_names(tmp_path):
 # ---------------------------------------------------------------- unified prepare
 
 
+def test_chunks_of_a_table_end_where_their_values_reach_the_size(tmp_path):
+    """A row counts its characters and one more; a chunk says which rows it has and how large they are."""
+    table = write(tmp_path / "a.csv", "text\n" + "".join(f"{value}\n" for value in ("aa", "bb", "cc", "dd", "ee")))
+    chunks = list(row_chunks(table, chunk_bytes=6))
+    assert [(chunk.first, chunk.count, chunk.size) for chunk in chunks] == [(1, 2, 6), (3, 2, 6), (5, 1, 3)]
+    assert [[row.fields["text"] for row in chunk.rows()] for chunk in chunks] == [["aa", "bb"], ["cc", "dd"], ["ee"]]
+
+
 def test_prepared_folders_are_equal_in_every_format(tmp_path, capsys):
     """Documents and pairs, with the same ones in the validation split."""
     rows = [{"text": f"w{i} w{i + 1}\nw2", "summary": f"w{i}"} for i in range(40)]
