@@ -104,7 +104,7 @@ class FieldNames:
 
     def _is_label(self, word: str) -> bool:
         """Whether a word is a label by its name or number, so that a text that it begins is a list of labels."""
-        return word in self.labels or word.lower() in _TRUTH or word.isdecimal()
+        return word in self.labels or word.lower() in _TRUTH or word in map(str, range(len(self.labels)))
 
 
 def option_of(part: str) -> str:

@@ -102,6 +102,12 @@ def test_int8_writes_as_the_quantized_model_does(samples, tmp_path):
     assert [some[0].score for some in again.hypotheses(ids, config)] == usual
 
 
+def test_int8_is_refused_on_a_card_before_anything_is_read(samples, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 1)
+    assert plain(samples, tmp_path / "out", "--int8", "--device", "cuda") == 2
+    assert capsys.readouterr().err.endswith("--int8 computes on a CPU; --device cuda does not go with it\n")
+
+
 @pytest.fixture(scope="module")
 def writer(samples) -> Path:
     """The model, which writes characters alone: the names of other symbols are long texts, in windows and elsewhere."""

@@ -124,7 +124,8 @@ def run(args: argparse.Namespace) -> int:
         raise UnifiedError("nothing to write from: give a prepared folder DATA, or a text file with --input")
     if args.max_source is not None and args.max_source < 0:
         raise UnifiedError(f"--max-source must be 0 or a number of tokens, got {args.max_source}")
-    usable_device(args.device, "--device")
+    if usable_device(args.device, "--device").type != "cpu" and args.int8:
+        raise UnifiedError(f"--int8 computes on a CPU; --device {args.device} does not go with it")
     torch.set_num_threads(args.threads)
     checkpoint, output = checkpoint_named(args.model), Path(args.output)
     options = {field.name: getattr(args, field.name) for field in fields(GenerationConfig)}

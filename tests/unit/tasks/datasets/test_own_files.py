@@ -133,6 +133,12 @@ def test_what_is_wrong_is_named_as_the_user_calls_it(tmp_path, name, given, labe
     assert message in str(refusal.value)
 
 
+def test_a_number_that_is_no_label_does_not_begin_a_list_of_labels(tmp_path):
+    path = jsonl(tmp_path / "rows.jsonl", [{"text": "a cat", "label": "9 lives"}])
+    with pytest.raises(UnifiedError, match="the label '9 lives' is none of 0 to 1, which --labels calls a, b"):
+        reader("classification", ("a", "b"))(Path(path))
+
+
 def test_plain_text_is_no_file_of_items(tmp_path):
     with pytest.raises(UnifiedError, match="films.txt: no file of rows by its name; rows come as CSV, TSV, Parquet"):
         reader("classification")(Path(write(tmp_path / "films.txt", "a film\n")))
