@@ -27,9 +27,9 @@ _STEP, _BASE = ["training_step.py"], ["training_step.py", "--size", "base", "--r
 CPU = [
     ["masks.py"],
     [*_STEP, "--attention-dropout", "0.1", "--rounds", "3", "--bar", "1.5"],
-    [*_STEP, "--attention-dropout", "0", "--bar", "2.4", "--ceiling-bar", "0.85"],
+    [*_STEP, "--attention-dropout", "0", "--bar", "2.4", "--ceiling-bar", "0.75"],
     [*_STEP, "--attention-dropout", "0", "--bf16", "--no-fairseq", "--bar", "2.6"],
-    [*_BASE, "--attention-dropout", "0", "--no-fairseq", "--bar", "1.38"],
+    [*_BASE, "--attention-dropout", "0", "--no-fairseq", "--bar", "1.38", "--ceiling-bar", "0.8"],
     ["optimizer.py"],
     ["choices.py", "--rounds", "3"],
     ["mask_cost.py"],
