@@ -343,3 +343,4 @@ def test_the_advice_names_the_class_with_most_heads(tmp_path, capsys, writes, be
     assert (
         f"it loads with its own code: {best}.from_pretrained({str(tmp_path / 'out')!r}, trust_remote_code=True)" in said
     )
+    assert json.loads((tmp_path / "out" / "config.json").read_text())["architectures"] == ["UnifiedForMaskedLM"]

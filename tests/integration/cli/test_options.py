@@ -42,6 +42,10 @@ from unified.tasks.datasets.summaries.oracles import ORACLES
             "unified score: error: argument TYPE: invalid choice: 'sqad' (did you mean 'squad'?) (",
         ),
         (
+            ["finetune", "cola", "--select", "first"],
+            "unified finetune: error: argument --select: invalid choice: 'first' (choose from last, best); see ",
+        ),
+        (
             ["convert", "a", "b", "--from", "brt"],
             "unified convert: error: argument --from: invalid choice: 'brt' (did you mean 'bert'?) (choose from bert, ",
         ),

@@ -91,6 +91,18 @@ def test_values_of_items(tmp_path):
     assert items[0].answers == (Answer("1901", 25),) and items[1].impossible
 
 
+@pytest.mark.parametrize("name", ["valid", "validation", "dev", "val"])
+def test_the_validation_split_may_have_the_names_that_other_programs_give(tmp_path, name):
+    for stem, text in (("train", "a"), (name, "b"), ("test", "c")):
+        jsonl(tmp_path / f"{stem}.jsonl", [{"text": text, "label": "x"}])
+    splits = reader("classification")(tmp_path)
+    assert {split: [item.text for item in items] for split, items in splits.items()} == {
+        "train": ["a"],
+        "valid": ["b"],
+        "test": ["c"],
+    }
+
+
 def test_folders_of_own_files(tmp_path):
     rows = [{"text": "a", "label": "x"}, {"text": "b", "label": "y"}]
     write(tmp_path / "train.csv", csv_text(rows, ","))
