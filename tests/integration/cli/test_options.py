@@ -74,6 +74,17 @@ def test_numbers_that_help_calls_defaults_are_the_defaults():
     assert compared > 70
 
 
+def test_options_with_a_number_by_default_read_a_number():
+    read = 0
+    for words, parser in leaves(make_parser()):
+        for action in parser._actions:
+            if isinstance(action.default, int | float) and not isinstance(action.default, bool):
+                assert action.type is not None, (words, action.option_strings)
+                assert action.type(str(action.default)) == action.default, (words, action.option_strings)
+                read += 1
+    assert read > 70
+
+
 def test_what_help_writes_out_is_what_the_library_has():
     assert tuple(READERS) == convert.FORMATS and tuple(WRITERS) == export.FORMATS
     assert f"seed of the embeddings of new symbols, with --vocabulary (default: {SEED})" in help_of(convert)

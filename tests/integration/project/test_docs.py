@@ -20,6 +20,7 @@ from unified.data.vocabulary import Vocabulary
 from unified.model import PRESETS
 from unified.runtime.processes import module_command
 from unified.tasks.catalogue import task_named
+from unified.tasks.metrics.answer_rules import ANSWER_RULES
 from unified.tokenization import ordinary_symbols
 from unified.tokenization.wordpiece import WordPieceTokenizer
 
@@ -296,3 +297,10 @@ def test_the_suffix_objective_trains(tmp_path):
     )  # fmt: skip
     rows = fairseq_runs.logged(result.stdout + result.stderr, "train_inner")
     assert len(rows) == 2 and float(rows[0]["suffix_loss"]) > 0
+
+
+def test_scoring_md_explains_each_part_of_the_signatures_of_answers():
+    rows = (ROOT / "docs" / "reference" / "scoring.md").read_text(encoding="utf-8").splitlines()
+    for rules in ANSWER_RULES.values():
+        parts = [f"`{part}`" for part in rules.signature.split("|")]
+        assert any(rules.program in row and all(part in row for part in parts) for row in rows), rules.signature

@@ -125,6 +125,10 @@ def test_options_that_leave_no_checkpoint_are_refused(start, tmp_path, capsys):
     assert "--fairseq --no-last-checkpoints: then there is no last checkpoint to score" in refused(
         capsys, "finetune", "classification", *shared, "--fairseq", "--lr 1 --no-last-checkpoints"
     )
+    for select in ("last", "best"):
+        assert f"--fairseq --no-save: then there is no {select} checkpoint to score" in refused(
+            capsys, "finetune", "classification", *shared, "--select", select, "--fairseq=--no-save"
+        )
     assert "--validations must be above 0, got 0" in refused(
         capsys, "finetune", "classification", *shared, "--validations", 0
     )

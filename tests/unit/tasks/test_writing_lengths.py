@@ -1,6 +1,7 @@
 """Lengths of sources and targets of tasks that generate text: what options choose, and what follows from them."""
 
 import itertools
+from dataclasses import replace
 
 import pytest
 
@@ -35,6 +36,15 @@ def lengths(**changes) -> tuple[int, int]:
 )
 def test_lengths_that_are_not_given_follow_from_those_that_are(changes, expected):
     assert lengths(**changes, epochs=3, lr=None) == expected
+
+
+@pytest.mark.parametrize(("published", "batch"), [(4, 4), (8, 8), (64, 8)])
+def test_an_encoder_predicts_every_token_at_a_high_rate_in_small_batches(published, batch):
+    """The settings that docs/background/results.md measures; all others stay the task's own."""
+    training = with_changes(task_named("texts").training, batch_size=published)
+    found = training.for_encoder()
+    assert (found.objective, found.lr, found.batch_size) == ("target_next", 3e-4, batch)
+    assert replace(found, objective=training.objective, lr=training.lr, batch_size=published) == training
 
 
 def test_what_is_given_is_taken_as_it_is_or_refused():
