@@ -86,9 +86,19 @@ def parity_table(lines: Lines) -> str:
     return table(["task", "measure", "ours", "transformers", "difference"], 2, rows)
 
 
+def own_losses(figures: Sequence[Mapping[str, float]]) -> str:
+    """Last validation losses of the pre-trainings of one objective, by name where it has several."""
+    names = [name for name in figures[0] if name.endswith("_loss") and name != "valid_loss"] if figures else []
+    losses = {name: shown([one[name] for one in figures], 2) for name in names}
+    if len(losses) == 1:
+        return "".join(losses.values())
+    named = (f"{name.removeprefix('valid_').removesuffix('_loss')} {loss}" for name, loss in losses.items())
+    return "; ".join(named) or MISSING
+
+
 def objectives_table(lines: Lines) -> str:
-    """A row for each objective and way of scoring it: minimal pairs, and every fine-tuning."""
-    heads = ["objective", "scoring", "minimal pairs", "perplexity", *objectives.MEASURES, "minutes"]
+    """A row for each objective and way of scoring it: minimal pairs, every fine-tuning, its own loss."""
+    heads = ["objective", "scoring", "minimal pairs", "perplexity", *objectives.MEASURES, "own loss", "minutes"]
     rows = []
     for objective, seeds in objectives.COMPARED:
         names = [f"objectives/{objective.name}-{seed}" for seed in seeds]
@@ -96,13 +106,15 @@ def objectives_table(lines: Lines) -> str:
         def values(rest: str, figure: str, names: list[str] = names) -> list[float]:
             return [lines[name + rest]["figures"][figure] for name in names if name + rest in lines]
 
-        minutes = [lines[name]["processor_seconds"] / 60 for name in names if name in lines]
+        trained = [lines[name] for name in names if name in lines]
+        minutes = [line["processor_seconds"] / 60 for line in trained]
+        losses = own_losses([line["figures"] for line in trained])
         for number, scoring in enumerate(objective.scorings):
             pairs = values("/minimal-pairs", f"{scoring}.accuracy")
             perplexities = values("/perplexity", f"{scoring}.word_perplexity")
             cells = [objective.name, scoring, shown(pairs), shown(perplexities, 0)]
             measured = (shown(values(f"/{task}", f"valid.{name}")) for task, name in objectives.MEASURES.items())
-            more = [*measured, shown(minutes)] if number == 0 else [""] * (len(objectives.MEASURES) + 1)
+            more = [*measured, losses, shown(minutes)] if number == 0 else [""] * (len(objectives.MEASURES) + 2)
             rows.append([*cells, *more])
     return table(heads, 2, rows)
 

@@ -309,12 +309,20 @@ def test_a_row_with_a_figure_says_which_others_it_lacks(tmp_path):
     figures = {"pseudo_likelihood.word_perplexity": 81.4, "left_to_right.word_perplexity": 92.0}
     load(QUEUE.with_name("lines.py")).append_line(tmp_path, line | {"commits": ["0" * 40], "figures": figures})
     rows = tables.section("objectives", tmp_path).splitlines()
-    lacking = " missing |" * (len(tables.objectives.MEASURES) + 1)
+    lacking = " missing |" * (len(tables.objectives.MEASURES) + 2)
     assert f"| xlnet | pseudo_likelihood | missing | 81 (1) |{lacking}" in rows
-    assert f"| xlnet | left_to_right | missing | 92 (1) |{'  |' * (len(tables.objectives.MEASURES) + 1)}" in rows
+    assert f"| xlnet | left_to_right | missing | 92 (1) |{'  |' * (len(tables.objectives.MEASURES) + 2)}" in rows
     assert sum("xlnet" in row for row in rows) == 2 and any(
         row.startswith("Without a line: random_spans; ") for row in rows
     )
+
+
+def test_own_losses_are_named_where_an_objective_has_several():
+    own_losses = load(QUEUE.with_name("tables.py")).own_losses
+    assert own_losses([]) == "missing"
+    assert own_losses([{"valid_loss": 9.0, "valid_bert_loss": 8.25, "valid_bert_accuracy": 19.0}]) == "8.25 (1)"
+    two = [{"valid_loss": 9.0, "valid_bert_loss": loss, "valid_bert_next_sentence_loss": 1.0} for loss in (8.0, 9.0)]
+    assert own_losses(two) == "bert 8.50 ± 0.71 (2); bert_next_sentence 1.00 ± 0.00 (2)"
 
 
 def test_other_questions_are_pairs_of_sentence_and_answer_or_of_a_sentence(tmp_path):

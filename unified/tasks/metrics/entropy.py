@@ -54,7 +54,7 @@ def unigram_entropy(tokens: np.ndarray, *, ignore: Iterable[int] = ()) -> Entrop
     if not counts.size:
         raise UnifiedError("tokens: nothing to count, every token is ignored or there is none")
     shares = counts / counts.sum()
-    return Entropy(nats=abs(float(-(shares * np.log(shares)).sum())))  # abs: a single symbol gives 0, not -0
+    return Entropy(nats=abs(float((shares * np.log(shares)).sum())))  # never -0
 
 
 def folder_unigram_entropy(folder: str | Path, split: str = "train") -> Entropy:
