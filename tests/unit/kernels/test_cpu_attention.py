@@ -53,6 +53,8 @@ def test_pairs_that_no_document_holds():
     of_query, of_key = mask.query_documents().unsqueeze(-1), mask.key_documents().unsqueeze(-2)
     same = (of_query == of_key) & (of_query >= 0)
     assert hidden_pairs(mask) == int((~same).sum()) / 12  # four documents, three times
+    two = masks.batch([masks.pack([masks.bidirectional(1), masks.bidirectional(3)], length=4)])
+    assert hidden_pairs(two) == (16 - 1 - 9) / 2
 
 
 def test_tiles_are_chosen_for_dropout_biases_and_packed_documents():
