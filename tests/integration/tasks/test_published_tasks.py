@@ -26,6 +26,41 @@ from unified.tasks.writing import WritingTask
 NAMES = {name: name.lower().replace("-", "") for name in GLUE}
 
 
+#: Task -> epochs, batch size, learning rate, longest sequence: of the paper that has the task (Joshi et al. for reading,
+#: Devlin et al. for GLUE, SWAG and names, Dong et al. for writing), else of the task that is most like it.
+SETTINGS = {
+    "squad1.1": (3, 32, 5e-5, 384),
+    "squad2.0": (2, 48, 5e-5, 384),
+    "squad-answers": (2, 32, 5e-5, 384),
+    **dict.fromkeys(("squad_qg", "squad_qg_du", "squad_qg_reversed"), (10, 32, 2e-5, 512)),
+    "squad_qg_sentence": (10, 32, 2e-5, 192),
+    **dict.fromkeys(("newsqa", "triviaqa", "searchqa", "hotpotqa", "naturalquestions"), (4, 32, 2e-5, 512)),
+    **dict.fromkeys(("mrqa_squad", "mrqa_together"), (4, 32, 2e-5, 512)),
+    "coqa": (2, 16, 3e-5, 512),
+    "coqa_free": (10, 32, 2e-5, 512),
+    **dict.fromkeys((*NAMES.values(), "sick"), (3, 32, 2e-5, 128)),
+    "imdb": (5, 32, 2e-5, 512),
+    **dict.fromkeys(("swag", "codah"), (3, 16, 2e-5, 128)),
+    **dict.fromkeys(("race", "dream"), (4, 32, 2e-5, 512)),
+    "conll2003": (3, 32, 3e-5, 512),
+    "wnut17": (3, 32, 3e-5, 128),
+    "tacred": (10, 32, 2e-5, 128),
+    "semeval2010": (5, 64, 3e-5, 128),
+    "conll2012": (20, 1, 2e-5, 384),
+    "cnn_dailymail": (30, 32, 3e-5, 768),
+    "gigaword": (10, 128, 3e-5, 192),
+    "gigaword_10k": (10, 128, 1e-5, 192),
+    "xsum": (10, 64, 7e-5, 512),
+    **dict.fromkeys(("reuters", "scitldr", "aeslc"), (10, 32, 3e-5, 384)),
+    "texts": (10, 32, 3e-5, 512),
+}
+
+
+def test_settings_of_all_tasks():
+    found = {name: task.training for name, task in TASKS.items()}
+    assert {name: (one.epochs, one.batch_size, one.lr, one.max_length) for name, one in found.items()} == SETTINGS
+
+
 def test_settings_are_unilms():
     for name in GLUE:
         head, training = TASKS[NAMES[name]].systems["unilm"]

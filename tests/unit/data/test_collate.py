@@ -128,6 +128,26 @@ def test_against_the_definition(seed, streams):
         assert batch.objectives == OBJECTIVES
 
 
+def flat(tensors, names=()):
+    """Tensors of dictionaries within dictionaries, by their names; what is None is left out."""
+    if tensors is None:
+        return {}
+    if isinstance(tensors, torch.Tensor):
+        return {names: tensors}
+    return {path: one for name, inner in tensors.items() for path, one in flat(inner, (*names, name)).items()}
+
+
+def test_a_batch_moves_with_all_its_tensors():
+    rng = np.random.default_rng(3)
+    examples = [random_example(rng) for _ in range(8)]
+    examples = [replace(one, entities=rng.random(len(one.tokens)) < 0.5) for one in examples]
+    batch = collate([examples[:4], examples[4:]], None, OBJECTIVES, PAD)
+    here, there = flat(batch.tensors()), flat(batch.to("meta").tensors())
+    assert here.keys() == there.keys() and ("entities",) in here and ("targets", "one", "weights") in here
+    for name, tensor in there.items():
+        assert tensor.is_meta and (tensor.shape, tensor.dtype) == (here[name].shape, here[name].dtype), name
+
+
 def require_targets(targets, expected):
     """The targets of a batch are those of a list: (states, label, objective, weight, divisor, inputs)."""
     if targets is None:
