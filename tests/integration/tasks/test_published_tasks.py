@@ -26,8 +26,8 @@ from unified.tasks.writing import WritingTask
 NAMES = {name: name.lower().replace("-", "") for name in GLUE}
 
 
-#: Task -> epochs, batch size, learning rate, longest sequence: of the paper that has the task (Joshi et al. for reading,
-#: Devlin et al. for GLUE, SWAG and names, Dong et al. for writing), else of the task that is most like it.
+#: Task -> epochs, batch size, learning rate, longest sequence: of the paper that has the task (Joshi et al. for reading
+#: and TACRED, Devlin et al. for GLUE, SWAG and names, Dong et al. for writing), else of the task that is most like it.
 SETTINGS = {
     "squad1.1": (3, 32, 5e-5, 384),
     "squad2.0": (2, 48, 5e-5, 384),
