@@ -84,6 +84,34 @@ def test_a_fine_tuning_shows_curves_confusions_samples_and_settings(finetuned, t
     assert pages[0] == pages[1] != pages[2] and text_of(pages[0]).count("film ") == 2
 
 
+def test_tasks_that_were_learnt_together_stand_on_one_page(finetuned, tmp_path, capsys):
+    """Each has a folder of its own with results and predictions; folders of other runs are left out."""
+    run = tmp_path / "several"
+    for task, right in (("films", 5), ("songs", 15), ("others", 9)):
+        for folder in (run / task, run / "data" / task):
+            folder.mkdir(parents=True)
+        rows = [{"id": str(i), "text": f"{task} {i}", "label": "good"} for i in range(20)]
+        found = [{"id": str(i), "label": "good" if i < right else "bad"} for i in range(20)]
+        together = {"together": ["films", "songs"]} if task != "others" else {}
+        write_result(
+            run / task, task=task, run="ours", scores={"valid": {"accuracy": 5.0 * right, "signature": "s"}}, seed=1,
+            command=["fairseq-train"], model={"name": "start", "sha256": None}, settings={}, data={}, published={},
+            **together,
+        )  # fmt: skip
+        for file, lines in (
+            (run / "data" / task / "valid.jsonl", rows),
+            (run / task / "predictions.valid.jsonl", found),
+        ):
+            file.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    shutil.copy(finetuned / "train.log", run)
+    shutil.copy(finetuned / "run.yaml", run)
+    said(capsys, "report", run, "--samples", 6)
+    text = text_of((run / "report.html").read_text(encoding="utf-8"))
+    assert "Fine-tuned for films, songs." in text
+    assert "Scores: films split measure score valid accuracy 25.00" in text and "valid accuracy 75.00" in text
+    assert len(re.findall(r"films \d", text)) == len(re.findall(r"songs \d", text)) == 3 and "others" not in text
+
+
 def test_a_pre_training_shows_its_objectives_and_what_the_model_fills_in(pretrained, capsys):
     said(capsys, "report", pretrained, "--samples", 3)
     text = text_of((pretrained / "report.html").read_text(encoding="utf-8"))

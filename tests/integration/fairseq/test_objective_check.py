@@ -15,6 +15,7 @@ from unified.data import randomness
 from unified.data.example import Example, Examples
 from unified.data.randomness import Draws
 from unified.data.targets import TOKEN, ExampleTargets
+from unified.data.texts import UNASKED
 from unified.errors import UnifiedError
 from unified.objectives import OBJECTIVES, Mixture, parse_objectives
 from unified.objectives.leaks import leak, recoded
@@ -292,6 +293,12 @@ def test_a_mask_that_shows_all_is_a_leak_of_what_is_predicted_in_an_order(kind):
 
     with pytest.raises(UnifiedError, match=f"objective {kind} leaks: the prediction at index"):
         check_objective(Seen())
+
+
+def test_texts_of_a_check_follow_one_another_or_not_where_that_is_asked():
+    for name, answers in (("bert", {0, 1}), ("bert(next_sentence=False)", {UNASKED})):
+        texts = next(sample_texts(parse_objectives(name).objectives[0]))
+        assert set(texts.is_next.tolist()) == answers, name
 
 
 @pytest.mark.parametrize("text", [*OBJECTIVES, *OTHERS])

@@ -173,3 +173,9 @@ def test_a_model_of_another_dictionary_is_refused(documents, first, tmp_path):
     lm = UnifiedLM.from_pretrained(first[0])
     with pytest.raises(UnifiedError, match="^model: its dictionary, from .*documents, is not that of the data"):
         unified.train(lm, data.pairs(tmp_path))
+
+
+def test_an_ensemble_is_not_trained(documents, first):
+    two = UnifiedLM.ensemble([first[0], first[0]])
+    with pytest.raises(UnifiedError, match="^model: an ensemble of 2 models cannot be trained; give one of them"):
+        unified.train(two, documents, MIXTURE, updates=5, **NUMBERS)

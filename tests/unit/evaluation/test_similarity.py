@@ -27,6 +27,8 @@ def test_similarities_are_cosines_of_the_vectors_of_each_text(pooling):
         a, b = (lm.embed([text], pooling)[0].double() for text in (first, second))
         assert value == pytest.approx(float(a @ b / a.norm() / b.norm()), abs=1e-6)
     assert found[1] == pytest.approx(1) and found[0] != pytest.approx(found[2])
+    with pytest.raises(UnifiedError, match="batch_size must be"):
+        similarities(lm, firsts, seconds, pooling, batch_size=0)
 
 
 @pytest.mark.slow
