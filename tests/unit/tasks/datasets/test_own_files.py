@@ -12,8 +12,10 @@ from tests.support.corpora import csv_text, jsonl, parquet, write
 from unified.errors import UnifiedError
 from unified.files.fields import FieldNames
 from unified.tasks.catalogue import task_named
+from unified.tasks.datasets.texts import text_of
 from unified.tasks.heads.questions import Answer
 from unified.tasks.selection import with_valid_share
+from unified.tasks.writing import WritingItem
 
 
 def files_of(folder, rows):
@@ -207,3 +209,10 @@ def test_an_unknown_label_of_several_words_is_quoted_whole(tmp_path):
     tagged = [{"words": "w1 w2", "tags": "0 9"}]
     with pytest.raises(UnifiedError, match="the label '9' is none of 0 to 1"):
         reader("tagging", ("O", "B-x"))(Path(jsonl(tmp_path / "b.jsonl", tagged)))
+
+
+def test_a_text_to_write_may_have_a_group_whose_references_are_pooled():
+    fields = {"source": "a", "target": "b", "references": ["b", "c"], "reference_group": "g"}
+    assert text_of(fields, 3) == WritingItem("3", "a", "b", ("b", "c"), "g")
+    with pytest.raises(UnifiedError, match="'reference_group' must be a text, got 7"):
+        text_of(fields | {"reference_group": 7}, 3)
