@@ -256,6 +256,8 @@ def test_pretrained_to_fine_tuned_to_generated(data, pretrained, tmp_path):
     ("arguments", "says"),
     [
         (("--best-checkpoint-metric", "rouge"), "rouge"),
+        (("--best-checkpoint-metric", "bidirectional_accuracy"), "accuracy needs --maximize-best-checkpoint-metric"),
+        (("--maximize-best-checkpoint-metric",), "loss cannot go with --maximize-best-checkpoint-metric"),
         (("--objectives", "bidirectionl"), "bidirectional"),
         (("--objectives", "target_cloze"), "documents"),
         (("--arch", "bert_tiny", "--objectives", "bidirectional,seq2seq"), "seq2seq takes 6 token types"),
