@@ -74,8 +74,7 @@ def _packed(rows: list[list[AttentionMask]], length: int, query_length: int | No
     query_length = length if query_length is None else query_length
     per_row = np.array([len(row) for row in rows], dtype=np.int64)
     masks = list(chain.from_iterable(rows))
-    document_ends = list(map(_ends, masks))
-    each = _steps_of(masks, document_ends)
+    each, document_ends, documents = _steps_of(masks)
     keys = np.array([mask.key_start.shape[0] for mask in masks], dtype=np.int64)
     queries = np.array([mask.query_step.shape[0] for mask in masks], dtype=np.int64)
     square = np.array_equal(queries, keys)
@@ -95,8 +94,8 @@ def _packed(rows: list[list[AttentionMask]], length: int, query_length: int | No
         moved = np.where(own == NO_KEY, NO_KEY, own + before)
         own_keys = in_rows(moved, query_lengths, query_length, NO_KEY, np.int64)
     structures = {_structure(row, length, query_length) for row in rows}
-    if any(len(ends) > 1 for ends in document_ends):
-        axis_ends = _nested_ends(document_ends, offsets, per_row)
+    if (documents > 1).any():
+        axis_ends = ends_in_rows(document_ends + offsets.repeat(documents), sums_in_rows(documents, per_row))
 
     def tensor(vectors: npt.NDArray[Any]) -> torch.Tensor:
         return torch.from_numpy(vectors if batched else vectors[0])
@@ -122,18 +121,21 @@ def _structure(row: list[AttentionMask], length: int, query_length: int) -> str:
 
 def steps_of(masks: Sequence[AttentionMask]) -> Steps:
     """The steps of rows on the CPU, one after another."""
-    return _steps_of(masks, list(map(_ends, masks)))
+    return _steps_of(masks)[0]
 
 
-def _steps_of(masks: Sequence[AttentionMask], document_ends: list[Integers]) -> Steps:
+def _steps_of(masks: Sequence[AttentionMask]) -> tuple[Steps, Integers, Integers]:
+    """The steps of rows, and as :func:`_ends` gives them the ends of their documents."""
     step = _joined([mask.query_step for mask in masks])
     same = all(mask.key_start is mask.query_step for mask in masks)
-    return Steps(
+    ends, documents = _ends(masks)
+    steps = Steps(
         query_step=step,
         key_start=step if same else _joined([mask.key_start for mask in masks]),
         key_stop=_joined([mask.key_stop for mask in masks]),
-        ends=np.array([ends[-1] for ends in document_ends], dtype=np.int64),
+        ends=ends[documents.cumsum() - 1],
     )
+    return steps, ends, documents
 
 
 def batch(rows: Sequence[AttentionMask]) -> AttentionMask:
@@ -160,7 +162,7 @@ def batch(rows: Sequence[AttentionMask]) -> AttentionMask:
         query_step=step,
         key_start=step if same else _stacked([row.key_start for row in rows]),
         key_stop=_stacked([row.key_stop for row in rows]),
-        document_ends=_stacked_ends(rows),
+        document_ends=torch.from_numpy(ends_in_rows(*_ends(rows))),
         query_key=None if of_tokens else torch.stack([row.own_keys for row in rows]),
         exclude_self=first.exclude_self,
         structure=structures.pop() if len(structures) == 1 else "mixed",
@@ -225,7 +227,7 @@ def _joined(vectors: list[torch.Tensor]) -> Integers:
     """int64, the vectors one after the other."""
     if not vectors:
         return np.zeros(0, dtype=np.int64)
-    return np.concatenate([vector.numpy() for vector in vectors], dtype=np.int64)
+    return torch.cat(vectors).long().numpy()
 
 
 def _stacked(vectors: list[torch.Tensor]) -> torch.Tensor:
@@ -233,21 +235,7 @@ def _stacked(vectors: list[torch.Tensor]) -> torch.Tensor:
     return torch.from_numpy(np.stack([vector.numpy() for vector in vectors], dtype=np.int32, casting="same_kind"))
 
 
-def _ends(mask: AttentionMask) -> Integers:
-    """int64 (D,), where the documents of a row end."""
-    ends: Integers = np.array([mask.steps]) if mask.document_ends is None else mask.document_ends.numpy()
-    return ends
-
-
-def _nested_ends(ends: list[Integers], offsets: Integers, per_row: Integers) -> npt.NDArray[np.int32]:
-    """int32 (B, D), the ends of all documents of all masks of a row; a row of none has one document without steps."""
-    counts = np.array([len(own) for own in ends], dtype=np.int64)
-    moved = np.concatenate(ends) + offsets.repeat(counts)
-    return ends_in_rows(moved, sums_in_rows(counts, per_row))
-
-
-def _stacked_ends(rows: list[AttentionMask]) -> torch.Tensor:
-    """int32 (B, D), rows of fewer documents repeat their last end."""
-    ends = list(map(_ends, rows))
-    counts = np.array([len(own) for own in ends], dtype=np.int64)
-    return torch.from_numpy(ends_in_rows(np.concatenate(ends), counts))
+def _ends(masks: Sequence[AttentionMask]) -> tuple[Integers, Integers]:
+    """int64 (all documents,), where the documents of each row end, row by row; int64 (n,), how many each row has."""
+    ends = [torch.tensor([mask.steps]) if mask.document_ends is None else mask.document_ends for mask in masks]
+    return _joined(ends), np.array([own.shape[0] for own in ends], dtype=np.int64)
