@@ -88,7 +88,8 @@ def parity_table(lines: Lines) -> str:
 
 def own_losses(figures: Sequence[Mapping[str, float]]) -> str:
     """Last validation losses of the pre-trainings of one objective, by name where it has several."""
-    names = [name for name in figures[0] if name.endswith("_loss") and name != "valid_loss"] if figures else []
+    summed = ("valid_loss", "valid_best_loss")
+    names = [name for name in figures[0] if name.endswith("_loss") and name not in summed] if figures else []
     losses = {name: shown([one[name] for one in figures], 2) for name in names}
     if len(losses) == 1:
         return "".join(losses.values())

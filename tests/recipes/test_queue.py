@@ -321,7 +321,10 @@ def test_own_losses_are_named_where_an_objective_has_several():
     own_losses = load(QUEUE.with_name("tables.py")).own_losses
     assert own_losses([]) == "missing"
     assert own_losses([{"valid_loss": 9.0, "valid_bert_loss": 8.25, "valid_bert_accuracy": 19.0}]) == "8.25 (1)"
-    two = [{"valid_loss": 9.0, "valid_bert_loss": loss, "valid_bert_next_sentence_loss": 1.0} for loss in (8.0, 9.0)]
+    two = [
+        {"valid_loss": 9.0, "valid_best_loss": 8.0, "valid_bert_loss": loss, "valid_bert_next_sentence_loss": 1.0}
+        for loss in (8.0, 9.0)
+    ]
     assert own_losses(two) == "bert 8.50 ± 0.71 (2); bert_next_sentence 1.00 ± 0.00 (2)"
 
 

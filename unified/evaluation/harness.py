@@ -26,7 +26,7 @@ from unified.runtime.progress import Progress, StepProgress
 
 #: The name of the adapter in the harness, and the scorings that know a context from what follows it.
 NAME = "unified"
-WITH_CONTEXT = ("left_to_right", "pseudo_likelihood", "shifted", "permutation", "diffusion")
+WITH_CONTEXT = ("left_to_right", "pseudo_likelihood", "shifted", "infilling", "permutation", "diffusion")
 #: Tokens to generate where a task does not say.
 _LENGTH = 256
 

@@ -13,6 +13,7 @@ SENTENCES = {
     "pseudo_likelihood": "each token from all others: at a [MASK] in its place, or by the query stream "
     "[Salazar et al. 2020]",
     "shifted": "each token from all others: a [MASK] in its place, read at the token before it [GPT-BERT]",
+    "infilling": "each token from all others: a sentinel in its place, which asks for it in the target [T5]",
     "permutation": "each token from those before it in a random order, the mean over several orders: by the query "
     "stream [XLNet], or at a [MASK] while all later tokens are [MASK]s",
     "diffusion": "several times l random tokens of n, all of them [MASK]s, from the others; each time counts n / l "

@@ -1,7 +1,8 @@
 """Predictions that a score of a text consists of: what the model reads, and which tokens it is asked for.
 
-Two functions make them. :func:`hidden_predictions` hides some tokens and asks for them in the light of all others;
-:func:`ordered_predictions` asks for tokens in an order, each in the light of those before it, in one pass.
+:func:`hidden_predictions` hides some tokens and asks for them in the light of all others, :func:`sentinel_predictions`
+does so in T5's form, and :func:`ordered_predictions` asks for tokens in an order, each in the light of those before it,
+in one pass.
 
 Letters: n texts, m examples, N predictions.
 """
@@ -22,7 +23,7 @@ from unified.inference.language_model import UnifiedLM
 from unified.inference.sequences import token_types_under
 from unified.masks import GIVEN, TEXT_MASKS, steps
 from unified.masks.steps import Integers, Steps
-from unified.objectives.joined_segments import FIRST
+from unified.objectives.joined_segments import FIRST, SOURCE, TARGET
 from unified.objectives.unilm import next_token_examples
 from unified.objectives.xlnet import CLS_TYPE, FIRST_TYPE
 
@@ -148,6 +149,39 @@ def hidden_predictions(
         weights,
     )
     return Predictions(examples, of_text[asked])
+
+
+def sentinel_predictions(
+    texts: TokenizedTexts, form: SequenceForm, members: Integers, hidden: np.ndarray
+) -> Predictions:
+    """Examples ``CLS text SEP BOS sentinel``, one for each hidden token: the first sentinel stands in its place.
+
+    The sentinel of the target block predicts the token, as that of a span of one token does in training.
+
+    Args:
+        members: int64 (m,), the text of each example.
+        hidden: bool (tokens of all examples,), special symbols not counted: one token of each example.
+    """
+    of_text, lengths = _tokens_of(texts, members)
+    sources = lengths + 2
+    extents = Extents(sources + 2)
+    labels = texts.tokens[of_text]
+    tokens = np.full(extents.total, form.special.begin)
+    tokens[ranges(extents.starts + 1, lengths)] = np.where(hidden, form.special.first_sentinel, labels)
+    tokens[extents.starts + sources - 1] = form.special.separator
+    tokens[extents.stops - 1] = form.special.first_sentinel
+    targets = np.full_like(sources, 2)
+    examples = _examples(
+        extents,
+        tokens,
+        np.where(extents.within < sources.repeat(extents.lengths), SOURCE, TARGET),
+        extents.within,
+        steps.seq2seq(sources, targets),
+        extents.stops - 1,
+        labels[hidden],
+        None,
+    )
+    return Predictions(examples, of_text[hidden])
 
 
 def ordered_predictions(

@@ -23,6 +23,7 @@ from unified.evaluation.predictions import (
     causal_predictions,
     hidden_predictions,
     ordered_predictions,
+    sentinel_predictions,
     target_predictions,
 )
 from unified.generation.schemes import NO_ENTITIES_IN_WRITING
@@ -30,6 +31,7 @@ from unified.inference.language_model import UnifiedLM
 from unified.masks import GIVEN
 from unified.masks.steps import Integers
 from unified.objectives import Objective, parse_objectives
+from unified.objectives.joined_segments import TARGET
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,7 @@ class Scoring:
         draws: True if something is drawn at random.
         from_one_side: True if nothing behind a token is seen.
         by_queries: True if a query stream can ask.
+        by_sentinels: True if a sentinel asks, in a source block and a target block.
     """
 
     name: str
@@ -51,24 +54,33 @@ class Scoring:
     draws: bool = False
     from_one_side: bool = False
     by_queries: bool = True
+    by_sentinels: bool = False
 
 
-def _hiding(
-    pattern: Callable[[int, int, Sampling], HiddenTokens],
-    texts: TokenizedTexts,
-    form: SequenceForm,
-    sampling: Sampling,
-    shifted: bool = False,
-) -> Predictions:
-    """Predictions of hidden tokens; ``pattern`` says which, of a text of so many tokens behind so much context."""
+#: Says which tokens to hide, of a text of so many tokens behind so much context.
+Pattern = Callable[[int, int, Sampling], HiddenTokens]
+
+
+def _hidden(pattern: Pattern, texts: TokenizedTexts, sampling: Sampling) -> tuple[Integers, HiddenTokens]:
+    """The text of each example, and the hidden tokens of all examples of all texts, one after another."""
     pairs = zip(texts.extents.lengths.tolist(), texts.given.tolist(), strict=True)
     each = [pattern(length, given, sampling) for length, given in pairs]
     members = np.arange(len(each)).repeat([one.count for one in each])
     hidden, asked = np.concatenate([one.hidden for one in each]), np.concatenate([one.asked for one in each])
     known = [one.weights for one in each if one.weights is not None]
-    return hidden_predictions(
-        texts, form, members, hidden, asked, np.concatenate(known) if known else None, shifted=shifted
-    )
+    return members, HiddenTokens(len(members), hidden, asked, np.concatenate(known) if known else None)
+
+
+def _hiding(
+    pattern: Pattern, texts: TokenizedTexts, form: SequenceForm, sampling: Sampling, shifted: bool = False
+) -> Predictions:
+    members, found = _hidden(pattern, texts, sampling)
+    return hidden_predictions(texts, form, members, found.hidden, found.asked, found.weights, shifted=shifted)
+
+
+def _infilling(texts: TokenizedTexts, form: SequenceForm, sampling: Sampling) -> Predictions:
+    members, found = _hidden(each_alone, texts, sampling)
+    return sentinel_predictions(texts, form, members, found.hidden)
 
 
 def _left_to_right(texts: TokenizedTexts, form: SequenceForm, sampling: Sampling) -> Predictions:
@@ -112,6 +124,10 @@ def _copy_each(length: int, scored: int, draws: int) -> int:
     return scored * (length + 2)
 
 
+def _pair_each(length: int, scored: int, draws: int) -> int:
+    return scored * (length + 4)
+
+
 def _copies_in_orders(length: int, scored: int, draws: int) -> int:
     return draws * scored * (length + 2)
 
@@ -128,6 +144,7 @@ SCORINGS: dict[str, Scoring] = {
         Scoring("right_to_left", _right_to_left, _one_pass),
         Scoring("pseudo_likelihood", partial(_hiding, each_alone), _copy_each),
         Scoring("shifted", partial(_hiding, each_alone, shifted=True), _copy_each, by_queries=False),
+        Scoring("infilling", _infilling, _pair_each, by_queries=False, by_sentinels=True),
         Scoring("permutation", _permutation, _copies_in_orders, draws=True),
         Scoring("diffusion", partial(_hiding, masked_at_random), _copy_each_draw, draws=True),
     )
@@ -164,8 +181,13 @@ def require_scorable(lm: UnifiedLM, scoring: Scoring) -> None:
         raise UnifiedError(NO_ENTITIES_IN_WRITING)
     if form_of(lm, scoring).query_stream and not scoring.by_queries:
         raise UnifiedError(
-            f"scoring {scoring.name!r} reads a token at the [MASK] before it, and the model predicts by a query stream "
+            f"scoring {scoring.name!r} reads a token at the symbol before it, and the model predicts by a query stream "
             "(XLNet); take 'pseudo_likelihood'"
+        )
+    if scoring.by_sentinels and not (lm.special.sentinel_count and lm.model.config.has_token_types(TARGET + 1)):
+        raise UnifiedError(
+            f"scoring {scoring.name!r} needs {TARGET + 1} token types and a sentinel; the model has "
+            f"{lm.model.config.token_types} and its dictionary {lm.special.sentinel_count}; take 'pseudo_likelihood'"
         )
     if lm.model.config.attn_type == "uni" and not scoring.from_one_side:
         raise UnifiedError(
@@ -187,7 +209,8 @@ def form_of(lm: UnifiedLM, scoring: Scoring) -> SequenceForm:
 
 def longest_text(lm: UnifiedLM, scoring: Scoring) -> int:
     """Tokens of the longest text that a model can score: what its positions leave beside the special symbols."""
-    return lm.model.config.position_limit - (3 if form_of(lm, scoring).target_next else 2)
+    beside = 4 if scoring.by_sentinels else 3 if form_of(lm, scoring).target_next else 2
+    return lm.model.config.position_limit - beside
 
 
 def learnt_scorings(lm: UnifiedLM) -> tuple[str, ...]:

@@ -32,7 +32,7 @@ DECODING = ("cloze", "next", "left_to_right", "permutation", "nothing")
 
 
 #: Ways of scoring whole texts, the names of :data:`unified.evaluation.scorings.SCORINGS`.
-SCORINGS = ("left_to_right", "right_to_left", "pseudo_likelihood", "shifted", "permutation", "diffusion")
+SCORINGS = ("left_to_right", "right_to_left", "pseudo_likelihood", "shifted", "infilling", "permutation", "diffusion")
 
 
 class Objective(ABC):

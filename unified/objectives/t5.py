@@ -194,6 +194,7 @@ class ReplaceSpans(_Noised):
     """
 
     name: ClassVar[str] = "replace_spans"
+    scorings: ClassVar[tuple[str, ...]] = ("infilling",)
 
     closing_sentinel: bool = False
 

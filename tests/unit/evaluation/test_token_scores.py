@@ -10,10 +10,13 @@ from unified import UnifiedLM, masks
 from unified.errors import UnifiedError
 from unified.evaluation.names import SENTENCES
 from unified.evaluation.patterns import Sampling, in_orders, masked_at_random, masked_counts, orders, spaced_counts
-from unified.evaluation.scorings import SCORINGS, scorings_named, unlearnt
+from unified.evaluation.predictions import SequenceForm, TokenizedTexts
+from unified.evaluation.scorings import SCORINGS, longest_text, scorings_named, unlearnt
 from unified.evaluation.token_scores import token_scores
 from unified.generation import score
 from unified.objectives.contract import SCORINGS as DECLARED
+from unified.objectives.t5 import RandomSpans, ReplaceSpans
+from unified.objectives.unilm import next_token_examples
 
 SAMPLING = Sampling(draws=2, seed=5)
 TEXTS = ["the cat sat on a mat .", "the dog sang", "a"]
@@ -92,7 +95,7 @@ def peers(tmp_path_factory):
     }
 
 
-@pytest.mark.parametrize("scoring", SCORINGS)
+@pytest.mark.parametrize("scoring", [name for name in SCORINGS if name != "infilling"])  # none of them has sentinels
 @pytest.mark.parametrize("kind", ["bert", "roberta", "unilm", "xlnet"])
 def test_every_scoring_is_what_its_definition_gives_with_a_published_model(peers, kind, scoring):
     peer = next(peer for (name, _), peer in peers.items() if name == kind)
@@ -122,6 +125,53 @@ def test_left_to_right_gives_what_generation_gives(scheme, changes):
         source = torch.tensor([[*text[:given], lm.special.separator]])
         wanted = score(asked, source, torch.tensor([text[given:]]))[0]
         assert own.log_probs[given:].tolist() == pytest.approx(wanted.tolist(), abs=1e-5)
+
+
+@pytest.mark.parametrize("objective", [ReplaceSpans(), RandomSpans(mean_span=1.0)])
+def test_infilling_asks_as_spans_of_one_token_are_learnt(objective, monkeypatch):
+    """Examples are those of T5's objectives where the noise is one token; of their targets that token is kept."""
+    words, text = vocabulary(), np.array([9, 5, 12, 7])
+    lm = UnifiedLM(model(), words, None, "next", None)
+    made = SCORINGS["infilling"].predictions(
+        TokenizedTexts.of([text], [1]), SequenceForm.of(lm, "next", "bidirectional"), SAMPLING
+    )
+    assert made.tokens.tolist() == [1, 2, 3]
+    for index, found in zip((1, 2, 3), made.examples.split(), strict=True):
+        monkeypatch.setattr(type(objective), "noise", lambda self, length, rng, at=index: np.arange(length) == at)
+        source, target = objective.rewrite(text, words.special, None)
+        (learnt,) = next_token_examples("", [source], [target], words.special).split()
+        kept = len(learnt.tokens) - 1  # all but the token itself, which nothing follows
+        assert found.tokens.tolist() == learnt.tokens[:kept].tolist()
+        for name in ("positions", "token_types"):
+            assert getattr(found, name).tolist() == getattr(learnt, name)[:kept].tolist()
+        assert torch.equal(found.mask.dense(), learnt.mask.dense()[:kept, :kept])
+        (own,) = np.flatnonzero(learnt.targets["token"].output_indices[:, 0] == kept - 1)
+        assert found.targets["token"].output_indices.tolist() == [[kept - 1]]
+        assert found.targets["token"].labels.tolist() == learnt.targets["token"].labels[[own]].tolist() == [text[index]]
+
+
+@pytest.mark.parametrize("changes", [{}, {"positions": "rotary", "attention_windows": "0,2", "token_types": 0}])
+def test_infilling_gives_what_generation_gives_behind_a_sentinel(changes):
+    asked = decoder("next", **changes)
+    lm = UnifiedLM(asked.model, vocabulary(), None, "next", None)
+    texts, sentinel = [[5, 9, 4, 12, 7], [6, 8]], lm.special.first_sentinel
+    found = token_scores(lm, [np.array(text) for text in texts], SCORINGS["infilling"], given=[2, 0])
+    for text, own, given in zip(texts, found, (2, 0), strict=True):
+        for index in range(given, len(text)):
+            source = [*text[:index], sentinel, *text[index + 1 :], lm.special.separator]
+            wanted = score(asked, torch.tensor([source]), torch.tensor([[sentinel, text[index]]]))[0]
+            assert own.log_probs[index] == pytest.approx(float(wanted[1]), abs=1e-5)
+        assert own.log_probs[:given].tolist() == [0.0] * given
+
+
+def test_the_longest_text_leaves_room_for_both_blocks():
+    lm = UnifiedLM(model(max_positions=12), vocabulary(), None, "next", None)
+    text = np.array([5, 9, 4, 12, 7, 6, 8, 10])
+    assert longest_text(lm, SCORINGS["infilling"]) == 8 and longest_text(lm, SCORINGS["pseudo_likelihood"]) == 9
+    (found,) = token_scores(lm, [text], SCORINGS["infilling"])
+    assert len(found.log_probs) == 8 and (found.log_probs < 0).all()
+    with pytest.raises(UnifiedError):
+        token_scores(lm, [np.append(text, 5)], SCORINGS["infilling"])
 
 
 @pytest.mark.parametrize("objectives", ["", "bert:15,next=bert(next_sentence=False, left_to_right=True):1"])
@@ -205,7 +255,8 @@ def test_every_order_asks_for_every_token_once_behind_all_that_it_sees():
         ("next", "", {"left_to_right"}),
         ("left_to_right", "bidirectional:2,right_to_left", {"pseudo_likelihood", "right_to_left"}),
         ("nothing", "bert(next_sentence=False, left_to_right=True)", {"left_to_right"}),
-        ("next", "random_spans", set()),
+        ("next", "random_spans", {"infilling"}),
+        ("next", "mass_style", set()),
         ("next", "my.module:Mine", {"left_to_right"}),
     ],
 )
@@ -234,6 +285,8 @@ def test_names_of_scorings():
         ({"token_head": "none"}, "nothing", "left_to_right", "no token head"),
         ({"sublayers": "entity,feed_forward"}, "nothing", "diffusion", "named entities"),
         ({"positions": "relative", "attn_type": "uni"}, "permutation", "pseudo_likelihood", "attn_type 'uni'"),
+        ({"positions": "relative"}, "permutation", "infilling", "the symbol before it, and the model predicts by a q"),
+        ({"token_types": 2}, "nothing", "infilling", "needs 6 token types and a sentinel; the model has 2 and its"),
     ],
 )
 def test_what_a_model_cannot_score_is_refused(changes, writes, scoring, message):
