@@ -99,7 +99,7 @@ def own_losses(figures: Sequence[Mapping[str, float]]) -> str:
 
 def objectives_table(lines: Lines) -> str:
     """A row for each objective and way of scoring it: minimal pairs, every fine-tuning, its own loss."""
-    heads = ["objective", "scoring", "minimal pairs", "perplexity", *objectives.MEASURES, "own loss", "minutes"]
+    heads = ["objective", "scoring", "minimal pairs", "bits a character", *objectives.MEASURES, "own loss", "minutes"]
     rows = []
     for objective, seeds in objectives.COMPARED:
         names = [f"objectives/{objective.name}-{seed}" for seed in seeds]
@@ -112,8 +112,8 @@ def objectives_table(lines: Lines) -> str:
         losses = own_losses([line["figures"] for line in trained])
         for number, scoring in enumerate(objective.scorings):
             pairs = values("/minimal-pairs", f"{scoring}.accuracy")
-            perplexities = values("/perplexity", f"{scoring}.word_perplexity")
-            cells = [objective.name, scoring, shown(pairs), shown(perplexities, 0)]
+            bits = values("/perplexity", f"{scoring}.bits_per_character")
+            cells = [objective.name, scoring, shown(pairs), shown(bits, 2)]
             measured = (shown(values(f"/{task}", f"valid.{name}")) for task, name in objectives.MEASURES.items())
             more = [*measured, losses, shown(minutes)] if number == 0 else [""] * (len(objectives.MEASURES) + 2)
             rows.append([*cells, *more])

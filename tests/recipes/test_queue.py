@@ -306,12 +306,12 @@ def test_a_row_with_a_figure_says_which_others_it_lacks(tmp_path):
     line |= {"date": "2026-01-02", "machine": {"processor": "P", "threads": 1}, "versions": {"torch": "2"}}
     name = "objectives/xlnet-1/perplexity"
     line |= {"name": name, "table": "objectives", "recipe": tables.Plan(tables.plan.ENTRIES).recipes[name]}
-    figures = {"pseudo_likelihood.word_perplexity": 81.4, "left_to_right.word_perplexity": 92.0}
+    figures = {"pseudo_likelihood.bits_per_character": 2.164, "left_to_right.bits_per_character": 2.5}
     load(QUEUE.with_name("lines.py")).append_line(tmp_path, line | {"commits": ["0" * 40], "figures": figures})
     rows = tables.section("objectives", tmp_path).splitlines()
     lacking = " missing |" * (len(tables.objectives.MEASURES) + 2)
-    assert f"| xlnet | pseudo_likelihood | missing | 81 (1) |{lacking}" in rows
-    assert f"| xlnet | left_to_right | missing | 92 (1) |{'  |' * (len(tables.objectives.MEASURES) + 2)}" in rows
+    assert f"| xlnet | pseudo_likelihood | missing | 2.16 (1) |{lacking}" in rows
+    assert f"| xlnet | left_to_right | missing | 2.50 (1) |{'  |' * (len(tables.objectives.MEASURES) + 2)}" in rows
     assert sum("xlnet" in row for row in rows) == 2 and any(
         row.startswith("Without a line: random_spans; ") for row in rows
     )
