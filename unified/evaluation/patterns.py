@@ -28,7 +28,7 @@ class Sampling:
 
 @dataclass(frozen=True)
 class HiddenTokens:
-    """Tokens that m examples of one text hide, and those of them that they predict.
+    """Tokens that m examples hide, and those of them that they predict.
 
     Attributes:
         count: m.
