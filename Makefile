@@ -29,7 +29,7 @@ help:
 	@echo "make bench            speed beside other libraries on this machine; bench-full takes longer"
 	@echo "make gpu-check        on a graphics card: is everything right? eight minutes; ARGS='--device cpu' rehearses"
 	@echo "make bench-gpu        on a graphics card: speed, nine minutes; ARGS='--device cpu --tiny' rehearses"
-	@echo "make gpu-runs         on a graphics card: the long runs at its size, shortest first; MINUTES=9, WORK=runs/card"
+	@echo "make gpu-runs         on a graphics card: the long runs at its size, shortest first; MINUTES=9, AT_ONCE=4, WORK=runs/card"
 	@echo "make trust            a seeded sample of the campaigns: kills, losses; trust-full runs all of them and can be resumed"
 	@echo "make install          only build .venv; PYTHON=/path/to/python3.12 chooses the Python"
 
@@ -83,9 +83,10 @@ bench-gpu: $(INSTALLED)
 MINUTES ?= 9
 WORK ?= runs/card
 PLAN ?= card_plan
+AT_ONCE ?= 4
 
 gpu-runs: $(INSTALLED)
-	$(VENV) recipes/queue/run.py $(WORK) --plan recipes/queue/$(PLAN).py --minutes $(MINUTES) --threads 8 --nice 0 $(ARGS)
+	$(VENV) recipes/queue/run.py $(WORK) --plan recipes/queue/$(PLAN).py --minutes $(MINUTES) --at-once $(AT_ONCE) --threads 2 --nice 0 $(ARGS)
 
 trust: $(INSTALLED)
 	OMP_NUM_THREADS=1 $(VENV) -m trust.run $(ARGS)

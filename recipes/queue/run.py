@@ -5,7 +5,8 @@
     python recipes/queue/run.py WORK --list                                # what is finished, and what is not
     UNIFIED_DATA=... python recipes/queue/run.py WORK --again parity/rte-1 # a finished run gives the same figures?
 
-An interrupted run resumes where it stopped. Several queues may work on one plan at the same time.
+An interrupted run resumes where it stopped. Several queues may work on one plan at the same time: ``--at-once 4``
+starts four.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import argparse
 import importlib.util
 import os
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -88,6 +90,7 @@ def parse(words: list[str] | None = None) -> argparse.Namespace:
     end.add_argument("--until", metavar="HH:MM", help="time of this machine's clock at which to stop")
     end.add_argument("--hours", type=float, metavar="N", help="stop after so many hours")
     end.add_argument("--minutes", type=float, metavar="N", help="stop after so many minutes")
+    parser.add_argument("--at-once", type=int, default=1, metavar="N", help="runs at the same time (default: 1)")
     parser.add_argument("--threads", type=int, default=1, metavar="N", help="threads of each run (default: 1)")
     parser.add_argument("--nice", type=int, default=19, metavar="N", help="how far to lower the priority (default: 19)")
     parser.add_argument("--plan", type=Path, default=HERE / "plan.py", metavar="FILE", help="plan (default: plan.py)")
@@ -97,8 +100,19 @@ def parse(words: list[str] | None = None) -> argparse.Namespace:
     return parser.parse_args(words)
 
 
+def several(words: list[str], number: int) -> int:
+    """Start queues of the same words and wait for them all; a signal ends them; returns the greatest status."""
+    queues = [subprocess.Popen([sys.executable, __file__, *words, "--at-once", "1"]) for _ in range(number)]
+    for one in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(one, lambda *_: [queue.terminate() for queue in queues])
+    return max(queue.wait() for queue in queues)
+
+
 def main(words: list[str] | None = None) -> int:
+    words = sys.argv[1:] if words is None else words
     arguments = parse(words)
+    if arguments.at_once < 1:
+        raise UnifiedError(f"--at-once {arguments.at_once}: must be 1 or more")
     plan = plan_of(arguments.plan)
     wanted = chosen(plan, arguments.only)
     stopped = stop_at(end_of(arguments.until, arguments.hours, arguments.minutes))
@@ -108,6 +122,8 @@ def main(words: list[str] | None = None) -> int:
         return 0
     if arguments.again is not None and arguments.again not in plan.entries:
         raise UnifiedError(f"--again {arguments.again}: no such entry; --list shows all")
+    if arguments.at_once > 1 and arguments.again is None:
+        return several(words, arguments.at_once)
     os.nice(arguments.nice)
     try:
         if arguments.again is not None:

@@ -124,6 +124,25 @@ def test_commands_have_the_low_priority_as_processes_and_as_a_group(tmp_path):
     assert f"priority {wanted} {wanted}\n" in queue.text("low", "log.txt")
 
 
+MEETING = """
+from entries import Entry
+script = "import pathlib, sys, time; here, there = (pathlib.Path({folder!r}, one) for one in sys.argv[1:]); " \\
+    "here.touch(); end = time.monotonic() + 60\\nwhile not there.exists(): assert time.monotonic() < end"
+pair = ("left", "right")
+ENTRIES = [Entry(a, "small", (("python", "-c", script, a, b),), ()) for a, b in (pair, pair[::-1])]
+"""
+
+
+def test_runs_at_the_same_time(tmp_path):
+    """Each of two runs waits for the other; nothing is run by more than one queue."""
+    queue = Queue(tmp_path, MEETING.format(folder=str(tmp_path)))
+    both = queue.run("--at-once", "2")
+    assert both.returncode == 0 and both.stdout.count("2 of 2 entries are finished") == 2, both.stdout + both.stderr
+    assert sorted(line["name"] for line in queue.lines("small")) == ["left", "right"]
+    none = queue.run("--at-once", "0")
+    assert none.returncode and "--at-once 0: must be 1 or more" in none.stderr
+
+
 def test_lines_failures_and_repeats(queue):
     """One line for each run; a failed one is passed over until it is asked for; what needs it waits."""
     first = queue.run()
@@ -439,7 +458,7 @@ def test_the_plan_for_a_card_is_made_of_commands_that_there_are():
         assert program == "unified" and (options := make_parser(command_of(words)).parse_args(words))
         if words[0] == "pretrain":
             updates.append(options.max_update * options.max_tokens)
-    assert sorted(updates) == [512, 3 * 512, 32_768, *[4000 * 32_768] * 19]
+    assert sorted(updates) == [512, 3 * 512, 16_384, *[4000 * 16_384] * 19]
 
 
 def test_minutes_end_a_queue():
