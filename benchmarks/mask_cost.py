@@ -14,7 +14,7 @@ import statistics
 
 import numpy as np
 import torch
-from models import SIZES, batch_of, example, our_model, our_step
+from models import SIZES, batch_of, example, one_shape, our_model, our_step
 from paired import options, ratios, report, set_up, take_turns
 
 from unified import masks
@@ -71,7 +71,8 @@ def main() -> None:
     arguments = parser.parse_args()
     set_up(arguments)
     rng = np.random.default_rng(0)
-    model = our_model(SIZES[arguments.size], 0.0, arguments.device)
+    size, device = SIZES[arguments.size], arguments.device
+    masked, plain = our_model(size, 0.0, device, attention_backend=one_shape(device)), our_model(size, 0.0, device)
     dtype = torch.bfloat16 if arguments.bf16 else None
     rows = {UNMASKED: [masks.bidirectional(arguments.length)], **mask_kinds(arguments.length, rng)}
     others = {name: UNMASKED for name in rows if name != UNMASKED}
@@ -81,8 +82,8 @@ def main() -> None:
         rows |= {other: unmasked_of_area(length, area_of(rows[name])) for name, other in others.items()}
     calls = {}
     for name, row in rows.items():
-        batch = batch_of([[example(mask, rng) for mask in row] for _ in range(arguments.rows)], device=arguments.device)
-        calls[name] = our_step(model, batch, dtype)
+        batch = batch_of([[example(mask, rng) for mask in row] for _ in range(arguments.rows)], device=device)
+        calls[name] = our_step(plain if name.startswith(UNMASKED) else masked, batch, dtype)
     times = take_turns(calls, arguments.rounds)
     medians = {name: round(statistics.median(some), 5) for name, some in times.items()}
     for name, other in others.items():

@@ -46,6 +46,11 @@ def our_model(size: Size, attention_dropout: float, device: str = "cpu", **chang
     return accelerate(UnifiedModel.for_language(config)).train().to(device)
 
 
+def one_shape(device: str) -> str:
+    """The attention backend that pays for batches of one shape: on a card FlexAttention, which is compiled for it."""
+    return "auto" if device == "cpu" else "flex"
+
+
 def compiler(device: str) -> dict[str, str]:
     """Options of :func:`torch.compile`: on a CPU a rehearsal that needs no C++ compiler, and gains nothing."""
     return {"backend": "aot_eager"} if device == "cpu" else {}

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import torch
-from models import SIZES, batch_of, example, our_model, our_step
+from models import SIZES, batch_of, example, one_shape, our_model, our_step
 from paired import OURS, options, report, set_up, take_turns
 
 from unified import masks
@@ -84,7 +84,7 @@ def main() -> None:
     rng, size = np.random.default_rng(0), arguments.batch
     drawn = sequences(arguments.sequences, rng, arguments)
     alike = sorted(drawn, key=lambda one: len(one.tokens))
-    model = our_model(SIZES[arguments.size], 0.0, arguments.device)
+    model = our_model(SIZES[arguments.size], 0.0, arguments.device, attention_backend=one_shape(arguments.device))
     padded = our_model(SIZES[arguments.size], 0.0, arguments.device, attention_backend="sdpa")
     device = arguments.device
     starts, row = range(0, len(drawn), size), packed_length(model.transformer, arguments.row, torch.device(device))

@@ -29,6 +29,7 @@ from unified.runtime.announcements import log_once
 __all__ = [
     "AUTOMATIC",
     "BACKENDS",
+    "COMPILED",
     "Attention",
     "Backend",
     "BackendChoice",
@@ -45,7 +46,9 @@ BACKENDS: dict[str, type[Backend]] = {
     backend.name: backend for backend in (DenseAttention, SdpaAttention, FlexAttention, FlashFlexAttention)
 }
 #: Names of those that "auto" asks, in this order.
-AUTOMATIC = ("flex", "sdpa", "dense")
+AUTOMATIC = ("sdpa", "dense")
+#: Names of those that it asks before them within compiled layers: torch compiles their kernels for each new shape.
+COMPILED = ("flex",)
 
 
 def register(backend: type[Backend]) -> None:
@@ -173,19 +176,22 @@ class BackendChoice(nn.Module):
         dropout: float = 0.0,
         needs: str | None = None,
         shapes_differ: bool = False,
+        compiled: bool = False,
     ) -> Attention:
         """Prepares attention under a mask as :func:`prepare` does, with the backend of this choice.
 
         Args:
             shapes_differ: whether masks have ever new shapes; then a backend that serves any shape takes the place of
                 one that does not.
+            compiled: whether compiled layers will attend, for inputs of one shape; "auto" then asks :data:`COMPILED`
+                first.
 
         Raises:
             UnifiedError: as :func:`prepare`; or none serves any shape.
         """
-        backend = self.backend
+        backend, automatic = self.backend, (*COMPILED, *self.automatic) if compiled else self.automatic
         if shapes_differ:
-            names = self.automatic if backend == "auto" else (backend, *self.automatic)
+            names = automatic if backend == "auto" else (backend, *automatic)
             can = (
                 name
                 for name in names
@@ -197,7 +203,7 @@ class BackendChoice(nn.Module):
                     f"no attention backend of {', '.join(names)} can serve masks of ever new shapes on {device.type}"
                 )
             backend = found
-        return prepare(mask, dtype, device, dropout, backend, needs, self.automatic)
+        return prepare(mask, dtype, device, dropout, backend, needs, automatic)
 
     def skips_other_documents(self, device: torch.device) -> bool:
         """Whether a backend that may be chosen skips other documents on this device, see :class:`Backend`."""

@@ -132,6 +132,7 @@ class Transformer(nn.Module):
             mask = mask.with_memory(remembered)
         weight, prepared = self.embeddings.tokens.weight, {}
         dropout = self.config.attention_dropout if self.training else 0.0
+        compiled = self.training and bool(self._compiled)
         for attention_type, window in dict.fromkeys(self._attentions):
             seen = mask.without_self() if attention_type in _WITHOUT_SELF else mask
             if window:
@@ -139,8 +140,8 @@ class Transformer(nn.Module):
                 seen = _windowed(seen, window, positions, keys)
             needs = attention_of(attention_type, self.config).needs
             kind = attention_type, window
-            prepared[kind] = self.backend(seen, weight.dtype, weight.device, dropout, needs, shapes_differ)
-        if self._compiled and self.training:
+            prepared[kind] = self.backend(seen, weight.dtype, weight.device, dropout, needs, shapes_differ, compiled)
+        if compiled:
             refused = {one.name for one in prepared.values() if not one.compiles}
             if refused:
                 raise UnifiedError(

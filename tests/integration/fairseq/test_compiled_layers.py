@@ -100,6 +100,18 @@ def test_evaluation_and_generation_are_not_compiled():
     assert not counters["stats"]
 
 
+def test_attention_is_chosen_for_compiled_layers_in_training_alone():
+    """Elsewhere shapes differ, so that nothing may be compiled for one."""
+    core, asked = accelerated(attention_backend="sdpa", dropout=0.0).train(), []
+    chosen = core.transformer.backend.forward
+    core.transformer.backend.forward = lambda *given: asked.append(given[-1]) or chosen(*given)
+    core(batch_of((11, 12), 0))
+    core.transformer.compile_layers(backend="aot_eager")
+    core(batch_of((11, 12), 0))
+    core.eval()(batch_of((11, 12), 0))
+    assert asked == [False, True, False]
+
+
 def test_attention_in_tiles_is_refused():
     core = accelerated(attention_dropout=0.1).train()
     core.transformer.compile_layers(backend="aot_eager")

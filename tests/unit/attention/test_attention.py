@@ -330,6 +330,17 @@ def test_for_shapes_that_differ_backends_of_any_shape_are_taken():
         assert type(BackendChoice(backend)(*given, needs="weights", shapes_differ=True)) is DenseAttention
 
 
+def test_nothing_is_compiled_for_a_shape_but_within_compiled_layers():
+    """On a card padded batches never have the same shape; after eight shapes torch compiles no more."""
+    card, choice = torch.device("cuda"), BackendChoice()
+    assert type(choice(batch("seq2seq"), torch.float32, card)) is BACKENDS["sdpa"]
+    assert type(prepare(batch("seq2seq"), torch.float32, card)) is BACKENDS["sdpa"]
+    assert type(choice(batch("seq2seq"), torch.float32, card, compiled=True)) is BACKENDS["flex"]
+    assert type(choice(batch("seq2seq"), torch.float32, card, dropout=0.1, compiled=True)) is BACKENDS["sdpa"]
+    assert type(choice(batch("seq2seq"), torch.float32, card, shapes_differ=True, compiled=True)) is BACKENDS["sdpa"]
+    assert type(BackendChoice("flex")(batch("seq2seq"), torch.float32, card)) is BACKENDS["flex"]
+
+
 @pytest.mark.slow
 def test_flex_asks_for_its_kernels(monkeypatch):
     """FlexAttention's definition without a compiler, which runs on a CPU, and what it is told about kernels."""
