@@ -81,13 +81,13 @@ def collate_flat(
     if examples.entities is not None:
         arrays["entities"] = spread(examples.entities, False, dtype=np.bool_)
     tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
-    own_keys = np.where(np.arange(stride) < width, np.arange(stride), NO_KEY)
+    own_keys = np.tile(np.where(np.arange(stride) < width, np.arange(stride), NO_KEY), (count, 1))
     mask = AttentionMask.unchecked(
         query_step=torch.from_numpy(stream.behind(query_step, stream.steps, NOWHERE)),
         key_start=torch.from_numpy(key_start),
         key_stop=torch.from_numpy(key_stop),
         document_ends=torch.from_numpy(document_ends),
-        query_key=torch.from_numpy(own_keys).expand(count, -1) if stream.width else None,
+        query_key=torch.from_numpy(own_keys) if stream.width else None,
         structure="mixed" if stream.width else structure_of(query_step, key_start, key_stop),
     )
     return Batch(**tensors, mask=mask, targets=targets, objectives=objectives)

@@ -148,6 +148,15 @@ def test_a_batch_moves_with_all_its_tensors():
         assert tensor.is_meta and (tensor.shape, tensor.dtype) == (here[name].shape, here[name].dtype), name
 
 
+def test_each_value_of_a_batch_has_memory_of_its_own():
+    """Loaders copy batches to pinned memory, into which a tensor whose rows share their memory cannot be written."""
+    rng = np.random.default_rng(4)
+    examples = [random_example(rng, length=6, streams=True) for _ in range(8)]
+    batch = collate([examples[:4], examples[4:]], None, OBJECTIVES, PAD)
+    found = flat(batch.tensors())
+    assert ("mask", "query_key") in found and all(tensor.is_contiguous() for tensor in found.values())
+
+
 def require_targets(targets, expected):
     """The targets of a batch are those of a list: (states, label, objective, weight, divisor, inputs)."""
     if targets is None:
