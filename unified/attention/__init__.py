@@ -19,7 +19,7 @@ from torch import nn
 from unified.attention.backend import Attention, Backend
 from unified.attention.bias import ScoreBias
 from unified.attention.dense import DenseAttention
-from unified.attention.flex import FlashFlexAttention, FlexAttention
+from unified.attention.flex import BiasedFlexAttention, FlashFlexAttention, FlexAttention
 from unified.attention.sdpa import SdpaAttention
 from unified.errors import UnifiedError
 from unified.masks import AttentionMask
@@ -43,12 +43,14 @@ logger = logging.getLogger(__name__)
 
 
 BACKENDS: dict[str, type[Backend]] = {
-    backend.name: backend for backend in (DenseAttention, SdpaAttention, FlexAttention, FlashFlexAttention)
+    backend.name: backend
+    for backend in (DenseAttention, SdpaAttention, FlexAttention, FlashFlexAttention, BiasedFlexAttention)
 }
+#: Names of those that "auto" asks, in this order.
 #: Names of those that "auto" asks, in this order.
 AUTOMATIC = ("sdpa", "dense")
 #: Names of those that it asks before them within compiled layers: torch compiles their kernels for each new shape.
-COMPILED = ("flex",)
+COMPILED = ("flex", "flex_bias")
 
 
 def register(backend: type[Backend]) -> None:

@@ -26,6 +26,8 @@ class Tile:
     keys: slice
 
 
+#: (score, row, head, query, key) -> score, of one pair; FlexAttention's ``score_mod``.
+ScoreMod = Callable[[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
 #: Takes the rows of a tensor that belong to a tile.
 Cut = Callable[[torch.Tensor, Tile], torch.Tensor]
 
@@ -52,6 +54,12 @@ class ScoreBias(Protocol):
 
     def dense(self) -> torch.Tensor:
         """The definition: (B, H, T, S)."""
+
+    def score_mod(self) -> ScoreMod:
+        """The rule for one pair, which reads tensors at its indices and lets gradients flow into them.
+
+        What is the same for all keys of a query may be left out, as in :meth:`within`.
+        """
 
     def within(self, tile: Tile, *tensors: torch.Tensor) -> torch.Tensor:
         """(H, q, k) of one tile's pairs, from what was cut for it.

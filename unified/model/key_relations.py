@@ -27,6 +27,9 @@ class DistanceTable:
 
     def projected(self, projection: nn.Module) -> torch.Tensor:
         """(2 x reach + 1, D), the rows under one layer's projection."""
+        if torch.compiler.is_compiling():  # within a layer, which training runs once
+            rows: torch.Tensor = projection(self.rows)
+            return rows
         if projection not in self._projected:
             self._projected[projection] = projection(self.rows)
         return self._projected[projection]
@@ -75,29 +78,45 @@ class Relations:
         assert self.table is not None
         return self.table
 
-    @cached_property
+    @property
     def distances(self) -> torch.Tensor:
         """int64 (B, Q, S), position of the query less position of the key; beyond the table it counts as its last."""
+        return self._found_distances() if torch.compiler.is_compiling() else self._kept_distances
+
+    @property
+    def different(self) -> torch.Tensor:
+        """bool (B, Q, S), whether the token types of query and key differ."""
+        return self._found_different() if torch.compiler.is_compiling() else self._kept_different
+
+    # Eager layers share what the first one has found; compiled ones would be compiled anew once it is there.
+
+    @cached_property
+    def _kept_distances(self) -> torch.Tensor:
+        return self._found_distances()
+
+    @cached_property
+    def _kept_different(self) -> torch.Tensor:
+        return self._found_different()
+
+    def _found_distances(self) -> torch.Tensor:
         distances = self.query_positions.unsqueeze(-1) - self.key_positions.unsqueeze(-2)
         return distances if self.table is None else distances.clamp(-self.table.reach, self.table.reach)
 
-    @cached_property
-    def different(self) -> torch.Tensor:
-        """bool (B, Q, S), whether the token types of query and key differ."""
+    def _found_different(self) -> torch.Tensor:
         return self.query_types.unsqueeze(-1) != self.key_types.unsqueeze(-2)
 
     def within(self, tile: Tile) -> Pairs:
         """The relations of one tile; found once for all heads and layers."""
         key = (tile.row, tile.queries.start, tile.queries.stop, tile.keys.start, tile.keys.stop)
         if key not in self._pairs:
-            self._pairs[key] = self._found(tile)
+            self._pairs[key] = self._found_pairs(tile)
         return self._pairs[key]
 
     @cached_property
     def _pairs(self) -> dict[tuple[int, ...], Pairs]:
         return {}
 
-    def _found(self, tile: Tile) -> Pairs:
+    def _found_pairs(self, tile: Tile) -> Pairs:
         reach = self.sinusoids.reach
         of_queries, of_keys = self.query_positions[tile.row, tile.queries], self.key_positions[tile.row, tile.keys]
         distances = (of_queries.unsqueeze(-1) - of_keys).clamp(-reach, reach)

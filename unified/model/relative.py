@@ -6,15 +6,15 @@ Letters: B rows, H heads, Q queries, T content tokens, m memory slots, S = m + T
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from functools import partial
 from typing import Any, ClassVar
 
 import torch
 from torch import nn
+from torch.nn import functional
 
 from unified.attention import Attention, attend
-from unified.attention.bias import ScoreBias, Tile, of_queries
+from unified.attention.bias import ScoreBias, ScoreMod, Tile, of_queries
 from unified.errors import UnifiedError
 from unified.kernels.plain import LinearMap
 from unified.model.attention import AttentionSublayer, join_heads, project_content, split_heads
@@ -62,6 +62,13 @@ class Memory:
         self.states = [states[:, -self.length :].clone() for states in joined]
 
 
+#: Copies of a query's score that its keys read in turn: a kernel adds their gradients up by atomic additions, which wait
+#: for each other where all keys of a query have one address.
+_LANES = 32
+#: Rows of a product that a card computes with aligned loads are a multiple of so many entries.
+_ALIGNED = 8
+
+
 class TransformerXLAttention(AttentionSublayer):
     """Multi-head attention whose scores add terms for a key's distance and its segment.
 
@@ -98,15 +105,15 @@ class TransformerXLAttention(AttentionSublayer):
         attention: Attention,
         relations: Relations,
         memory: torch.Tensor | None = None,
-        record: Callable[[torch.Tensor], None] | None = None,
+        record: list[torch.Tensor] | None = None,
     ) -> torch.Tensor:
         """(B, Q, D) -> (B, Q, D).
 
         The first tokens of ``states`` are content: keys, behind the (B, m, D) ``memory``. Those after them are a query
-        stream, which nothing attends to. ``record`` is given the states, for a memory.
+        stream, which nothing attends to. ``record`` gets the states, for a memory.
         """
         if record is not None:
-            record(states)
+            record.append(states)
         query, key, value = self.project(states, relations.content, memory)
         dropout = self.dropout if self.training else 0.0
         centred = query + self.content_bias.unsqueeze(1)
@@ -153,6 +160,29 @@ class RelativeBias(ScoreBias):
         segment = torch.where(self.relations.different.unsqueeze(1), other, same)
         return (by_distance @ table.transpose(-1, -2)).gather(-1, rows) + segment
 
+    def score_mod(self) -> ScoreMod:
+        """Reads products of queries and distances, which are made here, (H, B, Q, distances).
+
+        Of the two scores by segment only the difference matters.
+        """
+        (by_distance, _), (by_segment, _), (table, _) = self.tensors
+        relations, reach = self.relations, self.relations.sinusoids.reach
+        products = _products(by_distance, table)
+        same, other = by_segment.unbind(-1)
+        differing = (other - same).unsqueeze(-1).expand(-1, -1, -1, _LANES).contiguous()
+        query_positions, key_positions = relations.query_positions, relations.key_positions
+        query_types, key_types = relations.query_types, relations.key_types
+
+        def added(
+            score: torch.Tensor, row: torch.Tensor, head: torch.Tensor, query: torch.Tensor, key: torch.Tensor
+        ) -> torch.Tensor:
+            distance = (query_positions[row, query] - key_positions[row, key]).clamp(-reach, reach)
+            of_types = differing[row, head, query, key % _LANES]
+            of_types = torch.where(query_types[row, query] != key_types[row, key], of_types, 0.0)
+            return score + products[head, row, query, reach - distance] + of_types
+
+        return added
+
     def within(self, tile: Tile, *tensors: torch.Tensor) -> torch.Tensor:
         """(H, q, k)."""
         by_distance, by_segment, rows = tensors
@@ -167,6 +197,13 @@ class RelativeBias(ScoreBias):
             return added
         same, other = by_segment.unsqueeze(-2).unbind(-1)
         return added + torch.addcmul(same, other - same, pairs.different)
+
+
+def _products(by_distance: torch.Tensor, table: torch.Tensor) -> torch.Tensor:
+    """(B, H, Q, K) queries and (H, W, K) distances -> (H, B, Q, W or a few more, whose values mean nothing)."""
+    rows, _, queries, _ = by_distance.shape
+    aligned = functional.pad(table, (0, 0, 0, -table.size(1) % _ALIGNED))
+    return torch.bmm(by_distance.transpose(0, 1).flatten(1, 2), aligned.mT).unflatten(1, (rows, queries))
 
 
 def _rows_of(relations: Relations, table: torch.Tensor, tile: Tile) -> torch.Tensor:

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from unified.attention import Attention, attend
-from unified.attention.bias import ScoreBias, Tile, of_queries
+from unified.attention.bias import ScoreBias, ScoreMod, Tile, of_queries
 from unified.model.attention import ProjectedAttention, join_heads, split_heads
 from unified.model.config import TransformerConfig
 from unified.model.key_relations import Relations
@@ -33,6 +33,7 @@ class RelativeKeyAttention(ProjectedAttention):
 
     needs: ClassVar[str | None] = "bias"
     relates: ClassVar[bool] = True
+    compiles: ClassVar[bool] = False
 
     def __init__(self, config: TransformerConfig):
         super().__init__(config)
@@ -56,6 +57,17 @@ class _ClippedBias(ScoreBias):
         ((by_distance, _),) = self.tensors
         return by_distance.gather(-1, self.rows.unsqueeze(1).expand(-1, by_distance.size(1), -1, -1))
 
+    def score_mod(self) -> ScoreMod:
+        ((by_distance, _),) = self.tensors
+        rows = self.rows
+
+        def added(
+            score: torch.Tensor, row: torch.Tensor, head: torch.Tensor, query: torch.Tensor, key: torch.Tensor
+        ) -> torch.Tensor:
+            return score + by_distance[row, head, query, rows[row, query, key]]
+
+        return added
+
     def within(self, tile: Tile, *tensors: torch.Tensor) -> torch.Tensor:
         (by_distance,) = tensors
         rows = self.rows[tile.row, tile.queries, tile.keys]
@@ -67,6 +79,7 @@ class RelativeValueAttention(ProjectedAttention):
 
     needs: ClassVar[str | None] = "weights"
     relates: ClassVar[bool] = True
+    compiles: ClassVar[bool] = False
 
     def __init__(self, config: TransformerConfig):
         super().__init__(config)
@@ -94,6 +107,7 @@ class EntityAttention(ProjectedAttention):
     """
 
     relates: ClassVar[bool] = True
+    compiles: ClassVar[bool] = False
 
     def __init__(self, config: TransformerConfig):
         super().__init__(config)
