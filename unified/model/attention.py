@@ -47,19 +47,21 @@ class AttentionSublayer(nn.Module):
     """Interface of every attention of a layer.
 
     Beside states and the prepared attention it takes what it declares, in this order: relations, a rotation, and the
-    states of a memory with what records states for it.
+    states of a memory with a list that gets states for it.
 
     Attributes:
         needs: of a backend, beside reading values: "bias", "weights", or nothing.
         relates: whether it takes :class:`unified.model.key_relations.Relations`.
         rotates: whether it takes a :class:`unified.model.rotary.Rotation`.
         remembers: whether it takes a memory.
+        compiles: whether `torch.compile` can compile it, under a backend that it can compile.
     """
 
     needs: ClassVar[str | None] = None
     relates: ClassVar[bool] = False
     rotates: ClassVar[bool] = False
     remembers: ClassVar[bool] = False
+    compiles: ClassVar[bool] = True
 
 
 class ProjectedAttention(AttentionSublayer):

@@ -5,7 +5,6 @@ Letters: B rows, H heads, Q queries, T content tokens, m memory slots, S = m + T
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple
 
 import torch
@@ -96,15 +95,15 @@ class RotaryAttention(ProjectedAttention):
         attention: Attention,
         rotation: Rotation,
         memory: torch.Tensor | None = None,
-        record: Callable[[torch.Tensor], None] | None = None,
+        record: list[torch.Tensor] | None = None,
     ) -> torch.Tensor:
         """(B, Q, D) -> (B, Q, D).
 
         The first tokens of ``states`` are content: keys, behind the (B, m, D) ``memory``. Those after them are a query
-        stream, which nothing attends to. ``record`` is given the states, for a memory.
+        stream, which nothing attends to. ``record`` gets the states, for a memory.
         """
         if record is not None:
-            record(states)
+            record.append(states)
         parts = project_content(self.query_key_value, self.linear, states, rotation.content, memory)
         query, key, value = (split_heads(part, self.heads) for part in parts)
         query, key = rotate(query, rotation.of_queries), rotate(key, rotation.of_keys)

@@ -104,11 +104,16 @@ class Transformer(nn.Module):
             options: of :func:`torch.compile`.
 
         Raises:
-            UnifiedError: attention reads distances, token types or entities (XLNet's, the variants of ANNA's table 8),
-                which is not written for compilation.
+            UnifiedError: attention is a variant of ANNA's table 8, which is not written for compilation; or it has
+                relative positions (XLNet) and attention dropout, which no compiled kernel has together.
         """
-        if self.relates:
-            raise UnifiedError("layers whose attention reads distances, token types or entities cannot be compiled")
+        if not all(attention_of(one, self.config).compiles for one in self._attention_types):
+            raise UnifiedError("layers whose attention reads clipped distances or entities cannot be compiled")
+        if self.config.relative and self.config.attention_dropout:
+            raise UnifiedError(
+                "layers with relative positions and attention dropout cannot be compiled; set attention_dropout to 0 "
+                "(fairseq-train --attention-dropout 0)"
+            )
         *others, last = self.layers
         self._compiled = [torch.compile(layer, dynamic=False, **options) for layer in others]
         self._compiled.append(torch.compile(last, **options))
@@ -241,7 +246,7 @@ class Transformer(nn.Module):
             last = i == len(self.layers) - 1
             states = layer(states, views[i * each : (i + 1) * each], output_indices if last else None)
         if memory is not None:
-            memory.update([recorded[:, : tokens.size(1)] for recorded in entered])
+            memory.update([recorded[:, : tokens.size(1)] for (recorded,) in entered])
         return self.dropout(self.norm(states))
 
     def _views(
@@ -250,20 +255,23 @@ class Transformer(nn.Module):
         relations: Relations | None,
         rotations: dict[float, Rotation],
         memory: Memory | None,
-    ) -> tuple[list[tuple[Any, ...]], list[torch.Tensor]]:
-        """Inputs of each attention besides the states, and a list to which each adds its inputs for a memory."""
-        entered: list[torch.Tensor] = []
-        record = entered.append if memory is not None else None
+    ) -> tuple[list[tuple[Any, ...]], list[list[torch.Tensor]]]:
+        """Inputs of each attention besides the states, and for each a list to which it adds its inputs for a memory.
+
+        The lists are empty in front of every layer, so that compiled layers find the same.
+        """
+        entered: list[list[torch.Tensor]] = [[] for _ in attentions]
         remembered: Sequence[torch.Tensor | None] = (
             memory.states if memory is not None and memory.filled else [None] * len(attentions)
         )
         views: list[tuple[Any, ...]] = []
-        for (attention_type, window), attention, states in zip(self._attentions, attentions, remembered, strict=True):
+        each = zip(self._attentions, attentions, remembered, entered, strict=True)
+        for (attention_type, window), attention, states, own in each:
             declared = attention_of(attention_type, self.config)
             view: list[Any] = [attention]
             view += [relations] if declared.relates else []
             view += [rotations[self.config.rotary_theta_of(window)]] if declared.rotates else []
-            view += [states, record] if declared.remembers else []
+            view += [states, own if memory is not None else None] if declared.remembers else []
             views.append(tuple(view))
         return views, entered
 
