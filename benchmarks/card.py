@@ -91,7 +91,7 @@ def commands(scale: Scale, large_tokens: float = LARGE_TOKENS["H100"]) -> list[l
         words("decoding.py", *there, *base, "--sentences", 2 * scale.rows,
               "--source", 480 if scale.bars else 24, "--written", 32 if scale.bars else 4, *bar("--bar", 5)),
         words("card_memory.py", *there, "--size", scale.large, *length, *rows),
-        words("permutation_step.py", *there, *base, *length, *rows, "--attention-dropout", 0,
+        words("permutation_step.py", *there, *base, *length, *rows, "--attention-dropout", 0, "--compile",
               *bar("--masked-bar", 1.5)),
         words(*step, *base, "--rows", 2 * scale.rows, "--no-fairseq", *bar("--ceiling-bar", 0.45)),
         words("packing.py", *there, *base, "--max-length", scale.length, "--mean", 0.6 * scale.length, "--deviation", 1,

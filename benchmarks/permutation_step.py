@@ -13,7 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 import torch
-from models import PREDICTED, SIZES, VOCABULARY, Size, batch_of, example, our_model, our_step, step_of
+from models import PREDICTED, SIZES, VOCABULARY, Size, batch_of, compiler, example, our_model, our_step, step_of
 from paired import OURS, compare, options, ratios, report, set_up
 
 from unified import masks
@@ -85,6 +85,7 @@ def main() -> None:
         "--bar", type=float, help="lowest acceptable speed-up; below it the bar is missed (default: no bar)"
     )
     parser.add_argument("--bf16", action="store_true", help="compute in bfloat16 by autocast (default: float32)")
+    parser.add_argument("--compile", action="store_true", help="compile our layers with torch.compile")
     parser.add_argument(
         "--masked-bar",
         type=float,
@@ -96,7 +97,10 @@ def main() -> None:
     size, rng = SIZES[arguments.size], np.random.default_rng(0)
     examples = [permuted(arguments.length, rng) for _ in range(arguments.rows)]
     shape = {"positions": "relative", "token_head": "plain"}
-    model = our_model(size, arguments.attention_dropout, arguments.device, **shape)
+    backend = {"attention_backend": "sdpa"} if arguments.compile and arguments.device == "cpu" else {}
+    model = our_model(size, arguments.attention_dropout, arguments.device, **shape, **backend)
+    if arguments.compile:
+        model.transformer.compile_layers(**compiler(arguments.device))
     batch: Batch = batch_of([[one] for one in examples], device=arguments.device)
     dtype = torch.bfloat16 if arguments.bf16 else None
     calls = {
@@ -105,9 +109,11 @@ def main() -> None:
     }
     if arguments.masked_bar is not None:
         masked = [[example(masks.bidirectional(arguments.length), rng)] for _ in range(arguments.rows)]
-        plain = our_model(size, arguments.attention_dropout, arguments.device)
+        plain = our_model(size, arguments.attention_dropout, arguments.device, **backend)
+        if arguments.compile:
+            plain.transformer.compile_layers(**compiler(arguments.device))
         calls[MASKED] = our_step(plain, batch_of(masked, device=arguments.device), dtype)
-    wanted = {name: getattr(arguments, name) for name in ("size", "rows", "length", "attention_dropout")}
+    wanted = {name: getattr(arguments, name) for name in ("size", "rows", "length", "attention_dropout", "compile")}
     times = compare("permutation step", wanted, calls, arguments.rounds, {"transformers": arguments.bar})
     if arguments.masked_bar is not None:
         found = ratios(times, OURS, MASKED)

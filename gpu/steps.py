@@ -118,7 +118,7 @@ def waiting(place: Place) -> Iterator[Finding]:
     device = place.device if place.on_card else torch.device("meta")
     length, rows = place.size(512, 64), place.size(8, 4)
     for kind, (objectives, changes) in KINDS.items():
-        compiles = place.on_card and kind in ("mixture", "causal")
+        compiles = place.on_card and kind in ("mixture", "causal", "query stream")
         for by_compiled in (False, True) if compiles else (False,):
             backend = "auto" if place.on_card else "sdpa"
             model = small_model(length, backend, layers=2, width=place.size(256, 64), **changes).to(device)

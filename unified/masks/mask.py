@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
+from torch.nn import functional
 
 from unified.masks import pictures, steps, tiles
 from unified.masks.checks import check_indices, check_integers, check_length, check_mask
@@ -289,6 +290,19 @@ class AttentionMask(MaskVectors):
             structure="mixed",
             last_key=None if self.last_key is None else self.last_key[index],
             query_position=None if self.query_position is None else self.query_position[index],
+        )
+
+    def with_idle_queries(self, count: int) -> AttentionMask:
+        """``count`` queries behind the others that see nothing and are no keys, as those that pad a query stream."""
+        more = (0, check_length("count", count))
+        own = self.own_keys
+        position = self.query_position
+        return self._replace(
+            query_step=functional.pad(self.query_step, more, value=NOWHERE),
+            query_key=functional.pad(own, more, value=NO_KEY),
+            structure="mixed",
+            last_key=None if self.last_key is None else functional.pad(self.last_key, more),
+            query_position=None if position is None else functional.pad(position, more),
         )
 
     def __eq__(self, other: object) -> bool:

@@ -62,8 +62,8 @@ class Memory:
         self.states = [states[:, -self.length :].clone() for states in joined]
 
 
-#: Copies of a query's score that its keys read in turn: a kernel adds their gradients up by atomic additions, which wait
-#: for each other where all keys of a query have one address.
+#: Copies of a query's score that its keys read in turn. A kernel adds their gradients up by atomic additions, which
+#: would wait for each other where all keys of a query have one address.
 _LANES = 32
 #: Rows of a product that a card computes with aligned loads are a multiple of so many entries.
 _ALIGNED = 8

@@ -19,6 +19,7 @@ from unified.model.layers import Layer, attention_of
 from unified.model.modules import norm_of
 from unified.model.relative import Memory, TransformerXLAttention
 from unified.model.rotary import Rotation, angles_at
+from unified.model.rounded_stream import rounded_stream
 
 #: Kinds of attention whose queries do not see their own token (ANNA's neighbor-aware attention).
 _WITHOUT_SELF = ("neighbor",)
@@ -88,6 +89,10 @@ class Transformer(nn.Module):
         filled = 0 if memory is None else memory.filled
         if memory is not None and memory.filled and len(memory.states[0]) != len(tokens):
             raise UnifiedError(f"memory must have the {len(tokens)} rows of tokens, got {len(memory.states[0])}")
+        if self.training and self._compiled and output_indices is not None:
+            positions, token_types, mask, output_indices = rounded_stream(
+                tokens.size(1), positions, token_types, mask, output_indices
+            )
         attentions = self.attentions(mask, positions, filled)
         relations = self._relations(positions, token_types, tokens.size(1), filled, entities) if self.relates else None
         return self.run(tokens, positions, token_types, attentions, relations, memory, hidden_states, output_indices)
@@ -96,7 +101,8 @@ class Transformer(nn.Module):
         """Train by layers that `torch.compile` has compiled, for rows of one length and batches of one size.
 
         A first step compiles, the last layer for any number of states that are read; then nothing is compiled any more,
-        as long as the shapes stay: after some changes torch compiles no more, and says so.
+        as long as the shapes stay: after some changes torch compiles no more, and says so. The lengths of query streams
+        are rounded up, so that few shapes occur.
         Evaluation and generation, whose shapes differ, go by the layers as they are. On a CPU the attention backend
         must be 'sdpa' or 'dense': 'blocked' goes through rows in Python.
 

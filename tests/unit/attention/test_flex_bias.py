@@ -150,11 +150,39 @@ def test_compiled_layers_of_two_streams_give_the_same_and_are_compiled_once(back
     graphs = []
     for _ in range(4):
         mask = both_streams()
-        found, expected = (gradients(core, mask, memory) for core, memory in zip((compiled, plain), memories))
+        pairs = zip((compiled, plain), memories, strict=True)
+        found, expected = (gradients(core, mask, memory) for core, memory in pairs)
         torch.testing.assert_close(found, expected, atol=1e-4, rtol=1e-4)
         graphs.append(counters["stats"]["unique_graphs"])
     assert not counters["graph_break"]
     assert graphs[1:] == [graphs[1]] * 3, graphs
+
+
+def test_idle_queries_change_nothing():
+    """Query streams of ten lengths give the states of their targets, and are of one length when they are compiled."""
+    settings = {"layers": 2, "positions": "relative", "dropout": 0.0, "attention_dropout": 0.0}
+    plain, compiled = (model(attention_backend="sdpa", **settings).train() for _ in range(2))
+    seen = []
+    compiled.transformer._compiled = [
+        lambda states, *given, layer=layer: seen.append(states.shape) or layer(states, *given)
+        for layer in compiled.transformer.layers
+    ]
+    content = masks.permutation(range(1, 13))
+    tokens, indices = torch.arange(12).expand(2, -1), torch.arange(12)
+    for count in range(1, 11):
+        stream = content.query_stream(range(count))
+        mask = AttentionMask(
+            query_step=torch.cat([content.query_step, stream.query_step]),
+            key_start=content.key_start,
+            key_stop=content.key_stop,
+            query_key=torch.cat([indices, stream.own_keys]),
+        )
+        positions = torch.cat([indices, indices[:count]]).expand(2, -1)
+        wanted = torch.tensor([0, 12, 12 + count, 12 + count + 12])
+        given = tokens, positions, torch.zeros_like(positions), masks.batch([mask, mask])
+        found, expected = (core.transformer(*given, output_indices=wanted) for core in (compiled, plain))
+        torch.testing.assert_close(found, expected)
+    assert set(seen) == {(2, 12 + 16, 32)}
 
 
 def test_attention_dropout_and_compiled_layers_of_relative_positions_are_refused():
