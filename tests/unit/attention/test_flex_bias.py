@@ -3,6 +3,8 @@
 On a CPU it is FlexAttention's definition without a compiler, of which torch refuses to take gradients; it has them.
 """
 
+from functools import partial
+
 import pytest
 import torch
 from torch._dynamo.utils import counters
@@ -10,7 +12,7 @@ from torch.nn.attention.flex_attention import flex_attention
 
 from tests.support.tiny_models import model
 from unified import masks
-from unified.attention import BACKENDS, Backend, attend, choose, prepare
+from unified.attention import AUTOMATIC, BACKENDS, COMPILED, Backend, attend, choose, prepare
 from unified.attention.flex import BiasedFlexAttention
 from unified.errors import UnifiedError
 from unified.masks import GIVEN, AttentionMask
@@ -126,10 +128,11 @@ def test_relative_keys_are_those_of_dense_attention(on_a_cpu):
 
 def test_it_is_for_a_bias_on_a_card():
     mask, card = rows_of("permutation"), torch.device("cuda")
-    assert choose(mask, card, 0.0, needs="bias") is BiasedFlexAttention
-    assert choose(mask, card, 0.0) is BACKENDS["flex"]
-    assert choose(mask, card, 0.1, needs="bias") is choose(mask, CPU, 0.0, needs="bias") is BACKENDS["sdpa"]
-    assert choose(mask.causal(), card, 0.0, needs="bias") is BACKENDS["sdpa"]
+    chosen = partial(choose, needs="bias", automatic=(*COMPILED, *AUTOMATIC))
+    assert chosen(mask, card, 0.0) is BiasedFlexAttention
+    assert chosen(mask, card, 0.0, needs=None) is BACKENDS["flex"]
+    assert chosen(mask, card, 0.1) is chosen(mask, CPU, 0.0) is BACKENDS["sdpa"]
+    assert chosen(mask.causal(), card, 0.0) is BACKENDS["sdpa"]
     with pytest.raises(UnifiedError, match="'flex_bias' cannot serve this: FlexAttention has no backward on cpu"):
         prepare(mask, torch.float32, CPU, backend="flex_bias", needs="bias")
 
