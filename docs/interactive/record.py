@@ -244,10 +244,10 @@ class RecordedState(DecodingState):
 class RecordingDecoder(CachedDecoder):
     """Writes down what the search asks: the last tokens of its rows, and the log-probabilities that it is told."""
 
-    def begin(self, source, beam: int) -> RecordedState:
+    def begin(self, source, beam: int, most: int | None = None) -> RecordedState:
         self.last_tokens: list[list[int] | None] = []
         self.log_probs: list[torch.Tensor] = []
-        self.state = RecordedState(**vars(super().begin(source, beam)))
+        self.state = RecordedState(**vars(self.begin_growing(source, beam)))
         return self.state
 
     def step(self, last_tokens: torch.Tensor | None, state: DecodingState) -> torch.Tensor:

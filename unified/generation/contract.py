@@ -45,8 +45,11 @@ class Decoder(Protocol):
     def encode(self, source_tokens: torch.Tensor) -> Any:
         """The cache of sources, int64 (N, S)."""
 
-    def begin(self, source: Any, beam: int) -> Any:
-        """The state of ``beam`` rows per sentence that have written nothing yet."""
+    def begin(self, source: Any, beam: int, most: int | None = None) -> Any:
+        """The state of ``beam`` rows per sentence that have written nothing yet, and will write ``most`` tokens at most.
+
+        A decoder may make room for them at once; None where that is not known.
+        """
 
     def step(self, last_tokens: torch.Tensor | None, state: Any) -> torch.Tensor:
         """Scores (R, V) of the next token; ``last_tokens`` int64 (R,), None at the first step."""

@@ -16,6 +16,7 @@ from unified import masks
 from unified.data.vocabulary import SpecialTokens
 from unified.errors import UnifiedError
 from unified.generation.cache import CachedAttention, DecodingState, RecordingAttention, Seen, SourceCache, Window
+from unified.generation.fixed import FixedState, Workspace, serves
 from unified.generation.schemes import NO_ENTITIES_IN_WRITING, DecodingScheme
 from unified.model import UnifiedModel
 from unified.model.key_relations import Relations
@@ -43,6 +44,7 @@ class CachedDecoder:
             )
         self.model, self.special, self.scheme = model, special, scheme
         self.max_positions = model.config.position_limit
+        self._workspace: Workspace | None = None
 
     @property
     def members(self) -> tuple[CachedDecoder, ...]:
@@ -93,8 +95,31 @@ class CachedDecoder:
         keys, values = [r.key.contiguous() for r in recorders], [r.value.contiguous() for r in recorders]
         return SourceCache(keys, values, visible, positions, count, longest)
 
-    def begin(self, source: SourceCache, beam: int) -> DecodingState:
-        """The state of ``beam`` rows per sentence that have written nothing yet."""
+    def begin(self, source: SourceCache, beam: int, most: int | None = None) -> DecodingState | FixedState:
+        """The state of ``beam`` rows per sentence that have written nothing yet.
+
+        Args:
+            most: tokens that will be written at most, where that is known. Steps may then go by fixed shapes, which a
+                graphics card repeats faster, see :func:`unified.generation.fixed.serves`; the next search ends this one.
+        """
+        if most is not None and serves(self.model, self.scheme, source, beam, most):
+            return self.begin_fixed(source, beam, most)
+        return self.begin_growing(source, beam)
+
+    def begin_fixed(self, source: SourceCache, beam: int, most: int) -> FixedState:
+        """:meth:`begin` in tensors of fixed shapes, which are kept for the next search of the same shape.
+
+        Raises:
+            UnifiedError: as :meth:`check_positions`, of the source and ``most`` tokens.
+        """
+        self.check_positions(source.longest + most + 1)
+        if self._workspace is None or not self._workspace.suits(source, beam, most):
+            self._workspace = None  # its memory is wanted for the next one
+            self._workspace = Workspace(self.model, self.special, self.scheme, source, beam, most)
+        return self._workspace.begin(source)
+
+    def begin_growing(self, source: SourceCache, beam: int) -> DecodingState:
+        """:meth:`begin` with caches that grow by a token at every step."""
         rows = len(source.next_position) * beam
         keys, values = (
             [cached.new_empty(rows, cached.size(1), 0, cached.size(3)) for cached in side]
@@ -102,8 +127,8 @@ class CachedDecoder:
         )
         return DecodingState(source, beam, keys, values)
 
-    def step(self, last_tokens: torch.Tensor | None, state: DecodingState) -> torch.Tensor:
-        """Logits (R, V) for the next token.
+    def step(self, last_tokens: torch.Tensor | None, state: DecodingState | FixedState) -> torch.Tensor:
+        """Logits (R, V) for the next token, which the next step may overwrite.
 
         Args:
             last_tokens: int64 (R,), what each row wrote last; None at the first step.
@@ -112,6 +137,8 @@ class CachedDecoder:
         Raises:
             UnifiedError: the next token lies beyond the position table.
         """
+        if isinstance(state, FixedState):
+            return state.step(last_tokens)
         tokens = self._asking(last_tokens, state)
         kept = 1 if last_tokens is not None or not self._asks_beside else 0
         size = kept + 1 if self._asks_beside else 1
@@ -162,7 +189,7 @@ class CachedDecoder:
         else:
             queries = torch.cat([torch.full_like(targets[:, :1], self.special.begin), given], dim=1)
             offsets, visible = indices, before
-        states = self._run(queries, offsets, visible, self.begin(source, beam=1), keep=0)
+        states = self._run(queries, offsets, visible, self.begin_growing(source, beam=1), keep=0)
         return states[:, -length:]
 
     def _run(

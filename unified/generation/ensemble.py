@@ -87,10 +87,10 @@ class EnsembleDecoder:
         """Run every member on the sources, int64 (N, S)."""
         return EnsembleSource(tuple(member.encode(source_tokens) for member in self.members))
 
-    def begin(self, source: EnsembleSource, beam: int) -> EnsembleState:
-        """The state of every member before the first token, for ``beam`` hypotheses of each source."""
+    def begin(self, source: EnsembleSource, beam: int, most: int | None = None) -> EnsembleState:
+        """The state of every member before the first token, see :meth:`CachedDecoder.begin`."""
         pairs = zip(self.members, source.members, strict=True)
-        return EnsembleState(tuple(member.begin(own, beam) for member, own in pairs))
+        return EnsembleState(tuple(member.begin(own, beam, most) for member, own in pairs))
 
     def step(self, last_tokens: torch.Tensor | None, state: EnsembleState) -> torch.Tensor:
         """Logarithms (R, V) of the mean probability of each token that comes next."""

@@ -96,7 +96,7 @@ class _Search:
         source = decoder.encode(source_tokens)
         self.given = self._given(source_tokens, source.visible)
         decoder.check_positions(source.longest + config.max_length + 1)
-        self.state = decoder.begin(source, config.beam)
+        self.state = decoder.begin(source, config.beam, config.max_length)
         self.sentences = list(range(count))
         self.finished: list[list[Hypothesis]] = [[] for _ in range(count)]
         self.tokens = torch.zeros(count * config.beam, 0, dtype=torch.long, device=self.device)
