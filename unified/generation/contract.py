@@ -46,9 +46,11 @@ class Decoder(Protocol):
         """The cache of sources, int64 (N, S)."""
 
     def begin(self, source: Any, beam: int, most: int | None = None) -> Any:
-        """The state of ``beam`` rows per sentence that have written nothing yet, and will write ``most`` tokens at most.
+        """The state of ``beam`` rows per sentence that have written nothing yet.
 
-        A decoder may make room for them at once; None where that is not known.
+        Args:
+            most: tokens that will be written at most, for which a decoder may make room at once; None where that is not
+                known.
         """
 
     def step(self, last_tokens: torch.Tensor | None, state: Any) -> torch.Tensor:

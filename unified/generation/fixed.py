@@ -263,9 +263,11 @@ class Workspace:
     def _added(
         self, positions: torch.Tensor, slots: torch.Tensor, block: int, hides_self: bool, window: int
     ) -> torch.Tensor:
-        """Mask (N, 1, T, C + block x beam) to add to scores, of queries at ``positions`` (N, q) and ``slots`` (beam, q).
+        """Mask (N, 1, T, C + block x beam) to add to scores.
 
         Args:
+            positions: int64 (N, q), of the queries.
+            slots: int64 (beam, q), columns of their own keys.
             block: steps whose columns are read.
             hides_self: whether a query does not see its own key.
             window: positions on each side that a query sees of source and text; 0 for all.

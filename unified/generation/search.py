@@ -171,13 +171,21 @@ class _Search:
         gained = log_probs.flatten(1).gather(1, rows * log_probs.size(-1) + tokens)
         totals = self.totals.gather(1, rows) + gained
         ends = tokens == self.end
-        self._finish(ends[:, :beam] & totals[:, :beam].isfinite(), rows, gained, cut)
+        finishing = ends[:, :beam] & totals[:, :beam].isfinite()
         going = ends.long().argsort(dim=1, stable=True)[:, :beam]  # those that do not end, in order
         totals = totals.masked_fill(ends, -torch.inf).gather(1, going)
-        alive = totals.isfinite().any(1).tolist()
-        keep = [i for i, s in enumerate(self.sentences) if alive[i] and len(self.finished[s]) < beam]
+        alive = totals.isfinite().any(1, keepdim=True)
+        candidates = rows, gained
         rows, tokens, gained = rows.gather(1, going), tokens.gather(1, going), gained.gather(1, going)
         rows = rows + beam * torch.arange(len(rows), device=self.device).unsqueeze(1)
+        # The only time in a step that the host waits for the device, with all that need not wait on its way.
+        flags = torch.cat([finishing, alive], dim=1).tolist()
+        self._finish(
+            [(i, c) for i, own in enumerate(flags) for c, ends_here in enumerate(own[:-1]) if ends_here],
+            *candidates,
+            cut,
+        )
+        keep = [i for i, s in enumerate(self.sentences) if flags[i][-1] and len(self.finished[s]) < beam]
         if len(keep) < len(rows):
             index = torch.tensor(keep, dtype=torch.long, device=self.device)
             rows, tokens, gained, totals = rows[index], tokens[index], gained[index], totals[index]
@@ -196,22 +204,24 @@ class _Search:
         self.prefix = None if self.prefix is None else self.prefix[index]
         self.uniforms = None if self.uniforms is None else self.uniforms[index]
 
-    def _finish(self, finishing: torch.Tensor, rows: torch.Tensor, gained: torch.Tensor, cut: bool) -> None:
-        """Keep the hypotheses where ``finishing`` (N, B), no more than ``beam`` per sentence, best first.
+    def _finish(self, finishing: list[tuple[int, int]], rows: torch.Tensor, gained: torch.Tensor, cut: bool) -> None:
+        """Keep the hypotheses that end, no more than ``beam`` per sentence, best first.
 
-        ``cut`` says that they end because no more may be written.
+        Args:
+            finishing: sentence and candidate of each, in order.
+            rows, gained: of the candidates (N, C).
+            cut: whether they end because no more may be written.
         """
-        indices = finishing.nonzero()
-        if not len(indices):
+        if not finishing:
             return
-        sentence, candidate = indices.unbind(1)
+        sentence, candidate = torch.tensor(finishing, device=self.device).unbind(1)
         row = sentence * self.config.beam + rows[sentence, candidate]
         tokens = self.tokens[row].cpu()
         log_probs = torch.cat([self.log_probs[row], gained[sentence, candidate].unsqueeze(1)], dim=1).cpu()
         counted = log_probs[:, :-1] if cut and self.decoder.scheme.prompt else log_probs
         penalty = PENALTIES[self.config.length_penalty](counted.size(1), self.config.lenpen)
         scores = (counted.double().sum(1) / penalty).tolist()
-        for i, where in enumerate(sentence.tolist()):
+        for i, (where, _) in enumerate(finishing):
             hypotheses = self.finished[self.sentences[where]]
             if len(hypotheses) < self.config.beam:
                 hypotheses.append(Hypothesis(tokens[i], log_probs[i], scores[i]))

@@ -51,7 +51,11 @@ def same(found: list[list[Hypothesis]], expected: list[list[Hypothesis]]) -> Non
 def test_texts_and_scores_are_those_of_growing_caches(scheme, beam, left):
     fixed, growing = both(scheme)
     rows = sources(LENGTHS, left=left, width=14)
-    for options in ({"max_length": 12}, {"max_length": 9, "min_length": 9}, {"max_length": 9, "no_repeat_ngram_size": 2}):
+    for options in (
+        {"max_length": 12},
+        {"max_length": 9, "min_length": 9},
+        {"max_length": 9, "no_repeat_ngram_size": 2},
+    ):
         config = GenerationConfig(beam=beam, nbest=beam, **options)
         same(generate(fixed, rows, config), generate(growing, rows, config))
 
@@ -169,6 +173,19 @@ def test_there_is_room_for_as_many_tokens_as_were_asked_for():
         fixed.step(torch.tensor([5]), state)
     with pytest.raises(UnifiedError, match="206 positions are needed"):
         fixed.begin_fixed(fixed.encode(sources([4])), 1, 199)
+
+
+@pytest.mark.parametrize("first", [torch.inference_mode, torch.no_grad])
+def test_searches_in_and_out_of_inference_mode_share_a_workspace(first):
+    fixed, growing = both("cloze", end=5.0)
+    config = GenerationConfig(beam=3, nbest=3, max_length=12)
+    expected = generate(growing, sources(LENGTHS), config)
+    used = []
+    for mode in (first, torch.no_grad, torch.inference_mode):
+        with mode():
+            same(generate(fixed, sources(LENGTHS), config), expected)
+        used.append(fixed._workspace)
+    assert all(workspace is used[0] for workspace in used)
 
 
 def test_halves():
