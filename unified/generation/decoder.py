@@ -100,7 +100,7 @@ class CachedDecoder:
 
         Args:
             most: tokens that will be written at most, where that is known. Steps may then go by fixed shapes, which a
-                graphics card repeats faster (:func:`unified.generation.fixed.serves`), and the next search ends this one.
+                graphics card repeats faster (:func:`unified.generation.fixed.serves`); the next search ends this one.
         """
         if most is not None and serves(self.model, self.scheme, source, beam, most):
             return self.begin_fixed(source, beam, most)

@@ -7,20 +7,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
 from unified.errors import UnifiedError
-from unified.generation.cache import DecodingState, SourceCache
+from unified.generation.cache import DecodingState
 from unified.generation.decoder import CachedDecoder
+from unified.generation.fixed import FixedState
 from unified.model.averaging import log_mean
 
 
 @dataclass(frozen=True)
 class EnsembleSource:
-    """Caches of the same sources by each model."""
+    """The same sources as each model has them.
 
-    members: tuple[SourceCache, ...]
+    Attributes:
+        members: of each model its :class:`SourceCache`, or of a state in fixed shapes the sentences that are left.
+    """
+
+    members: tuple[Any, ...]
 
     @property
     def visible(self) -> torch.Tensor:
@@ -33,7 +39,7 @@ class EnsembleSource:
         return self.members[0].longest
 
     def select(self, keep: torch.Tensor) -> EnsembleSource:
-        """The caches of the sources that ``keep`` names, see :meth:`SourceCache.select`."""
+        """The sources that ``keep`` names, see :meth:`SourceCache.select`."""
         return EnsembleSource(tuple(source.select(keep) for source in self.members))
 
 
@@ -41,7 +47,7 @@ class EnsembleSource:
 class EnsembleState:
     """The state of the same rows in each model."""
 
-    members: tuple[DecodingState, ...]
+    members: tuple[DecodingState | FixedState, ...]
 
     @property
     def source(self) -> EnsembleSource:
