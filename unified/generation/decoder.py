@@ -44,7 +44,7 @@ class CachedDecoder:
             )
         self.model, self.special, self.scheme = model, special, scheme
         self.max_positions = model.config.position_limit
-        self._workspace: Workspace | None = None
+        self.workspace: Workspace | None = None
 
     @property
     def members(self) -> tuple[CachedDecoder, ...]:
@@ -113,10 +113,10 @@ class CachedDecoder:
             UnifiedError: as :meth:`check_positions`, of the source and ``most`` tokens.
         """
         self.check_positions(source.longest + most + 1)
-        if self._workspace is None or not self._workspace.suits(source, beam, most):
-            self._workspace = None  # its memory is wanted for the next one
-            self._workspace = Workspace(self.model, self.special, self.scheme, source, beam, most)
-        return self._workspace.begin(source)
+        if self.workspace is None or not self.workspace.suits(source, beam, most):
+            self.workspace = None  # its memory is wanted for the next one
+            self.workspace = Workspace(self.model, self.special, self.scheme, source, beam, most)
+        return self.workspace.begin(source)
 
     def begin_growing(self, source: SourceCache, beam: int) -> DecodingState:
         """:meth:`begin` with caches that grow by a token at every step."""

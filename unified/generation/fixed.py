@@ -141,7 +141,7 @@ class Workspace:
         self.columns = rounded(length + beam, _COLUMNS)
         self._parameters = _places(model)
         self._pool = GraphPool(like.device)
-        self._steps: dict[tuple[int, int], Replayed] = {}
+        self.steps: dict[tuple[int, int], Replayed] = {}
         self.searches = 0
         room = self.blocks[-1]
         # Not as tensors of inference mode, in which nothing could be written outside it.
@@ -158,7 +158,7 @@ class Workspace:
             self._fix(sentences, room, partial(torch.arange, device=like.device), like.device)
 
     def _fix(self, sentences: int, room: int, count: partial[torch.Tensor], device: torch.device) -> None:
-        """What does not change: positions of the queries relative to the step, their columns, and which are asked."""
+        """Sets what no step changes: positions of the queries relative to the step, their columns, which are asked."""
         beams = count(self.beam)
         of_token, of_mask = self.columns + beams, self.columns - self.beam + beams
         if self.scheme.mask_query:  # the last token, and a [MASK] behind it
@@ -222,9 +222,9 @@ class Workspace:
             raise UnifiedError(f"there is room for {self.blocks[-1]} steps, and another is asked for")
         self.step.fill_(step)
         shape = sentences, block
-        if shape not in self._steps:
-            self._steps[shape] = Replayed(self._pool)
-        return self._steps[shape](partial(self._logits, sentences, block))
+        if shape not in self.steps:
+            self.steps[shape] = Replayed(self._pool)
+        return self.steps[shape](partial(self._logits, sentences, block))
 
     def compact(self, kept: torch.Tensor) -> None:
         """Moves the sentences ``kept``, int64 (N,), to the front."""

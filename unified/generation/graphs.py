@@ -49,7 +49,7 @@ class Replayed:
     def __init__(self, pool: GraphPool):
         self.pool = pool
         self.runs = 0
-        self._captured: tuple[torch.cuda.CUDAGraph, torch.Tensor] | None = None
+        self.captured: tuple[torch.cuda.CUDAGraph, torch.Tensor] | None = None
 
     def __call__(self, step: Callable[[], torch.Tensor]) -> torch.Tensor:
         """Runs the step and returns its tensor; a graph has one and the same, which the next call overwrites.
@@ -58,11 +58,11 @@ class Replayed:
             step: the same one in every call. It reads and writes tensors that stay where they are, never waits for the
                 device, and may be run twice where it would be run once.
         """
-        if self._captured is None:
+        if self.captured is None:
             self.runs += 1
             if not self.pool.captures or self.runs <= _PAYS_AFTER:
                 return step()
-            self._captured = self.pool.capture(step)
-        graph, output = self._captured
+            self.captured = self.pool.capture(step)
+        graph, output = self.captured
         graph.replay()
         return output
