@@ -20,7 +20,7 @@ from unified.model.averaging import log_mean
 
 @dataclass(frozen=True)
 class EnsembleSource:
-    """The same sources as each model has them.
+    """Sources of a batch, as each model has them.
 
     Attributes:
         members: of each model its :class:`SourceCache`, or of a state in fixed shapes the sentences that are left.
