@@ -49,6 +49,7 @@ CHECKS = [
     Check("compiled training", steps.compiled, 240),
     Check("waiting", steps.waiting, 150),
     Check("generation", generation.check, 240),
+    Check("training: objectives", trainings.objectives, 150),
     Check("training: resume", trainings.resumed, 150),
     Check("training: torchrun", trainings.by_torchrun, 150),
     Check("training: two processes", trainings.two_processes, 150),

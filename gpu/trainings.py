@@ -1,4 +1,4 @@
-"""fairseq-train on a card: resumed, started by torchrun, and by two processes that share the card."""
+"""fairseq-train on a card: all kinds of objectives, resumed, by torchrun, and by two processes that share the card."""
 
 from __future__ import annotations
 
@@ -17,6 +17,13 @@ from tests.support import fairseq_runs
 
 #: Greatest difference of two losses, relative to the loss: kernels of a card add in no fixed order.
 TOLERANCE = 1e-4
+#: The same beside a CPU, whose kernels are others.
+_BESIDE_CPU = 1e-3
+#: Objectives whose batches differ in what they hold, and the options that they need.
+OBJECTIVES: dict[str, tuple[object, ...]] = {
+    "one stream": ("--objectives", "bert(next_sentence=False),spanbert(scheme='subword'),seq2seq,random_spans"),
+    "two streams": ("--objectives", "xlnet", "--positions", "rotary"),
+}
 _UPDATES = 20
 _ROWS = 4
 #: The same rate however many updates a run makes.
@@ -35,18 +42,34 @@ def losses_of(result: subprocess.CompletedProcess) -> Losses:
     return [float(row["loss"]) for row in fairseq_runs.logged(result.stdout + result.stderr, "train_inner")]
 
 
-def compared(name: str, found: Losses, expected: Losses, what: str, settings: dict[str, Any]) -> Finding:
+def compared(
+    name: str, found: Losses, expected: Losses, what: str, settings: dict[str, Any], tolerance: float = TOLERANCE
+) -> Finding:
     """The greatest relative difference of two runs' losses, update by update."""
     if len(found) != len(expected) or not found:
         return Finding(
-            name, found, expected, False, TOLERANCE, settings, "the runs have logged other numbers of updates"
+            name, found, expected, False, tolerance, settings, "the runs have logged other numbers of updates"
         )
     worst = max(abs(one - other) / other for one, other in zip(found, expected, strict=True))
-    return within(name, worst, TOLERANCE, what, {**settings, "last losses": [found[-1], expected[-1]]})
+    return within(name, worst, tolerance, what, {**settings, "last losses": [found[-1], expected[-1]]})
 
 
 def _documents(folder: str) -> Path:
     return fairseq_runs.documents(Path(folder) / "text", np.random.default_rng(0), count=120)
+
+
+def objectives(place: Place) -> Iterator[Finding]:
+    """Losses of every kind of batch, which a loader copies to the card by pinned memory, are those of the CPU."""
+    updates = place.size(5, 2)
+    with tempfile.TemporaryDirectory() as folder:
+        data = _documents(folder)
+        for kind, own in OBJECTIVES.items():
+            size = (*own, "--batch-size", _ROWS, "--max-update", updates)
+            there = words(place, data, Path(folder) / f"{kind} there", *size)
+            here = (*words(place, data, Path(folder) / f"{kind} here", *size), "--cpu")
+            found, expected = (losses_of(fairseq_runs.run("train_exactly", *run)) for run in (there, here))
+            settings = {"objectives": kind, "updates": updates}
+            yield compared(f"losses of {kind}", found, expected, "the CPU", settings, _BESIDE_CPU)
 
 
 def resumed(place: Place) -> Iterator[Finding]:

@@ -14,11 +14,14 @@ import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 sys.path[:0] = [str(HERE), str(ROOT)]
 
+import card_objectives  # noqa: E402
+import card_plan  # noqa: E402
 import generation  # noqa: E402
 import objectives  # noqa: E402
 import parity  # noqa: E402
@@ -27,6 +30,7 @@ import published  # noqa: E402
 import questions  # noqa: E402
 from entries import Plan  # noqa: E402
 from lines import Line, latest, read_lines  # noqa: E402
+from objectives import Objective  # noqa: E402
 
 from unified.errors import UnifiedError  # noqa: E402
 from unified.reports.seeds import seed_scores  # noqa: E402
@@ -34,6 +38,8 @@ from unified.reports.seeds import seed_scores  # noqa: E402
 PAGE = ROOT / "docs" / "background" / "results.md"
 MISSING = "missing"
 Lines = Mapping[str, Line]
+#: An objective, and the names of its pre-trainings.
+Compared = tuple[Objective, Sequence[str]]
 
 
 def shown(values: Sequence[float], digits: int = 1) -> str:
@@ -97,27 +103,49 @@ def own_losses(figures: Sequence[Mapping[str, float]]) -> str:
     return "; ".join(named) or MISSING
 
 
-def objectives_table(lines: Lines) -> str:
-    """A row for each objective and way of scoring it: minimal pairs, every fine-tuning, its own loss."""
+def comparison(lines: Lines, compared: Sequence[Compared], tuned: Sequence[Objective], seconds: str) -> str:
+    """A row for each objective and way of scoring it: minimal pairs, every fine-tuning, its own loss.
+
+    Args:
+        compared: objectives, and the names of their pre-trainings.
+        tuned: objectives that are fine-tuned.
+        seconds: field of a line that gives the column of minutes.
+    """
     heads = ["objective", "scoring", "minimal pairs", "bits a character", *objectives.MEASURES, "own loss", "minutes"]
     rows = []
-    for objective, seeds in objectives.COMPARED:
-        names = [f"objectives/{objective.name}-{seed}" for seed in seeds]
+    for objective, names in compared:
 
-        def values(rest: str, figure: str, names: list[str] = names) -> list[float]:
+        def values(rest: str, figure: str, names: Sequence[str] = names) -> list[float]:
             return [lines[name + rest]["figures"][figure] for name in names if name + rest in lines]
 
         trained = [lines[name] for name in names if name in lines]
-        minutes = [line["processor_seconds"] / 60 for line in trained]
+        minutes = [line[seconds] / 60 for line in trained]
         losses = own_losses([line["figures"] for line in trained])
+        tasks = objectives.MEASURES.items() if objective in tuned else ()
+        measured = [shown(values(f"/{task}", f"valid.{name}")) for task, name in tasks]
         for number, scoring in enumerate(objective.scorings):
             pairs = values("/minimal-pairs", f"{scoring}.accuracy")
             bits = values("/perplexity", f"{scoring}.bits_per_character")
-            cells = [objective.name, scoring, shown(pairs), shown(bits, 2)]
-            measured = (shown(values(f"/{task}", f"valid.{name}")) for task, name in objectives.MEASURES.items())
-            more = [*measured, losses, shown(minutes)] if number == 0 else [""] * (len(objectives.MEASURES) + 2)
-            rows.append([*cells, *more])
+            more = measured if number == 0 and measured else [""] * len(objectives.MEASURES)
+            last = [losses, shown(minutes)] if number == 0 else ["", ""]
+            rows.append([objective.name, scoring, shown(pairs), shown(bits, 2), *more, *last])
     return table(heads, 2, rows)
+
+
+def objectives_table(lines: Lines) -> str:
+    """The comparison on a CPU; minutes are those of one core."""
+    compared = [
+        (objective, [f"{objectives.TABLE}/{objective.name}-{seed}" for seed in seeds])
+        for objective, seeds in objectives.COMPARED
+    ]
+    return comparison(lines, compared, [objective for objective, _ in compared], "processor_seconds")
+
+
+def card_table(lines: Lines) -> str:
+    """The comparison at a card's size; minutes are those of the clock."""
+    size = card_objectives.CARD
+    compared = [(objective, [f"{size.table}/{objective.name}-{card_objectives.SEED}"]) for objective in size.objectives]
+    return comparison(lines, compared, objectives.SYSTEMS, "seconds")
 
 
 def questions_table(lines: Lines) -> str:
@@ -172,12 +200,18 @@ def published_table(lines: Lines) -> str:
     return "\n".join((*rows, "", "Where settings and figures are published:", "", *sources))
 
 
+def described(machine: Mapping[str, Any]) -> str:
+    """A machine of a line: its GPU, if it has one, its processor and the threads of each run."""
+    gpu = [machine["gpu"]] if "gpu" in machine else []
+    return ", ".join([*gpu, machine["processor"], f"threads {machine['threads']}"])
+
+
 def made_with(lines: Sequence[Line]) -> str:
     """A sentence that says when and on what the lines were made, and how many of them were repeated."""
     if not lines:
         return "No run has ended yet."
     dates = sorted({line["date"] for line in lines})
-    machines = sorted({f"{line['machine']['processor']}, threads {line['machine']['threads']}" for line in lines})
+    machines = sorted({described(line["machine"]) for line in lines})
     torch = sorted({line["versions"]["torch"] for line in lines})
     commits = sorted({commit[:9] + commit[40:] for line in lines for commit in line["commits"]})
     count = "1 line" if len(lines) == 1 else f"{len(lines)} lines"
@@ -190,6 +224,7 @@ def made_with(lines: Sequence[Line]) -> str:
 #: Table of lines -> what renders it.
 SECTIONS: dict[str, Callable[[Lines], str]] = {
     objectives.TABLE: objectives_table,
+    card_objectives.CARD.table: card_table,
     parity.TABLE: parity_table,
     generation.TABLE: generation_table,
     questions.TABLE: questions_table,
@@ -202,7 +237,7 @@ READS: dict[str, tuple[str, ...]] = {published.TABLE: published.READS}
 def section(table: str, results: Path) -> str:
     """Markdown of a table and of how it was made."""
     found = [line for read in READS.get(table, (table,)) for line in read_lines(results, read)]
-    lines = latest(found, Plan(plan.ENTRIES).recipes)
+    lines = latest(found, {**Plan(plan.ENTRIES).recipes, **Plan(card_plan.ENTRIES).recipes})
     return f"{SECTIONS[table](lines)}\n\n{made_with(list(lines.values()))}"
 
 
