@@ -1,13 +1,15 @@
 """Decoding in tensors of fixed shapes against decoding with caches that grow, and its graphs on a card."""
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 
-from tests.support.tiny_models import decoder, sources, vocabulary
+from tests.support.tiny_models import decoder, model, sources, vocabulary
 from unified.errors import UnifiedError
 from unified.generation import SCHEMES, CachedDecoder, GenerationConfig, Hypothesis, generate
 from unified.generation.ensemble import EnsembleDecoder
-from unified.generation.fixed import halves
+from unified.generation.fixed import halves, serves
 
 SPECIAL = vocabulary().special
 #: Those that ask by no query stream.
@@ -43,6 +45,31 @@ def same(found: list[list[Hypothesis]], expected: list[list[Hypothesis]], atol: 
         for one, other in zip(here, there, strict=True):
             torch.testing.assert_close(one.log_probs, other.log_probs, atol=atol, rtol=1e-5)
             assert one.score == pytest.approx(other.score, abs=atol)
+
+
+def on(device: str, length: int = 20) -> SimpleNamespace:
+    """What is asked of a source there: 1,000 bytes of keys and values for each of its tokens."""
+    keys = SimpleNamespace(device=torch.device(device), size=lambda axis: {2: length}[axis])
+    return SimpleNamespace(keys=[keys], bytes=1000 * length)
+
+
+def test_it_serves_on_a_card_where_attention_is_plain_and_a_quarter_of_the_memory_suffices(monkeypatch):
+    # 20 tokens and a beam of 5 take 32 columns, 40 steps of 5 rows take 48 x 5.
+    memory, steps = 4 * 1000 * (32 + 48 * 5), 39
+    card = SimpleNamespace(total_memory=memory)
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: card)
+    plain, by_distance = model(), model(positions="relative", token_types=2)
+    scheme, by_queries = SCHEMES["cloze"], SCHEMES["permutation"]
+    assert serves(plain, scheme, on("cuda"), 5, steps)
+    assert not serves(plain, scheme, on("cpu"), 5, steps)
+    assert not serves(by_distance, scheme, on("cuda"), 5, steps)
+    assert not serves(plain, by_queries, on("cuda"), 5, steps)
+    with monkeypatch.context() as patched:
+        patched.setattr(torch, "is_autocast_enabled", lambda device: device == "cuda")
+        assert not serves(plain, scheme, on("cuda"), 5, steps)
+    assert not serves(plain, scheme, on("cuda"), 5, 48)
+    card.total_memory -= 4
+    assert not serves(plain, scheme, on("cuda"), 5, steps)
 
 
 @pytest.mark.parametrize("left", [False, True], ids=["right-padded", "left-padded"])
