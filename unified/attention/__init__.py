@@ -19,7 +19,8 @@ from torch import nn
 from unified.attention.backend import Attention, Backend
 from unified.attention.bias import ScoreBias
 from unified.attention.dense import DenseAttention
-from unified.attention.flex import BiasedFlexAttention, FlashFlexAttention, FlexAttention
+from unified.attention.flex import FlashFlexAttention, FlexAttention
+from unified.attention.fused import FusedAttention
 from unified.attention.sdpa import SdpaAttention
 from unified.errors import UnifiedError
 from unified.masks import AttentionMask
@@ -44,13 +45,12 @@ logger = logging.getLogger(__name__)
 
 BACKENDS: dict[str, type[Backend]] = {
     backend.name: backend
-    for backend in (DenseAttention, SdpaAttention, FlexAttention, FlashFlexAttention, BiasedFlexAttention)
+    for backend in (DenseAttention, SdpaAttention, FlexAttention, FlashFlexAttention, FusedAttention)
 }
 #: Names of those that "auto" asks, in this order.
-#: Names of those that "auto" asks, in this order.
 AUTOMATIC = ("sdpa", "dense")
-#: Names of those that it asks before them within compiled layers: torch compiles their kernels for each new shape.
-COMPILED = ("flex", "flex_bias")
+#: Names of those that it asks before them within compiled layers, whose kernels torch compiles for each new shape.
+COMPILED = ("flex", "fused")
 
 
 def register(backend: type[Backend]) -> None:

@@ -26,8 +26,6 @@ class Tile:
     keys: slice
 
 
-#: (score, row, head, query, key) -> score, of one pair; FlexAttention's ``score_mod``.
-ScoreMod = Callable[[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
 #: Takes the rows of a tensor that belong to a tile.
 Cut = Callable[[torch.Tensor, Tile], torch.Tensor]
 
@@ -40,6 +38,11 @@ def of_queries(tensor: torch.Tensor, tile: Tile) -> torch.Tensor:
 def of_keys(tensor: torch.Tensor, tile: Tile) -> torch.Tensor:
     """(B, H, S, any) -> (H, k, any)."""
     return tensor[tile.row, :, tile.keys]
+
+
+def widened(tensor: torch.Tensor) -> torch.Tensor:
+    """The tensor in float32 at least."""
+    return tensor.to(torch.promote_types(tensor.dtype, torch.float32))
 
 
 class ScoreBias(Protocol):
@@ -55,11 +58,12 @@ class ScoreBias(Protocol):
     def dense(self) -> torch.Tensor:
         """The definition: (B, H, T, S)."""
 
-    def score_mod(self) -> ScoreMod:
-        """The rule for one pair, which reads tensors at its indices and lets gradients flow into them.
+    def shifted(self) -> torch.Tensor:
+        """:meth:`dense` in float32 at least, (B, H, T, S), in a form for kernels that a compiler fuses.
 
-        What is the same for all keys of a query may be left out, as in :meth:`within`.
+        What is the same for all keys of a query may be left out: no softmax sees it.
         """
+        return widened(self.dense())
 
     def within(self, tile: Tile, *tensors: torch.Tensor) -> torch.Tensor:
         """(H, q, k) of one tile's pairs, from what was cut for it.

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import torch
 
@@ -27,15 +27,6 @@ def compiled_flex_attention() -> Callable[..., torch.Tensor]:
     from torch.nn.attention.flex_attention import flex_attention
 
     return torch.compile(flex_attention, dynamic=False)
-
-
-def _flex_attention(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, **settings: Any) -> torch.Tensor:
-    """torch's ``flex_attention`` by a compiled kernel, within compiled layers too."""
-    if torch.compiler.is_compiling():  # there torch would warn of a cached function
-        from torch.nn.attention.flex_attention import flex_attention
-
-        return flex_attention(query, key, value, **settings)
-    return compiled_flex_attention()(query, key, value, **settings)
 
 
 class FlexAttention(Backend):
@@ -63,7 +54,7 @@ class FlexAttention(Backend):
         if mask.last_key is not None:
             return "FlexAttention serves steps alone, and this mask limits its queries by last_key too; use 'sdpa'"
         if needs == "bias":
-            return "FlexAttention by this name does not add the bias of relative positions; use 'flex_bias' or 'sdpa'"
+            return "FlexAttention does not add the bias of relative positions to the scores; use 'fused' or 'sdpa'"
         if needs == "weights":
             return "FlexAttention does not give its weights, which relative values read; use 'dense'"
         return None
@@ -79,7 +70,12 @@ class FlexAttention(Backend):
         dropout: float = 0.0,
         bias: ScoreBias | None = None,
     ) -> torch.Tensor:
-        return _flex_attention(query, key, value, block_mask=self.block_mask, kernel_options=self.kernel_options)
+        blocks, options = self.block_mask, self.kernel_options
+        if torch.compiler.is_compiling():  # within compiled layers, where torch would warn of a cached function
+            from torch.nn.attention.flex_attention import flex_attention
+
+            return flex_attention(query, key, value, block_mask=blocks, kernel_options=options)
+        return compiled_flex_attention()(query, key, value, block_mask=blocks, kernel_options=options)
 
 
 class FlashFlexAttention(FlexAttention):
@@ -93,41 +89,3 @@ class FlashFlexAttention(FlexAttention):
         if find_spec("flash_attn") is None or find_spec("flash_attn.cute") is None:
             return "FlexAttention's FLASH kernels need the package flash_attn.cute; install it or use 'flex'"
         return FlexAttention.unsupported(mask, device, dropout, needs)
-
-
-class BiasedFlexAttention(FlexAttention):
-    """FlexAttention with a bias of relative positions, which its kernels ask for pair by pair.
-
-    Gradients of what the bias is made of are added up by atomic additions in float32, so their last bits differ from
-    run to run.
-    """
-
-    name = "flex_bias"
-
-    @staticmethod
-    def pays(mask: AttentionMask, device: torch.device, dtype: torch.dtype, dropout: float, needs: str | None) -> bool:
-        """True on a card: torch's own attention would read a bias of all pairs, and write its gradient."""
-        return device.type == "cuda" and needs == "bias"
-
-    @staticmethod
-    def unsupported(mask: AttentionMask, device: torch.device, dropout: float, needs: str | None) -> str | None:
-        return FlexAttention.unsupported(mask, device, dropout, None if needs == "bias" else needs)
-
-    def __call__(
-        self,
-        query: torch.Tensor,
-        key: torch.Tensor,
-        value: torch.Tensor,
-        dropout: float = 0.0,
-        bias: ScoreBias | None = None,
-    ) -> torch.Tensor:
-        if bias is None:
-            return super().__call__(query, key, value, dropout)
-        return _flex_attention(
-            query.to(value.dtype),  # autocast leaves a sum with a parameter in float32
-            key,
-            value,
-            score_mod=bias.score_mod(),
-            block_mask=self.block_mask,
-            kernel_options=self.kernel_options,
-        )

@@ -155,7 +155,7 @@ class TransformerConfig:
     initializer_range: float = _option(0.02, "standard deviation of the initial weights, N(0, range)", least=0)
     attention_backend: str = _option(
         "auto",
-        "'auto', 'dense', 'sdpa', 'blocked' (CPU), 'flex', 'flex_bias' or 'flex_flash' (GPU), or one of your own, "
+        "'auto', 'dense', 'sdpa', 'blocked' (CPU), 'fused', 'flex' or 'flex_flash' (GPU), or one of your own, "
         "package.module:Class; 'auto' logs its choice once",
     )
 

@@ -5,24 +5,39 @@ Letters: B rows, Q queries, S keys, D width.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import torch
 from torch import nn
 
 from unified.attention.bias import Tile
+from unified.masks import AttentionMask
+
+_SEVERAL = (
+    "attention backend 'fused': a query sees several keys at one distance, so positions repeat within a document; "
+    "choose 'sdpa'"
+)
+#: Rows of a product that a card computes with aligned loads are a multiple of so many entries.
+_ALIGNED = 8
 
 
 class DistanceTable:
     """(2 x reach + 1, D) sinusoids of the distances reach to -reach, and every layer's projection of them.
 
     A projection is made once; while decoding, one table serves all steps.
+
+    Args:
+        clipped: whether greater distances occur, which all count as the last one (``clamp_len``).
+
+    Attributes:
+        width: entries of a query's product with the table: one for each row, and a few more, which mean nothing.
     """
 
-    def __init__(self, rows: torch.Tensor):
-        self.rows = rows
+    def __init__(self, rows: torch.Tensor, clipped: bool = False):
+        self.rows, self.clipped = rows, clipped
         self.reach = rows.size(0) // 2
+        self.width = rows.size(0) + -rows.size(0) % _ALIGNED
         self._projected: dict[nn.Module, torch.Tensor] = {}
 
     def projected(self, projection: nn.Module) -> torch.Tensor:
@@ -62,6 +77,8 @@ class Relations:
         content: how many of the queries are tokens, which are keys too; those after them are a query stream.
         entities: bool (B, Q), tokens within named entities; None where no attention reads them.
         table: what distances are to Transformer-XL's attentions; None where there are none.
+        keys_at: int32 (B, Q, width of the table), the visible key at each distance, -1 where there is none; None where
+            :meth:`inverted` has not made it.
     """
 
     query_positions: torch.Tensor
@@ -71,6 +88,28 @@ class Relations:
     content: int
     table: DistanceTable | None = None
     entities: torch.Tensor | None = None
+    keys_at: torch.Tensor | None = None
+
+    def inverted(self, mask: AttentionMask) -> Relations:
+        """The same with :attr:`keys_at`, by which gradients of distances are gathered instead of added up.
+
+        A clipped table stays without it, for several keys may stand at its ends. Elsewhere the visible keys of a query
+        differ in position. That is checked without waiting for a GPU, which stops the process.
+
+        Args:
+            mask: Q queries, S keys; all attentions that read these relations see what it shows or less.
+
+        Raises:
+            RuntimeError: a query sees several keys at one distance.
+        """
+        if self.table is None or self.table.clipped:
+            return self
+        visible, rows, width = mask.dense(), self.table.reach - self._found_distances(), self.table.width
+        keys = torch.arange(rows.size(-1), dtype=torch.int32, device=rows.device).expand(rows.shape)
+        found = torch.full((*rows.shape[:2], width + 1), -1, dtype=torch.int32, device=rows.device)
+        found.scatter_(-1, rows.where(visible, width), keys)  # what is hidden goes behind the others
+        torch._assert_async(((found.gather(-1, rows) == keys) | ~visible).all(), _SEVERAL)
+        return replace(self, keys_at=found[..., :width].contiguous())
 
     @property
     def sinusoids(self) -> DistanceTable:

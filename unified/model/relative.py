@@ -14,7 +14,7 @@ from torch import nn
 from torch.nn import functional
 
 from unified.attention import Attention, attend
-from unified.attention.bias import ScoreBias, ScoreMod, Tile, of_queries
+from unified.attention.bias import ScoreBias, Tile, of_queries, widened
 from unified.errors import UnifiedError
 from unified.kernels.plain import LinearMap
 from unified.model.attention import AttentionSublayer, join_heads, project_content, split_heads
@@ -60,13 +60,6 @@ class Memory:
         joined = [torch.cat(pair, dim=1) for pair in zip(self.states, taken, strict=True)] if self.states else taken
         # Copies: a view would hold, and a checkpoint save, what is forgotten too.
         self.states = [states[:, -self.length :].clone() for states in joined]
-
-
-#: Copies of a query's score that its keys read in turn. A kernel adds their gradients up by atomic additions, which
-#: would wait for each other where all keys of a query have one address.
-_LANES = 32
-#: Rows of a product that a card computes with aligned loads are a multiple of so many entries.
-_ALIGNED = 8
 
 
 class TransformerXLAttention(AttentionSublayer):
@@ -160,28 +153,18 @@ class RelativeBias(ScoreBias):
         segment = torch.where(self.relations.different.unsqueeze(1), other, same)
         return (by_distance @ table.transpose(-1, -2)).gather(-1, rows) + segment
 
-    def score_mod(self) -> ScoreMod:
-        """Reads products of queries and distances, which are made here, (H, B, Q, distances).
-
-        Of the two scores by segment only the difference matters.
-        """
+    def shifted(self) -> torch.Tensor:
+        """(B, H, Q, S); of the two scores by segment only the difference matters."""
         (by_distance, _), (by_segment, _), (table, _) = self.tensors
-        relations, reach = self.relations, self.relations.sinusoids.reach
-        products = _products(by_distance, table)
+        relations, sinusoids = self.relations, self.relations.sinusoids
+        products, rows = _products(by_distance, table, sinusoids.width), sinusoids.reach - relations.distances
+        if relations.keys_at is None:
+            picked = _picked(products, rows)
+        else:
+            picked = _Picked.apply(products, rows, relations.keys_at)  # type: ignore[no-untyped-call]
         same, other = by_segment.unbind(-1)
-        differing = (other - same).unsqueeze(-1).expand(-1, -1, -1, _LANES).contiguous()
-        query_positions, key_positions = relations.query_positions, relations.key_positions
-        query_types, key_types = relations.query_types, relations.key_types
-
-        def added(
-            score: torch.Tensor, row: torch.Tensor, head: torch.Tensor, query: torch.Tensor, key: torch.Tensor
-        ) -> torch.Tensor:
-            distance = (query_positions[row, query] - key_positions[row, key]).clamp(-reach, reach)
-            of_types = differing[row, head, query, key % _LANES]
-            of_types = torch.where(query_types[row, query] != key_types[row, key], of_types, 0.0)
-            return score + products[head, row, query, reach - distance] + of_types
-
-        return added
+        differing = widened(other - same).unsqueeze(-1)
+        return widened(picked) + torch.where(relations.different.unsqueeze(1), differing, 0.0)
 
     def within(self, tile: Tile, *tensors: torch.Tensor) -> torch.Tensor:
         """(H, q, k)."""
@@ -199,11 +182,36 @@ class RelativeBias(ScoreBias):
         return added + torch.addcmul(same, other - same, pairs.different)
 
 
-def _products(by_distance: torch.Tensor, table: torch.Tensor) -> torch.Tensor:
-    """(B, H, Q, K) queries and (H, W, K) distances -> (H, B, Q, W or a few more, whose values mean nothing)."""
+def _products(by_distance: torch.Tensor, table: torch.Tensor, width: int) -> torch.Tensor:
+    """(B, H, Q, K) queries and (H, any, K) distances -> (H, B, Q, W) of a greater width W, zeros behind."""
     rows, _, queries, _ = by_distance.shape
-    aligned = functional.pad(table, (0, 0, 0, -table.size(1) % _ALIGNED))
-    return torch.bmm(by_distance.transpose(0, 1).flatten(1, 2), aligned.mT).unflatten(1, (rows, queries))
+    filled = functional.pad(table, (0, 0, 0, width - table.size(1)))
+    return torch.bmm(by_distance.transpose(0, 1).flatten(1, 2), filled.mT).unflatten(1, (rows, queries))
+
+
+def _picked(products: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
+    """(H, B, Q, W) products and int64 (B, Q, S), which of them each pair reads -> (B, H, Q, S)."""
+    return products.gather(-1, rows.unsqueeze(0).expand(len(products), -1, -1, -1)).transpose(0, 1)
+
+
+class _Picked(torch.autograd.Function):
+    """:func:`_picked`, whose gradient is gathered by keys (B, Q, W) where autograd would scatter it.
+
+    The gradient of a pair that the keys do not name is left out: it must be zero.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, products: torch.Tensor, rows: torch.Tensor, keys_at: torch.Tensor) -> torch.Tensor:
+        ctx.save_for_backward(keys_at)
+        return _picked(products, rows)
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor, None, None]:
+        (keys_at,) = ctx.saved_tensors
+        at = keys_at.clamp(min=0).long().unsqueeze(0).expand(gradient.size(1), -1, -1, -1)
+        of_products = gradient.transpose(0, 1).gather(-1, at)
+        return of_products.masked_fill(keys_at.unsqueeze(0) < 0, 0.0), None, None
 
 
 def _rows_of(relations: Relations, table: torch.Tensor, tile: Tile) -> torch.Tensor:

@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 from unified.attention import Attention, BackendChoice
+from unified.attention.fused import FusedAttention
 from unified.errors import UnifiedError
 from unified.masks import AttentionMask
 from unified.model.config import TransformerConfig
@@ -74,6 +75,7 @@ class Transformer(nn.Module):
             UnifiedError: lengths, shapes or dtypes do not fit together; on a CPU, an id is beyond its table; a query
                 stream or a memory where positions are learned; or entity-aware attention is not told where
                 entities are; or compiled layers are asked to use the backend 'blocked'.
+            RuntimeError: attention is 'fused', and a query sees several keys at one distance; a GPU stops the process.
         """
         check_inputs(tokens, positions, token_types, mask, output_indices, entities)
         if self.config.reads_entities and entities is None:
@@ -95,6 +97,9 @@ class Transformer(nn.Module):
             )
         attentions = self.attentions(mask, positions, filled)
         relations = self._relations(positions, token_types, tokens.size(1), filled, entities) if self.relates else None
+        fused = any(isinstance(attention, FusedAttention) for attention in attentions)
+        if relations is not None and fused and torch.is_grad_enabled():
+            relations = relations.inverted(mask.with_memory(filled) if filled else mask)
         return self.run(tokens, positions, token_types, attentions, relations, memory, hidden_states, output_indices)
 
     def compile_layers(self, **options: Any) -> None:
@@ -199,8 +204,9 @@ class Transformer(nn.Module):
         """Embeddings of distances up to ``greatest`` for Transformer-XL's attentions; None where there are none."""
         if not self.config.relative:
             return None
-        rows = sinusoids(self._reach(greatest), self.config.width, self.embeddings.tokens.weight)
-        return DistanceTable(self.dropout(rows))
+        reach = self._reach(greatest)
+        rows = sinusoids(reach, self.config.width, self.embeddings.tokens.weight)
+        return DistanceTable(self.dropout(rows), clipped=reach < greatest)
 
     def growing_distances(self, greatest: int, known: DistanceTable | None) -> DistanceTable | None:
         """:meth:`distances` of a growing text: ``known`` while it reaches, else a table that reaches twice as far."""

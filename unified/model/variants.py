@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from unified.attention import Attention, attend
-from unified.attention.bias import ScoreBias, ScoreMod, Tile, of_queries
+from unified.attention.bias import ScoreBias, Tile, of_queries
 from unified.model.attention import ProjectedAttention, join_heads, split_heads
 from unified.model.config import TransformerConfig
 from unified.model.key_relations import Relations
@@ -56,17 +56,6 @@ class _ClippedBias(ScoreBias):
     def dense(self) -> torch.Tensor:
         ((by_distance, _),) = self.tensors
         return by_distance.gather(-1, self.rows.unsqueeze(1).expand(-1, by_distance.size(1), -1, -1))
-
-    def score_mod(self) -> ScoreMod:
-        ((by_distance, _),) = self.tensors
-        rows = self.rows
-
-        def added(
-            score: torch.Tensor, row: torch.Tensor, head: torch.Tensor, query: torch.Tensor, key: torch.Tensor
-        ) -> torch.Tensor:
-            return score + by_distance[row, head, query, rows[row, query, key]]
-
-        return added
 
     def within(self, tile: Tile, *tensors: torch.Tensor) -> torch.Tensor:
         (by_distance,) = tensors

@@ -17,6 +17,7 @@ from unified.runtime.announcements import log_once
 
 HEADS, SIZE = 2, 8
 ON_CPU = ["dense", "sdpa", "blocked"]
+WITHOUT_DROPOUT = [*ON_CPU, "fused"]
 STEPS = [GIVEN, 3, 1, GIVEN, 2, 4]
 
 ROWS = {
@@ -136,7 +137,7 @@ def gradients(out: torch.Tensor, inputs: list[torch.Tensor]) -> tuple[torch.Tens
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("backend", ON_CPU)
+@pytest.mark.parametrize("backend", WITHOUT_DROPOUT)
 @pytest.mark.parametrize("name", ROWS)
 def test_backends_equal_the_definition_in_values_and_gradients(name, backend):
     mask = batch(name)
@@ -151,7 +152,7 @@ def test_backends_equal_the_definition_in_values_and_gradients(name, backend):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("backend", ON_CPU)
+@pytest.mark.parametrize("backend", WITHOUT_DROPOUT)
 @pytest.mark.parametrize("name", ROWS)
 def test_a_bias_is_added_to_the_scores_in_values_and_gradients(name, backend):
     mask = batch(name)
@@ -169,7 +170,7 @@ def test_a_bias_is_added_to_the_scores_in_values_and_gradients(name, backend):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16], ids=str)
-@pytest.mark.parametrize("backend", ON_CPU)
+@pytest.mark.parametrize("backend", WITHOUT_DROPOUT)
 @pytest.mark.parametrize("biased", [False, True])
 @pytest.mark.parametrize("name", WITH_EMPTY_ROWS)
 def test_rows_that_see_nothing_give_zero_and_finite_gradients(name, biased, backend, dtype):
@@ -210,7 +211,7 @@ def test_what_is_hidden_changes_nothing_at_all(name):
     mask = batch(name)
     query, key, value, _ = (tensor.detach() for tensor in tensors(mask))
     dense = mask.dense()[0]
-    for backend in ON_CPU:
+    for backend in WITHOUT_DROPOUT:
         prepared = prepare(mask, torch.float32, torch.device("cpu"), backend=backend)
         before = attend(query, key, value, prepared)
         for s in range(mask.key_length):
@@ -362,7 +363,7 @@ def test_flex_asks_for_its_kernels(monkeypatch):
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("backend", ["dense", "sdpa", "flex"])
+@pytest.mark.parametrize("backend", ["dense", "sdpa", "flex", "fused"])
 @pytest.mark.parametrize("name", ROWS)
 def test_backends_agree_on_a_gpu(name, backend):
     mask = batch(name)
