@@ -91,7 +91,7 @@ class Relations:
     keys_at: torch.Tensor | None = None
 
     def inverted(self, mask: AttentionMask) -> Relations:
-        """The same with :attr:`keys_at`, by which gradients of distances are gathered instead of added up.
+        """Add :attr:`keys_at`, by which gradients of distances are gathered instead of added up.
 
         A clipped table stays without it, for several keys may stand at its ends. Elsewhere the visible keys of a query
         differ in position. That is checked without waiting for a GPU, which stops the process.
