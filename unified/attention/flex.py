@@ -1,7 +1,7 @@
 """torch's FlexAttention: skips the tiles a mask hides, needs a GPU and a compiler, supports no dropout.
 
 Each new shape of queries and keys is compiled, in seconds, and after eight of them torch compiles no more and attends
-slowly. So "auto" takes it within compiled layers alone, whose rows have one shape.
+slowly. So our models take it by "auto" within compiled layers alone, whose rows have one shape.
 """
 
 from __future__ import annotations

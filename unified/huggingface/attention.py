@@ -12,12 +12,14 @@ import torch
 from torch import nn
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
-from unified.attention import Attention, attend, prepare
+from unified.attention import AUTOMATIC, COMPILED, Attention, attend, prepare
 from unified.errors import UnifiedError
 from unified.masks import AttentionMask
 
 #: The attention's name in ``set_attn_implementation`` and ``attn_implementation=``.
 NAME = "unified"
+#: Backends that "auto" asks. On a card FlexAttention is the first, which torch compiles for each new shape of a batch.
+BACKENDS = (*COMPILED, *AUTOMATIC)
 #: Keywords by which some models change the scores; :func:`unified.attention.attend` has nothing like them.
 CHANGED_SCORES = ("position_bias", "s_aux", "softcap")
 
@@ -118,7 +120,8 @@ class _Preparations(threading.local):
         # What was made in inference mode cannot be used in training.
         case = (query.dtype, query.device, dropout, needs, torch.is_inference_mode_enabled())
         if case not in self._made:
-            self._made[case] = prepare(mask.to(query.device), query.dtype, query.device, dropout, needs=needs)
+            there = mask.to(query.device)
+            self._made[case] = prepare(there, query.dtype, query.device, dropout, needs=needs, automatic=BACKENDS)
         return self._made[case]
 
 
