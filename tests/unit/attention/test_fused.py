@@ -224,7 +224,7 @@ def test_it_is_for_a_bias_on_a_card_and_without_dropout():
 
 
 def gradients(core, mask: AttentionMask, memory: Memory | None = None) -> list[torch.Tensor]:
-    """Of a batch in both streams, the second row of which is read backwards."""
+    """Gradients of a batch in both streams, the second row of which is read backwards."""
     generator = torch.Generator().manual_seed(memory.filled if memory is not None else 0)
     tokens = torch.randint(4, 16, (2, 6), generator=generator)
     types = torch.randint(0, 2, (2, 9), generator=generator)
