@@ -63,7 +63,7 @@ class FusedAttention(Backend):
 class _Weighted(torch.autograd.Function):
     """softmax(query key^T / sqrt(K) + added) value among visible keys, the softmax and its derivative in float32.
 
-    Of all pairs the weights alone are kept for the gradients; autograd would keep several such tensors.
+    Only the weights are kept for the gradients, one T x S tensor a head; autograd would keep several.
     """
 
     @staticmethod

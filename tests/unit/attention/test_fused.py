@@ -158,7 +158,7 @@ def test_queries_that_see_nothing_give_zeros_and_get_no_gradient(dtype):
 
 
 def test_layers_that_hide_more_share_the_relations():
-    """Those of a window, or of attention without a token itself, read what was found for the mask of the text."""
+    """Layers with a window, or that hide a token from itself, read the keys found for the mask of the whole text."""
     case = Case(masks.batch([masks.bidirectional(6)] * 2), torch.float64)
     case.mask = masks.batch([masks.permutation(STEPS), masks.sliding_window(6, 1)]).without_self()
     for mine, reference in zip(*(case.found(one, torch.float64) for one in ("fused", "dense")), strict=True):
