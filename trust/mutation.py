@@ -14,20 +14,18 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
-import os
 import random
 import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TextIO
 
 from trust.cases import Case, require
-from trust.mutating import exchange, forks, trials
-from trust.mutating.coverage_map import Coverage, measure, within_budget
+from trust.mutating import forks
+from trust.mutating.coverage_map import Coverage, measure
 from trust.mutating.operators import Mutant, mutants_of
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -40,8 +38,6 @@ LEAST = 0.98
 #: Seconds of tests, as they take without a mistake: a mutant is tried on so many first, and if none of them notices
 #: it, on so many more.
 BUDGETS = (60.0, 600.0)
-#: Mutants of a module for which a process of their own is worth its start.
-LEAST_QUICK = 5
 #: Seconds of a processor that a mutant may take beyond five times those of its tests.
 SPARE = 30.0
 
@@ -95,11 +91,7 @@ class Results:
         self.file, self.code = file, code
         file.parent.mkdir(parents=True, exist_ok=True)
         self.lines: dict[tuple[str, str, str], dict] = {}
-        self.read()
-
-    def read(self) -> None:
-        """Reads the file, to which another process may have added."""
-        for text in self.file.read_text(encoding="utf-8").splitlines() if self.file.exists() else ():
+        for text in file.read_text(encoding="utf-8").splitlines() if file.exists() else ():
             if text.endswith("}"):  # else a kill has cut it
                 line = json.loads(text)
                 self.lines[line["module"], line["source"], line["mutant"]] = line
@@ -132,7 +124,7 @@ def try_mutant(
     concerned, tried = covered.concerned(module, mutant.lines), 0
     outcome = forks.Outcome(forks.NO_TESTS, "")
     for budget in BUDGETS:
-        chosen, seconds = within_budget(budget, concerned[tried:], covered.seconds)
+        chosen, seconds = _within(budget, concerned[tried:], covered.seconds)
         if not chosen:
             break
         with forks.changed(project / module, mutant.applied(source)):
@@ -144,35 +136,16 @@ def try_mutant(
     return outcome.status, {"tests": len(concerned), "tried": tried, "by": by[0][:200] if by else ""}
 
 
-def try_quickly(
-    project: Path, module: str, source: str, mutants: Sequence[Mutant], covered: Coverage, spare: float,
-    results: Results
-) -> None:  # fmt: skip
-    """Adds results of those mutants without one that quick tests notice in a process that has imported them."""
-    concerned = {
-        mutant: covered.concerned(module, mutant.lines)
-        for mutant in mutants
-        if results.of(module, source, mutant) is None
-        and exchange.changes(source, mutant.applied(source), project / module) is not None
-    }
-    chosen = trials.plan(concerned, covered.seconds)
-    if len(chosen) < LEAST_QUICK:
-        return
-
-    with os.fdopen(os.dup(1), "w") as printed:  # pytest captures the other
-
-        def noticed(mutant: Mutant, status: str, by: str, took: float) -> None:
-            more = {"tests": len(concerned[mutant]), "tried": len(chosen[mutant]), "by": by[:200]}
-            _tell(results.add(module, source, mutant, status, **more, took=round(took, 1)), printed)
-
-        outcome = trials.try_all(project, module, source, chosen, covered.seconds, spare, noticed)
-    if outcome.status != forks.PASSED:
-        print(f"{module}: quick tests did not run to their end: {outcome.output[-500:]}", flush=True)
-    results.read()
-
-
-def _tell(line: dict, file: TextIO | None = None) -> None:
-    print(f"{line['module']} | {line['said']} | {line['status']} | {line['took']} s", file=file, flush=True)
+def _within(budget: float, tests: Sequence[str], seconds: Mapping[str, float]) -> tuple[list[str], float]:
+    """The first tests, as many as take ``budget`` seconds, one at least; and how long they take."""
+    chosen: list[str] = []
+    total = 0.0
+    for test in tests:
+        if chosen and total + seconds[test] > budget:
+            break
+        chosen.append(test)
+        total += seconds[test]
+    return chosen, total
 
 
 def report(lines: Sequence[dict]) -> str:
@@ -225,15 +198,13 @@ def run(modules: Sequence[str], tests: Sequence[str], sample: int, seed: int, ke
         lines = []
         for module in modules:
             source = (project / module).read_text(encoding="utf-8")
-            mutants = drawn(module, source, sample, seed, known)
-            try_quickly(project, module, source, mutants, covered, spare, results)
-            for mutant in mutants:
+            for mutant in drawn(module, source, sample, seed, known):
                 line = results.of(module, source, mutant)
                 if line is None:
                     began = time.monotonic()
                     status, more = try_mutant(project, module, source, mutant, covered, spare)
                     line = results.add(module, source, mutant, status, **more, took=round(time.monotonic() - began, 1))
-                    _tell(line)
+                    print(f"{module} | {mutant} | {status} | {line['took']} s", flush=True)
                 lines.append(line)
     return lines
 

@@ -87,7 +87,6 @@ from trust.mutating import forks
 forks.preload(("pytest",))
 root = Path(sys.argv[1])
 modules = ["small/bounds.py", "small/rules.py"]
-mutation.LEAST_QUICK = int(sys.argv[2])
 lines = mutation.run(modules, ["tests/test_rules.py"], 0, 1, root / "kept", root, ["small"], spare=2)
 print(mutation.report(lines))
 """
@@ -108,8 +107,8 @@ def project(tmp_path):
     return tmp_path
 
 
-def mutated(project, least_quick=5):
-    words = [sys.executable, "-c", RUN, str(project), str(least_quick)]
+def mutated(project):
+    words = [sys.executable, "-c", RUN, str(project)]
     done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()

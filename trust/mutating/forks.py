@@ -17,11 +17,10 @@ import subprocess
 import sys
 import tempfile
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
 
 #: Imported once, before the forks; none of them imports the project. All take seconds.
 PRELOADED = ("numpy", "torch", "torch._dynamo", "pytest", "transformers", "fairseq", "fairseq.tasks", "fairseq.trainer",
@@ -29,8 +28,6 @@ PRELOADED = ("numpy", "torch", "torch._dynamo", "pytest", "transformers", "fairs
 PASSED, KILLED, TIMED_OUT, NO_TESTS = "survived", "killed", "timed out", "no tests"
 #: Bytes of addresses that a fork may take beyond those of its parent.
 MEMORY = 8 << 30
-#: Seconds of a fork that has no limit.
-FOREVER = 1e6
 _NO_TESTS_COLLECTED = 5
 _OPTIONS = ("-q", "--no-header", "-p", "no:cacheprovider", "-p", "pytest_timeout", "-o", "addopts=")
 
@@ -91,21 +88,11 @@ def run_pytest(
         plugins: of pytest.
     """
     words = [*_OPTIONS, *(["-x"] if stop_early else []), *words]
-    return run_fork(lambda: _be_pytest(project, words, plugins), seconds)
-
-
-def run_fork(work: Callable[[], int], seconds: float) -> Outcome:
-    """Does some work in a fork, with a folder for temporary files of its own.
-
-    Args:
-        work: returns a status of pytest.
-        seconds: see :func:`run_pytest`.
-    """
     scratch = Path(tempfile.mkdtemp(prefix="mutant-"))
     printed = scratch / "printed"
     pid = os.fork()
     if pid == 0:
-        _be_fork(work, printed, scratch, int(seconds))
+        _be_pytest(project, list(words), printed, scratch, int(seconds), plugins)
     descriptor = os.pidfd_open(pid)
     try:
         ended, _, _ = select.select([descriptor], [], [], 10 * seconds)
@@ -124,8 +111,10 @@ def run_fork(work: Callable[[], int], seconds: float) -> Outcome:
     return Outcome(statuses.get(code, KILLED), output)
 
 
-def _be_fork(work: Callable[[], int], printed: Path, scratch: Path, seconds: int) -> NoReturn:
-    """Turns this process, a fork, into one that does the work and ends."""
+def _be_pytest(
+    project: Path, words: list[str], printed: Path, scratch: Path, seconds: int, plugins: Sequence[object]
+) -> None:
+    """Turns this process, a fork, into one that runs pytest and ends."""
     status = 70
     try:
         os.setsid()
@@ -135,33 +124,27 @@ def _be_fork(work: Callable[[], int], printed: Path, scratch: Path, seconds: int
         with open(os.devnull) as nothing:
             os.dup2(nothing.fileno(), 0)
         used = int(sum(os.times()[:2])) + 1
+        taken = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (taken + MEMORY, taken + MEMORY))
         resource.setrlimit(resource.RLIMIT_CPU, (used + seconds, used + seconds + 5))
-        os.environ["TMPDIR"] = str(scratch)
+        os.chdir(project)
+        os.environ.update(PYTHONPATH=str(project), TMPDIR=str(scratch))
+        os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # importing those of other packages takes a second
+        os.environ["FRESH_PYTHON"] = "1"  # see tests/support/prepared_python.py
+        os.environ["PYTHONDONTWRITEBYTECODE"] = "1"  # a change within a second would not be seen
         tempfile.tempdir = None
-        status = work()
+        sys.dont_write_bytecode = True
+        root = str(Path(__file__).resolve().parents[2])
+        sys.path[:] = [str(project), *(path for path in sys.path if path not in ("", root))]
+        for name in [*sys.modules]:  # of the project's own packages, the campaign's among them
+            if name.partition(".")[0] in ("trust", "unified", "fairseq_plugins", "tests"):
+                del sys.modules[name]
+        import pytest
+
+        status = int(pytest.main(words, plugins))
     except BaseException:
         traceback.print_exc()
     finally:
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(status)
-
-
-def _be_pytest(project: Path, words: list[str], plugins: Sequence[object]) -> int:
-    """Runs pytest in this process, a fork, on a copy of the project that has not been imported yet."""
-    taken = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-    resource.setrlimit(resource.RLIMIT_AS, (taken + MEMORY, taken + MEMORY))
-    os.chdir(project)
-    os.environ["PYTHONPATH"] = str(project)
-    os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # importing those of other packages takes a second
-    os.environ["FRESH_PYTHON"] = "1"  # see tests/support/prepared_python.py
-    os.environ["PYTHONDONTWRITEBYTECODE"] = "1"  # a change within a second would not be seen
-    sys.dont_write_bytecode = True
-    root = str(Path(__file__).resolve().parents[2])
-    sys.path[:] = [str(project), *(path for path in sys.path if path not in ("", root))]
-    for name in [*sys.modules]:  # of the project's own packages, the campaign's among them
-        if name.partition(".")[0] in ("trust", "unified", "fairseq_plugins", "tests"):
-            del sys.modules[name]
-    import pytest
-
-    return int(pytest.main(words, plugins))
