@@ -39,7 +39,7 @@ LEAST = 0.98
 #: it, on so many more.
 BUDGETS = (60.0, 600.0)
 #: Seconds of a processor that a mutant may take beyond five times those of its tests.
-SPARE = 30.0
+SPARE = 10.0
 
 
 def modules_of(places: Sequence[str], root: Path = ROOT) -> list[str]:

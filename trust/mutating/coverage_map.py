@@ -1,14 +1,16 @@
 """Finds out which tests run which lines of the code: each file of tests runs once, and each line is noted by test.
 
-The notes of a file of tests hold as long as neither it nor the code changes, so that a stopped run goes on.
+The notes of a file of tests hold as long as neither it nor a module that it runs or imports changes, so that a stopped
+run goes on.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import tempfile
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -82,30 +84,38 @@ def measure(
         say: is told what happens.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    code = _hash(path for module in modules for path in (project / module).rglob("*.py"))
+    hashes = {
+        path.relative_to(project).as_posix(): _hash(path) for one in modules for path in (project / one).rglob("*.py")
+    }
     found = Coverage()
     for number, file in enumerate(files, 1):
-        kept = folder / f"{file.replace('/', '.')}.{code}.{_hash([project / file])}.json"
-        if not kept.exists():
+        kept = folder / f"{file.replace('/', '.')}.json"
+        notes = json.loads(kept.read_text()) if kept.exists() else None
+        own = _hash(project / file)
+        if notes is None or notes["own"] != own or any(hashes.get(one) != code for one, code in notes["code"].items()):
             began = time.monotonic()
-            _note(project, file, modules, kept)
+            notes = _note(project, file, modules)
+            read = notes["lines"] or hashes  # of a file that could not be run nothing is known
+            waiting = kept.with_suffix(".part")
+            waiting.write_text(json.dumps({**notes, "own": own, "code": {one: hashes[one] for one in read}}))
+            waiting.rename(kept)
             say(f"lines of {file} ({number} of {len(files)}): {time.monotonic() - began:.0f} s")
-        _add(found, file, json.loads(kept.read_text()))
+        _add(found, file, notes)
     return found
 
 
-def _hash(paths: Iterable[Path]) -> str:
-    digest = hashlib.sha256()
-    for path in sorted(paths):
-        digest.update(path.read_bytes() + b"\0")
-    return digest.hexdigest()[:10]
+def _hash(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()[:10]
 
 
-def _note(project: Path, file: str, modules: Sequence[str], kept: Path) -> None:
-    words = [file, f"--notes={kept}", *(f"--noted={one}" for one in modules)]
-    outcome = forks.run_pytest(project, words, LIMIT, stop_early=False, plugins=[line_notes])
-    if not kept.exists():
-        kept.write_text(json.dumps({"failed": outcome.output[-2000:] or outcome.status, "seconds": {}, "lines": {}}))
+def _note(project: Path, file: str, modules: Sequence[str]) -> dict:
+    with tempfile.TemporaryDirectory() as folder:
+        noted = Path(folder) / "notes.json"
+        words = [file, f"--notes={noted}", *(f"--noted={one}" for one in modules)]
+        outcome = forks.run_pytest(project, words, LIMIT, stop_early=False, plugins=[line_notes])
+        if noted.exists():
+            return json.loads(noted.read_text())
+    return {"failed": outcome.output[-2000:] or outcome.status, "seconds": {}, "lines": {}}
 
 
 def _add(found: Coverage, file: str, notes: dict) -> None:
