@@ -136,6 +136,9 @@ def test_what_is_given_comes_first():
         assert np.array_equal(step, expected)
         reverse = (4 - step)[:, None] * shown
         assert (stop == 5).sum() >= (reverse.max(axis=0) == 4).sum()
+    # Two groups of rows, 0 and 2, and 1 and 3: the group with the first row comes first, though row 2 leads it.
+    groups = np.array([[1, 1, 0, 0], [0, 0, 1, 0], [1, 0, 0, 0], [0, 0, 1, 1]], dtype=bool)
+    assert require_canonical(groups)[0].tolist() == [1, 2, 0, 3]
 
 
 def neighbours(length: int, distances: list[int]) -> np.ndarray:
@@ -187,6 +190,8 @@ def test_a_refusal_reads():
         "steps and intervals cannot say this mask: no order of the queries makes the readers of each of the keys 0, 1 "
         "and 2 consecutive. Of these keys, query 0 sees 1 and 2; query 1 sees 0 and 2; query 2 sees 0 and 1"
     )
+    with pytest.raises(ValueError, match="query 0 sees 0; query 1 sees 1; query 2 sees 2; query 3 sees 0, 1 and 2$"):
+        steps_of_matrix(demonstrations(3))
     circle = neighbours(30, [0, 1, -29])  # every query sees two keys, round in a circle: no smaller part forbids it
     with pytest.raises(ValueError, match="keys 0, 1, 2, 3, 4, 5, 6, 7 and 22 more .* and so on for 22 more queries"):
         steps_of_matrix(circle)
