@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from tests.support.mask_samples import leaks
+from tests.support.mask_samples import leaks, structures_of
 from unified import masks
 from unified.masks import steps
 
@@ -175,3 +175,12 @@ def test_many_sequences_at_once_are_those_one_by_one(seed):
             assert one.key_start.tolist() == mask.key_start.tolist()
             assert one.key_stop.tolist() == mask.key_stop.tolist()
             assert one.ends.tolist() == [mask.steps]
+
+
+@pytest.mark.parametrize("length", range(4))
+def test_a_structure_is_the_strongest_that_is_true(length):
+    made = [masks.bidirectional(length), masks.left_to_right(length), masks.right_to_left(length)]
+    made += [masks.seq2seq(source, length) for source in range(4)]
+    for mask in made:
+        true = structures_of(mask.dense())
+        assert mask.structure == next(one for one in ("full", "causal", "mixed") if one in true)

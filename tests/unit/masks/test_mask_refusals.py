@@ -9,6 +9,7 @@ import torch
 from tests.support.mask_samples import structures_of
 from unified import masks
 from unified.masks import GIVEN, AttentionMask
+from unified.masks.constants import NOWHERE
 
 G = GIVEN
 
@@ -87,7 +88,12 @@ REFUSALS = [
     (lambda: by_hand(document_ends=torch.tensor([1, 0])), "document_ends must be at least 0 and not fall, got [1, 0]"),
     (lambda: by_hand(document_ends=torch.tensor([1])), "before the end of the last document, got 1 at query 1"),
     (lambda: by_hand(document_ends=torch.tensor([]).long()), "document_ends must name at least one document, got none"),
+    (lambda: by_hand(document_ends=torch.tensor([2.0])), "document_ends must be an int32 or int64 tensor, got torch"),
     (lambda: interleaved(), "the queries of a document must stand together, got documents [[0, 1, 0, 1, 0, 1]]"),
+    (
+        lambda: interleaved(query_step=torch.tensor([[0, 0, 0, 1, 1, 1]])),
+        "the keys of a document must stand together, got documents [[0, 1, 0, 1, 0, 1]]",
+    ),
     (lambda: by_hand(query_key=torch.tensor([0, 2])), "query_key must lie within the 2 keys, or be -1, got 2"),
     (lambda: by_hand(query_key=torch.tensor([0, -2])), "query_key must lie within the 2 keys, or be -1, got -2"),
     (lambda: by_hand(query_key=torch.tensor([1, 1])), "query_key must be distinct, got 1 twice"),
@@ -110,6 +116,11 @@ REFUSALS = [
     (lambda: masks.pack([row, row.windowed(1)], 9), "pack takes masks without a window, but mask 1 has one"),
     (lambda: masks.batch([row.windowed(1)]), "batch takes masks without a window, but mask 0 has one"),
     (lambda: by_hand(window=1), "query_position must be int64 of the shape of query_step, (2,), got NoneType"),
+    (lambda: by_hand(window=-1), "window must be an integer of at least 0, got -1"),
+    (
+        lambda: by_hand(window=1, query_position=torch.arange(2)),
+        "key_position must be int64 of the shape of key_start, (2,), got NoneType",
+    ),
     (lambda: by_hand(query_position=torch.arange(2)), "query_position and key_position belong to a window"),
     (lambda: by_hand(exclude_self=1), "exclude_self must be True or False, got 1"),
 ]  # fmt: skip
@@ -122,10 +133,21 @@ def test_refusals_name_the_argument_and_what_arrived(call, message):
     assert "\n" not in str(refusal.value)
 
 
-def interleaved():
+def interleaved(**changes):
     """Six tokens of two documents by turns, which kernels that skip blocks cannot divide."""
     step = torch.tensor([[0, 1, 0, 1, 0, 1]])
-    return AttentionMask(query_step=step, key_start=step, key_stop=step + 1, document_ends=torch.tensor([[1, 2]]))
+    vectors = dict(query_step=step, key_start=step, key_stop=step + 1, document_ends=torch.tensor([[1, 2]]))
+    return AttentionMask(**(vectors | changes))
+
+
+def test_a_document_may_stand_in_two_places_behind_padding():
+    # As of two streams. Of a batch every row is looked at.
+    keys = torch.tensor([[0, 0, 0, 1, 1, 1]] * 2)
+    twice, by_turns = [NOWHERE, 0, 1, 0, 1, 1], [0, 1, 0, 1, 0, 1]
+    vectors = dict(key_start=keys, key_stop=keys + 1, document_ends=torch.tensor([[1, 2]] * 2))
+    assert interleaved(query_step=torch.tensor([twice, twice]), **vectors).query_length == 6
+    with pytest.raises(ValueError, match="the queries of a document must stand together"):
+        interleaved(query_step=torch.tensor([twice, by_turns]), **vectors)
 
 
 def test_a_batch_by_hand_names_row_and_query():
