@@ -23,6 +23,19 @@ def by_hand(**changes):
     return AttentionMask(**(vectors | changes))
 
 
+def rows_by_hand(**changes):
+    """Two rows of three tokens, which see all."""
+    return by_hand(**(dict.fromkeys(("query_step", "key_start"), torch.zeros(2, 3).long()) | changes),
+                   key_stop=torch.ones(2, 3).long())  # fmt: skip
+
+
+def rectangle(structure):
+    """The lower triangle of two queries, with a third key that nobody sees, or everything."""
+    stop = torch.tensor([2, 2, 1 if structure == "causal" else 2])
+    start = torch.tensor([0, 1, 1]) if structure == "causal" else torch.zeros(3).long()
+    return by_hand(key_start=start, key_stop=stop, structure=structure)
+
+
 row = masks.left_to_right(3)
 rows = masks.batch([row, row])
 stream = masks.permutation([G, 1, 2]).query_stream([1])
@@ -96,10 +109,13 @@ REFUSALS = [
     ),
     (lambda: by_hand(query_key=torch.tensor([0, 2])), "query_key must lie within the 2 keys, or be -1, got 2"),
     (lambda: by_hand(query_key=torch.tensor([0, -2])), "query_key must lie within the 2 keys, or be -1, got -2"),
+    (lambda: by_hand(query_key=torch.tensor([-1, 2])), "query_key must lie within the 2 keys, or be -1, got 2"),
     (lambda: by_hand(query_key=torch.tensor([1, 1])), "query_key must be distinct, got 1 twice"),
+    (lambda: rows_by_hand(query_key=torch.tensor([[0, 1, 2], [2, 0, 2]])), "query_key must be distinct, got 2 twice"),
     (lambda: by_hand(query_key=torch.tensor([0])), "query_key must be int64 of the shape of query_step, (2,), got"),
     (lambda: by_hand(structure="full"), "structure is given as 'full', but the steps say otherwise"),
     (lambda: by_hand(structure="causal", key_start=torch.tensor([1, 1])), "structure is given as 'causal', but"),
+    (lambda: rectangle("causal"), "structure is given as 'causal', but the steps say otherwise"),
     (lambda: by_hand(structure="triangle"), "structure must be one of full, causal, mixed, got 'triangle'"),
     (lambda: masks.pack([row, row.causal()], 9), "pack takes masks without last_key, but mask 1 has one"),
     (lambda: masks.batch([row.causal()]), "batch takes masks without last_key, but mask 0 has one"),
@@ -148,6 +164,10 @@ def test_a_document_may_stand_in_two_places_behind_padding():
     assert interleaved(query_step=torch.tensor([twice, twice]), **vectors).query_length == 6
     with pytest.raises(ValueError, match="the queries of a document must stand together"):
         interleaved(query_step=torch.tensor([twice, by_turns]), **vectors)
+
+
+def test_everything_may_be_seen_of_more_keys_than_queries():
+    assert rectangle("full").structure == "full"
 
 
 def test_a_batch_by_hand_names_row_and_query():
