@@ -17,6 +17,7 @@ from tests.support.mask_samples import (
 )
 from unified import masks
 from unified.masks import GIVEN, NO_KEY, NOWHERE, AttentionMask
+from unified.masks.constants import HIDDEN_START, HIDDEN_STOP
 
 # ---------------------------------------------------------------------- pictures
 
@@ -396,3 +397,16 @@ def test_memory_of_a_batch_is_that_of_each_row():
     assert packed.dense()[0, :, 0].tolist() == [True, True, False, False, False]
     window = masks.sliding_window(4, 1).with_memory(2, filled=1)
     assert window.dense()[:, :2].tolist() == [[False, True]] * 4, "windows see all of the memory"
+
+
+@pytest.mark.parametrize("dtype", [torch.int32, torch.int64])
+def test_no_step_sees_a_hidden_key_and_padding_sees_nothing(dtype):
+    most = torch.iinfo(torch.int32).max
+    steps = torch.tensor([0, 61, 62, most - 1, NOWHERE], dtype=dtype)
+    starts, stops = (torch.tensor(ends, dtype=dtype) for ends in ([HIDDEN_START, 0], [HIDDEN_STOP, most]))
+    dense = AttentionMask(steps, starts, stops).dense()
+    assert dense.tolist() == [[False, True]] * 4 + [[False, False]]
+    lowest = AttentionMask(torch.tensor([0], dtype=dtype), torch.tensor([HIDDEN_STOP], dtype=dtype), stops[1:])
+    assert lowest.dense().item()
+    # So that the least start and the last stop of a tile are those of the keys that somebody sees.
+    assert (HIDDEN_START, HIDDEN_STOP) == (most, torch.iinfo(torch.int32).min)
