@@ -195,6 +195,13 @@ def test_a_refusal_reads():
     circle = neighbours(30, [0, 1, -29])  # every query sees two keys, round in a circle: no smaller part forbids it
     with pytest.raises(ValueError, match="keys 0, 1, 2, 3, 4, 5, 6, 7 and 22 more .* and so on for 22 more queries"):
         steps_of_matrix(circle)
+    for length, keys, end in (
+        (8, "0, 1, 2, 3, 4, 5, 6 and 7", "query 7 sees 6 and 7"),
+        (9, "0, 1, 2, 3, 4, 5, 6, 7 and 8", "query 7 sees 6 and 7; and so on for 1 more queries"),
+        (10, "0, 1, 2, 3, 4, 5, 6, 7 and 2 more", "query 7 sees 6 and 7; and so on for 2 more queries"),
+    ):
+        with pytest.raises(ValueError, match=f"the keys {keys} consecutive.*{end}$"):
+            steps_of_matrix(neighbours(length, [0, 1, 1 - length]))
 
 
 def test_what_can_be_said():

@@ -106,6 +106,24 @@ def test_transitivity_is_exact():
     assert 600 < clean < 3_400
 
 
+def test_transitivity_is_exact_where_keys_are_seen_for_long():
+    rng = np.random.default_rng(2)
+    clean = 0
+    for _ in range(300):
+        length = int(rng.integers(20, 50))
+        step = rng.permutation(length)
+        start, stop = step.copy(), np.full(length, length)
+        for token in rng.integers(0, length, rng.integers(0, 3)):  # a few are seen for another time
+            start[token] = rng.integers(0, step[token] + 1)
+            stop[token] = rng.integers(step[token] + 1, length + 1)
+        shown, own = dense(step, start, stop), np.arange(length)
+        passing = passing_on(step, start, stop, own)
+        expected = [token for token in own if (shown[shown[:, token]] < shown[token]).any()]
+        assert passing.tolist() == expected
+        clean += not expected
+    assert 30 < clean < 270
+
+
 def chain_length(shown: np.ndarray, own: np.ndarray, query: int, label: int) -> int | None:
     """Brute force by powers of the matrix: how many tokens lie between a query and a key; None if none lead there."""
     if own[query] == label:
@@ -238,6 +256,10 @@ def test_memory_holds_inputs_alone():
 def test_leaks_read_as_sentences():
     assert str(Leak(3, 5, ())) == "query 3 is shown its own label, key 5, directly"
     assert str(Leak(3, 5, (2, 4))) == "query 3 sees key 2, which sees key 4, which sees key 5, its own label"
+    six = "query 0 sees key 1, which sees key 2, which sees key 3, which sees key 4, which sees key 5, which sees key 6"
+    assert str(Leak(0, 6, (1, 2, 3, 4, 5))) == f"{six}, its own label"
+    cut = "query 0 sees key 1, which sees key 2, which sees key 3, and so on, 4 more steps to key 7, its own label"
+    assert str(Leak(0, 7, (1, 2, 3, 4, 5, 6))) == cut
     length = 40
     window = row(range(length), range(-1, length - 1), range(2, length + 2))
     (leak,) = leaks(window, [0], [30])
