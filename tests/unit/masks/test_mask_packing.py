@@ -132,6 +132,7 @@ def test_rows_of_one_kind_packed_at_once_keep_their_structure():
     assert masks.pack_rows([[masks.causal(3)], [masks.bidirectional(3)]], 3).structure == "mixed"
     assert masks.pack_rows([[masks.causal(3)], [masks.causal(2)]], 3).structure == "mixed"
     assert masks.pack_rows([[masks.causal(3)]], 3, query_length=4).structure == "mixed"
+    assert [masks.pack([], length).structure for length in (0, 1, 2)] == ["full", "mixed", "mixed"]  # of padding alone
 
 
 @pytest.mark.parametrize(
