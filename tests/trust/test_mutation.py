@@ -132,11 +132,14 @@ def test_what_tests_miss_is_found_and_nothing_is_run_twice(project):
     assert {mistake for _, mistake, *_ in again} == MISSED
     assert {mistake for _, mistake, status, _ in again if status == "killed"} == EDGE
     assert said[-1].startswith(f"all: {len(lines)} mutants, ")
-    # Lines are noted again where a module that the tests import has changed, not where another has.
-    (project / "small" / "apart.py").write_text("UNREAD = 1\n")
-    assert not any(line.startswith("lines of ") for line in mutated(project))
-    (project / "small" / "bounds.py").write_text("LEAST = 0  # another text\n")
-    assert any(line.startswith("lines of tests/test_rules.py ") for line in mutated(project))
+    # Lines are noted again where a module that the tests import has changed or what tests share, not where another has.
+    for changed, text, noted in (
+        ("small/apart.py", "UNREAD = 1\n", False),
+        ("small/bounds.py", "LEAST = 0  # another text\n", True),
+        ("tests/conftest.py", "", True),
+    ):
+        (project / changed).write_text(text)
+        assert any(line.startswith("lines of tests/test_rules.py ") for line in mutated(project)) == noted
 
 
 def test_every_kind_of_mistake_is_made_and_no_text_is_touched():

@@ -1,7 +1,7 @@
 """Finds out which tests run which lines of the code: each file of tests runs once, and each line is noted by test.
 
-The notes of a file of tests hold as long as neither it nor a module that it runs or imports changes, so that a stopped
-run goes on.
+The notes of a file of tests hold as long as it, what tests share, and the modules that it runs or imports stay as they
+are. So a stopped run goes on, and a change elsewhere costs nothing.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import hashlib
 import json
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -85,13 +85,14 @@ def measure(
     """
     folder.mkdir(parents=True, exist_ok=True)
     hashes = {
-        path.relative_to(project).as_posix(): _hash(path) for one in modules for path in (project / one).rglob("*.py")
+        path.relative_to(project).as_posix(): _hash([path]) for one in modules for path in (project / one).rglob("*.py")
     }
+    shared = [path for path in (project / "tests").rglob("*.py") if not path.name.startswith("test_")]
     found = Coverage()
     for number, file in enumerate(files, 1):
         kept = folder / f"{file.replace('/', '.')}.json"
         notes = json.loads(kept.read_text()) if kept.exists() else None
-        own = _hash(project / file)
+        own = _hash([project / file, *shared])
         if notes is None or notes["own"] != own or any(hashes.get(one) != code for one, code in notes["code"].items()):
             began = time.monotonic()
             notes = _note(project, file, modules)
@@ -104,8 +105,11 @@ def measure(
     return found
 
 
-def _hash(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()[:10]
+def _hash(paths: Iterable[Path]) -> str:
+    digest = hashlib.sha256()
+    for path in sorted(paths):
+        digest.update(path.read_bytes() + b"\0")
+    return digest.hexdigest()[:10]
 
 
 def _note(project: Path, file: str, modules: Sequence[str]) -> dict:
