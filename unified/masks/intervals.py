@@ -256,7 +256,8 @@ def _refusal(dense: BoolArray) -> str:
     seen = []
     for query in queries[:_SPELLED_OUT]:
         seen.append(f"query {query} sees {_listed([key for key in keys if dense[query, key]])}")
-    more = f"; and so on for {len(queries) - _SPELLED_OUT} more queries" if len(queries) > _SPELLED_OUT else ""
+    left = len(queries) - _SPELLED_OUT
+    more = f"; and so on for {left} more {'query' if left == 1 else 'queries'}" if left > 0 else ""
     return (
         f"steps and intervals cannot say this mask: no order of the queries makes the readers of each of the keys "
         f"{_listed(keys)} consecutive. Of these keys, {'; '.join(seen)}{more}"

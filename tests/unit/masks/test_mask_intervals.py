@@ -197,7 +197,7 @@ def test_a_refusal_reads():
         steps_of_matrix(circle)
     for length, keys, end in (
         (8, "0, 1, 2, 3, 4, 5, 6 and 7", "query 7 sees 6 and 7"),
-        (9, "0, 1, 2, 3, 4, 5, 6, 7 and 8", "query 7 sees 6 and 7; and so on for 1 more queries"),
+        (9, "0, 1, 2, 3, 4, 5, 6, 7 and 8", "query 7 sees 6 and 7; and so on for 1 more query"),
         (10, "0, 1, 2, 3, 4, 5, 6, 7 and 2 more", "query 7 sees 6 and 7; and so on for 2 more queries"),
     ):
         with pytest.raises(ValueError, match=f"the keys {keys} consecutive.*{end}$"):

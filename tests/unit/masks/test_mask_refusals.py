@@ -29,13 +29,6 @@ def rows_by_hand(**changes):
                    key_stop=torch.ones(2, 3).long())  # fmt: skip
 
 
-def rectangle(structure):
-    """The lower triangle of two queries, with a third key that nobody sees, or everything."""
-    stop = torch.tensor([2, 2, 1 if structure == "causal" else 2])
-    start = torch.tensor([0, 1, 1]) if structure == "causal" else torch.zeros(3).long()
-    return by_hand(key_start=start, key_stop=stop, structure=structure)
-
-
 row = masks.left_to_right(3)
 rows = masks.batch([row, row])
 stream = masks.permutation([G, 1, 2]).query_stream([1])
@@ -118,7 +111,10 @@ REFUSALS = [
     (lambda: by_hand(query_key=torch.tensor([0])), "query_key must be int64 of the shape of query_step, (2,), got"),
     (lambda: by_hand(structure="full"), "structure is given as 'full', but the steps say otherwise"),
     (lambda: by_hand(structure="causal", key_start=torch.tensor([1, 1])), "structure is given as 'causal', but"),
-    (lambda: rectangle("causal"), "structure is given as 'causal', but the steps say otherwise"),
+    (
+        lambda: by_hand(structure="causal", key_start=torch.tensor([0, 1, 1]), key_stop=torch.tensor([2, 2, 1])),
+        "structure is given as 'causal', but the steps say otherwise",
+    ),
     (lambda: by_hand(structure="triangle"), "structure must be one of full, causal, mixed, got 'triangle'"),
     (lambda: masks.pack([row, row.causal()], 9), "pack takes masks without last_key, but mask 1 has one"),
     (lambda: masks.batch([row.causal()]), "batch takes masks without last_key, but mask 0 has one"),
@@ -170,7 +166,8 @@ def test_a_document_may_stand_in_two_places_behind_padding():
 
 
 def test_everything_may_be_seen_of_more_keys_than_queries():
-    assert rectangle("full").structure == "full"
+    seen = by_hand(structure="full", key_start=torch.zeros(3).long(), key_stop=torch.tensor([2, 2, 2]))
+    assert seen.dense().all() and (seen.query_length, seen.key_length) == (2, 3)
 
 
 def test_a_batch_by_hand_names_row_and_query():
