@@ -69,13 +69,9 @@ def drawn(module: str, source: str, sample: int, seed: int, equivalent: set[tupl
     for mutant in found:
         if sample and len(chosen) == sample:
             break
-        if _said_of(module, mutant) not in equivalent and mutant.is_valid(source):
+        if (module, mutant.text, mutant.said) not in equivalent and mutant.is_valid(source):
             chosen.append(mutant)
     return chosen
-
-
-def _said_of(module: str, mutant: Mutant) -> tuple[str, str, str]:
-    return module, mutant.text, f"{mutant.operator}: {mutant.before} -> {mutant.after}"
 
 
 def equivalents(file: Path = EQUIVALENT) -> set[tuple[str, str, str]]:

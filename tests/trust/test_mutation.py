@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from trust.mutating.operators import mutants_of
-from trust.mutation import Results
+from trust.mutation import Results, equivalents
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -188,3 +188,20 @@ def test_a_line_that_a_kill_has_cut_is_run_again(tmp_path):
     again = Results(results.file, "code")
     assert [again.of("small/rules.py", CODE, mutant) is None for mutant in mutants] == [False, True]
     assert Results(results.file, "other code").of("small/rules.py", CODE, mutants[0]) is None
+
+
+def test_equal_mistakes_in_equal_lines_are_numbered_in_the_order_of_the_module():
+    source = "def first(a):\n    return 0, 0\n\n\ndef second(a):\n    return 0, 0\n"
+    said = [(one.line, one.said) for one in mutants_of(source) if one.operator == "constant"]
+    numbers = ["", " (2)", " (3)", " (4)"]
+    assert said == [(2 + 4 * (i > 1), f"constant: 0 -> 1{number}") for i, number in enumerate(numbers)]
+
+
+def test_every_entry_of_the_list_of_equivalent_mutants_names_one():
+    listed = equivalents()
+    found = {
+        (module, one.text, one.said)
+        for module in {module for module, _, _ in listed}
+        for one in mutants_of((ROOT / module).read_text(encoding="utf-8"))
+    }
+    assert listed <= found, listed - found

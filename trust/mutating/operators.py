@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 _COMPARISONS = {
@@ -42,6 +43,7 @@ class Mutant:
         text: the line, stripped.
         before, after: the changed piece of code and what stands in its place.
         edits: (start, end, replacement) in characters of the original source, in order.
+        number: of this one among equal mistakes in lines of equal text, in the order of the module.
     """
 
     operator: str
@@ -51,6 +53,13 @@ class Mutant:
     before: str
     after: str
     edits: tuple[tuple[int, int, str], ...]
+    number: int = 1
+
+    @property
+    def said(self) -> str:
+        """The mistake in words; with :attr:`text` it tells the mutants of one source apart."""
+        number = f" ({self.number})" if self.number > 1 else ""
+        return f"{self.operator}: {self.before} -> {self.after}{number}"
 
     @property
     def key(self) -> str:
@@ -72,12 +81,17 @@ class Mutant:
         return True
 
     def __str__(self) -> str:
-        return f"line {self.line}, {self.operator}: {self.before} -> {self.after}"
+        return f"line {self.line}, {self.said}"
 
 
 def mutants_of(source: str) -> list[Mutant]:
     """All mutants of a module, in the order of its lines; a few are no valid Python."""
-    return sorted(_Finder(source).found, key=lambda one: (one.line, one.key))
+    times = Counter[tuple[str, str]]()
+    numbered = []
+    for one in sorted(_Finder(source).found, key=lambda one: (one.line, one.edits)):
+        times[one.text, one.said] += 1
+        numbered.append(replace(one, number=times[one.text, one.said]))
+    return numbered
 
 
 class _Finder(ast.NodeVisitor):
