@@ -5,6 +5,7 @@ import struct
 import subprocess
 import sys
 import zlib
+from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
@@ -182,6 +183,27 @@ def test_png_draws_every_cell_in_its_colour(name, tmp_path):
     for (i, j), colour in np.ndenumerate(expected):
         middle = image[pitch * (i + 1) + pitch // 2, pitch * (j + 1) + pitch // 2]
         assert "#" + bytes(middle).hex() == colour
+
+
+#: Pictures that were looked at and are kept in the folder ``pictures``: (mask, tokens, title, shape of the PNG, the sum
+#: over its bytes that the test below takes).
+_PACKED = masks.pack([masks.seq2seq(1, 1), masks.sliding_window(2, 1)], 5)
+KEPT = {
+    "packed": (_PACKED, ["<s>", "a", "b", "long", ""], "Two & padding", (210, 210, 3), 3_901_863_999),
+    "batch": (masks.batch([_PACKED, masks.left_to_right(5)]), None, "", (420, 210, 3), 7_606_749_633),
+    "stream": (masks.permutation([G, 2, 1]).query_stream([2]), ["x", "y", "z"], "", (90, 150, 3), 1_253_618_220),
+    "small_cells": (masks.left_to_right(70).query_stream([0, 69]), None, "", (48, 864, 3), 3_635_029_503),
+}
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_pictures_stay_as_they_were_looked_at(name):
+    mask, tokens, title, shape, total = KEPT[name]
+    kept = Path(__file__).with_name("pictures") / f"{name}.svg"
+    assert pictures.svg(mask, tokens, title) == kept.read_text(encoding="utf-8")
+    image = read_png(pictures.png(mask))
+    places = np.arange(image.size).reshape(image.shape) % 251  # so that the sum tells where a colour stands
+    assert (image.shape, int((image * places).sum())) == (shape, total)
 
 
 @pytest.mark.parametrize(
