@@ -158,6 +158,8 @@ def key_names(mask: MaskVectors) -> list[tuple[str, ...]]:
 
 # ---------------------------------------------------------------------- SVG
 
+#: Below the legend; the second one where there are labels.
+_NOTES = ("rows attend to columns", "in grey: when queries look and keys appear")
 _FONT = "ui-sans-serif, system-ui, 'Segoe UI', Helvetica, Arial, sans-serif"
 
 
@@ -171,7 +173,8 @@ def svg(mask: MaskVectors, tokens: Sequence[str] | None = None, title: str = "")
     legend = sorted({code for picture in pictures for code in picture.codes})
     width = max([320.0, *(picture.width for picture in pictures)])
     top = 40.0 + (22 if title else 0)
-    height = top + sum(picture.height for picture in pictures) + 56 + 22 * len(legend)
+    notes = _NOTES if any(picture.labelled for picture in pictures) else _NOTES[:1]
+    height = top + sum(picture.height for picture in pictures) + 40 + 16 * len(notes) + 22 * len(legend)
     elements = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" '
         f'width="{width:.0f}" height="{height:.0f}" font-family="{_FONT}" role="img">',
@@ -184,7 +187,7 @@ def svg(mask: MaskVectors, tokens: Sequence[str] | None = None, title: str = "")
     for picture in pictures:
         elements += picture.drawn(top)
         top += picture.height
-    elements += _svg_legend(legend, pictures[0].left, top + 26)
+    elements += _svg_legend(legend, notes, top + 26)
     return "\n".join([*elements, "</svg>", ""])
 
 
@@ -303,17 +306,17 @@ def _svg_margins(
     return [*elements, "</g>"]
 
 
-def _svg_legend(codes: Sequence[int], left: float, top: float) -> list[str]:
-    left = min(left, 34)
+def _svg_legend(codes: Sequence[int], notes: Sequence[str], top: float) -> list[str]:
+    left = 34
     elements = []
     for line, code in enumerate(codes):
         name, colour = CELL_TYPES[code]
         y = top + 22 * line
-        elements.append(f'<rect x="{left:.1f}" y="{y - 10:.1f}" width="13" height="13" rx="3" fill="{colour}"/>')
-        elements.append(f'<text x="{left + 21:.1f}" y="{y + 1:.1f}" font-size="12" fill="#4a5568">{name}</text>')
-    y = top + 22 * len(codes) + 1
-    note = "rows attend to columns; in grey the steps at which queries look and keys appear"
-    elements.append(f'<text x="{left:.1f}" y="{y:.1f}" font-size="11" fill="#8590a2">{note}</text>')
+        elements.append(f'<rect x="{left}" y="{y - 10:.1f}" width="13" height="13" rx="3" fill="{colour}"/>')
+        elements.append(f'<text x="{left + 21}" y="{y + 1:.1f}" font-size="12" fill="#4a5568">{name}</text>')
+    for line, note in enumerate(notes):
+        y = top + 22 * len(codes) + 1 + 16 * line
+        elements.append(f'<text x="{left}" y="{y:.1f}" font-size="11" fill="#8590a2">{note}</text>')
     return elements
 
 

@@ -130,14 +130,17 @@ def test_svg_keeps_everything_inside_its_frame(name):
     tokens = [f"token-{i}" for i in range(mask.key_length)]
     root = ElementTree.fromstring(pictures.svg(mask, tokens, title="A mask"))
     _, _, width, height = map(float, root.get("viewBox").split())
+    groups = {text: group for group in root.iter(f"{SVG}g") for text in group}
     for text in root.iter(f"{SVG}text"):
-        size = 7.0 * len(text.text)
+        said = {**groups[text].attrib, **text.attrib} if text in groups else text.attrib
+        anchor, size = said.get("text-anchor", "start"), 0.55 * float(said["font-size"]) * len(text.text)
         turned = re.match(r"translate\(([\d.]+) ([\d.]+)\) rotate\(-45\)", text.get("transform") or "")
         x, y = map(float, turned.groups()) if turned else (float(text.get("x")), float(text.get("y")))
         if turned:
             ends = [(x, y), (x + size * 0.71, y - size * 0.71)]
         else:
-            ends = [(x, y), (x, y)]  # its width depends on the anchor, which is checked by eye
+            begin = x - size * {"start": 0, "middle": 0.5, "end": 1}[anchor]
+            ends = [(begin, y), (begin + size, y)]
         assert all(0 <= x <= width and 0 <= y <= height for x, y in ends), text.text
     for path in root.iter(f"{SVG}path"):
         assert all(0 < x < width and 0 < y < height for x, y in squares(path))
