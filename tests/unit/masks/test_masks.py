@@ -361,6 +361,21 @@ def test_structure_of_random_rows(seed):
         assert derived == ("full" if "full" in most else "causal" if "causal" in most else "mixed")
 
 
+@pytest.mark.parametrize("seed", range(60))
+def test_structure_of_several_rows_is_what_holds_of_each(seed):
+    rng = np.random.default_rng(seed)
+    # Steps that ascend in each row, so that many rows are causal, and those of different rows do not compare.
+    rows = [rng.integers(0, 50) + np.arange(3) for _ in range(3)]
+    if rng.random() < 0.5:
+        rows[rng.integers(3)][rng.integers(3)] += rng.integers(-2, 3)
+    step = np.stack(rows)
+    stop = np.where(rng.random() < 0.8, step.max(-1, keepdims=True) + 1, step + 2) + np.zeros_like(step)
+    dense = (step[:, None] <= step[..., None]) & (step[..., None] < stop[:, None])
+    of_rows = [structures_of(torch.from_numpy(row)) for row in dense]
+    expected = next(one for one in ("full", "causal", "mixed") if all(one in said for said in of_rows))
+    assert masks.structure_of(step, step, stop) == expected
+
+
 @pytest.mark.parametrize("shape", [(3,), (2, 3)])
 @pytest.mark.parametrize("exclude_self", [False, True])
 def test_queries_without_any_key_see_nothing(shape, exclude_self):
