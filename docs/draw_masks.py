@@ -44,11 +44,12 @@ def picture() -> str:
     across, down = MARGIN + side + GAP, TOP + side - 10
     width = 2 * LEFT + COLUMNS * across - GAP
     legend = -(-len(drawn) // COLUMNS) * down + 40
+    height = legend + 42
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {legend + 22}" width="{width}" '
-        f'height="{legend + 22}" font-family="{FONT}" role="img">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" '
+        f'height="{height}" font-family="{FONT}" role="img">',
         "<title>Twelve attention masks and their steps; rows attend to columns</title>",
-        f'<rect x="0.5" y="0.5" width="{width - 1}" height="{legend + 21}" rx="12" fill="#ffffff" stroke="#d9dee6"/>',
+        f'<rect x="0.5" y="0.5" width="{width - 1}" height="{height - 1}" rx="12" fill="#ffffff" stroke="#d9dee6"/>',
     ]
     for i, (title, note, mask) in enumerate(drawn):
         row, column = divmod(i, COLUMNS)
@@ -81,8 +82,8 @@ def label(x: float, y: float, name: str) -> str:
 
 
 def legends(x: float, y: float) -> list[str]:
-    """The colours, and what the grey numbers are."""
-    parts = []
+    """The colours, and in a line of its own what the grey numbers are."""
+    parts, left = [], x
     for name, colour in CELL_TYPES:
         parts.append(f'<rect x="{x:.0f}" y="{y - 10}" width="12" height="12" rx="3" fill="{colour}"/>')
         parts.append(f'<text x="{x + 18:.0f}" y="{y}" font-size="11" fill="#4a5568">{name}</text>')
@@ -90,7 +91,7 @@ def legends(x: float, y: float) -> list[str]:
     note = (
         "grey: at which step a row looks, and from (and until) which step a column is visible; - padding, ∞ to the end"
     )
-    return [*parts, f'<text x="{x:.0f}" y="{y}" font-size="11" fill="{GREY}">{note}</text>']
+    return [*parts, f'<text x="{left}" y="{y + 21}" font-size="11" fill="{GREY}">{note}</text>']
 
 
 if __name__ == "__main__":
