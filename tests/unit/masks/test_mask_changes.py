@@ -144,7 +144,7 @@ def test_masks_are_equal_where_all_that_they_say_is():
     assert row == masks.left_to_right(3) and row != row.without_self() and row != masks.left_to_right(4)
     assert row != last and last == row.causal() and last != row.causal(torch.tensor([0, 0, 2]))
     assert row.windowed(1) == row.windowed(1) and row.windowed(1) != row.windowed(2)
-    assert row != 3 and masks.left_to_right(1).structure == "full"
+    assert (row == 3) is False and masks.left_to_right(1).structure == "full"
     other = AttentionMask(row.query_step, row.key_start, row.key_stop, row.document_ends)
     assert other.structure == "mixed" and other != row, "structures differ"
     by_hand = AttentionMask(row.query_step, row.key_start, row.key_stop, row.document_ends, structure="causal")

@@ -310,6 +310,9 @@ def test_a_mask_is_frozen_and_moves():
     assert (moved.device.type, moved.exclude_self, moved.structure) == ("meta", True, "mixed")
     assert mask.causal().to("meta").last_key.device.type == "meta"
     assert mask.device.type == "cpu"
+    assert mask.to("meta").additive().device.type == "meta"
+    places = torch.arange(4, device="meta")
+    assert mask.to("meta").windowed(1, places).key_position.device.type == "meta"
 
 
 # ---------------------------------------------------------------------- structure
