@@ -51,7 +51,7 @@ class Chart:
     Attributes:
         curves: name -> (update, value) pairs; ``"loss (valid)"`` has the colour of ``"loss"``.
         levels: name -> value of a horizontal line to compare with.
-        measured: the points are single measurements: dots on the curves, and the vertical axis begins at 0.
+        measured: the points are single measurements: dots on the curves, and the vertical axis shows 0.
         note: a sentence that is printed below the picture.
     """
 
@@ -131,9 +131,13 @@ def chart_figure(chart: Chart) -> Figure:
     axes.set_xlabel(chart.x_label)
     axes.set_ylabel(chart.y_label)
     axes.set_xlim(left=0)
-    if chart.measured:
-        axes.set_ylim(bottom=0)
     axes.margins(y=0.08)
+    if chart.measured:
+        lowest = min(value for points in curves.values() for _, value in points)
+        if lowest >= 0:
+            axes.set_ylim(bottom=0)
+        else:
+            axes.set_ylim(top=max(0.0, axes.get_ylim()[1]))
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.10g}")
     plain(axes)
     held_out_is_drawn = any(name.endswith(HELD_OUT) for name in curves)

@@ -47,7 +47,7 @@ def _filled(lm: UnifiedLM, text: str, rng: random.Random) -> Sample | None:
             if len(lm.encode(hidden)) + 4 > lm.model.config.position_limit:
                 return None
             found = lm.fill_mask(hidden, top=_SHOWN)[0]
-            shown = ", ".join(f"{symbol} {probability:.0%}" for symbol, probability in found)
+            shown = ", ".join(f"“{symbol}” {probability:.0%}" for symbol, probability in found)
             right = lm.vocabulary.symbols[ids[0]]
             return Sample({"sentence": hidden, "hidden word": words[i], "model": shown}, found[0][0] == right)
     return None

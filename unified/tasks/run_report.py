@@ -23,6 +23,7 @@ from unified.training.fairseq_options import by_name
 #: Statistics of a validation that are no scores.
 _NO_SCORES = ("loss", "ppl", "wps", "wpb", "bsz", "ups", "num_updates", "wall", "epoch")
 _RUN_FILE = "run.yaml"
+_LOSS_NOTE = "In bits; a head that predicts numbers has the squared error."
 
 
 def report_of(run: Path, samples: int, seed: int) -> RunPage:
@@ -91,10 +92,12 @@ def _facts(results: Sequence[Mapping[str, Any]]) -> dict[str, str]:
 def _charts(log: dict[str, list[Point]]) -> list[Chart]:
     """Losses by objective, and scores of validations."""
     curves = loss_curves(log)
-    if not curves:  # of one loss, which has no name
+    if curves:
+        charts = [Chart("Losses", curves, note=next_sentence_note(log))]
+    else:  # of one loss, which has no name
         pairs = (("loss", "loss"), ("loss" + HELD_OUT, "valid_loss"))
         curves = {name: log[key] for name, key in pairs if key in log}
-    charts = [Chart("Losses", curves, note=next_sentence_note(log))]
+        charts = [Chart("Losses", curves, y_label="loss per prediction", note=_LOSS_NOTE)]
     scores = {
         key.removeprefix("valid_"): points
         for key, points in log.items()
@@ -122,7 +125,8 @@ def _scores(result: Mapping[str, Any]) -> Table:
         for split, scores in result["scores"].items()
         for measure, value in measures_of(scores).items()
     ]
-    return Table(f"Scores: {result['task']}", ("split", "measure", "score"), rows)
+    note = f"of checkpoint_{result['checkpoint']}.pt" if "checkpoint" in result else ""
+    return Table(f"Scores: {result['task']}", ("split", "measure", "score"), rows, note)
 
 
 def _answered(run: Path, result: Mapping[str, Any]) -> Answered | None:

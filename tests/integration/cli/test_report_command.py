@@ -51,7 +51,7 @@ def finetuned(tmp_path_factory):
     command = ["fairseq-train", "a b", "--best-checkpoint-metric", "f1", "--maximize-best-checkpoint-metric"]
     write_result(
         run, task="films", run="ours", scores={"valid": {"accuracy": 50.0, "signature": "s"}}, seed=1,
-        command=command, model={"name": "start", "sha256": None}, settings={}, data={}, published={},
+        command=command, model={"name": "start", "sha256": None}, settings={}, data={}, published={}, checkpoint="last",
     )  # fmt: skip
     risen = '10:01 | INFO | valid | {"valid_loss": "9", "valid_f1": "100", "valid_num_updates": "100"}\n'
     (run / "train.log").write_text(LOG.replace("bert_", "").replace("valid_ppl", "valid_f1") + risen, encoding="utf-8")
@@ -69,11 +69,15 @@ def test_a_fine_tuning_shows_curves_confusions_samples_and_settings(finetuned, t
     assert page.endswith("</html>\n")
     assert page.count("<svg") == 2 and not re.search(r"(src|href)=\"?(http|//)|<script|@import", page)
     text = text_of(page)
-    assert "right \\ model bad good &lt;b&gt; bad 5 5 good &lt;b&gt; 5 5" in text and "valid accuracy 50.00" in text
+    assert (
+        "right \\ model bad good &lt;b&gt; bad 5 5 good &lt;b&gt; 5 5" in text
+        and "valid accuracy 50.00 of checkpoint_last.pt" in text
+    )
     assert (
         "Fine-tuned for films. The best f1 was 181, after update 50 of 100 (checkpoint_best.pt), with a validation "
         "loss of 7.5; the lowest validation loss was 7.5, after update 50; at the end it is 9. " in text
     )
+    assert "loss per prediction" in page and "a head that predicts numbers has the squared error" in text
     assert "lr 0.001" in text and "fairseq-train &#39;a b&#39;" in text and text.count("film ") == 8
     assert page.count('class="right"') + page.count('class="wrong"') == 8
     options = ("--samples", 2, "--output", tmp_path / "page.html")

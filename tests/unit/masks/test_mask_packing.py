@@ -7,6 +7,7 @@ import torch
 from tests.support.mask_samples import drawn, random_document, random_queries, random_row, visible_by_definition
 from unified import masks
 from unified.masks import GIVEN, NO_DOCUMENT, NO_KEY, AttentionMask
+from unified.masks.packing import steps_of
 
 SIDES = ("query_length", "key_length")
 
@@ -71,6 +72,24 @@ def test_packing_what_is_packed_keeps_documents_apart():
     packed = masks.pack([inner, masks.bidirectional(0), masks.bidirectional(1)], 7)
     assert packed.key_documents().tolist() == [0, 0, 1, 1, NO_DOCUMENT, 3, NO_DOCUMENT]
     assert torch.equal(packed.dense(), drawn("xx..... xx..... ..x.... ..xx... ....... .....x. ......."))
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_steps_of_rows_are_theirs_one_after_another(seed):
+    rng = np.random.default_rng(seed)
+    rows = [random_queries(rng, int(rng.integers(1, 5)), 6) for _ in range(int(rng.integers(1, 5)))]
+    if seed % 2:
+        rows = [random_row(rng, int(rng.integers(1, 6))) for _ in rows]
+    found = steps_of(rows)
+    for field in ("query_step", "key_start", "key_stop"):
+        assert getattr(found, field).dtype == np.int64
+        assert getattr(found, field).tolist() == [step for row in rows for step in getattr(row, field).tolist()]
+    assert found.ends.dtype == np.int64 and found.ends.tolist() == [row.steps for row in rows]
+
+
+def test_steps_of_tokens_that_look_as_they_appear_are_one_vector():
+    found = steps_of([masks.left_to_right(3), masks.bidirectional(2)])
+    assert found.query_step is found.key_start
 
 
 @pytest.mark.parametrize("query_length", [4, 5, 7])

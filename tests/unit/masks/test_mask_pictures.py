@@ -66,12 +66,24 @@ def test_text_of_a_batch_and_of_large_masks_is_cut():
     assert text.startswith("6 rows, each of 2 queries (lines) and 2 keys (columns), causal\nrow 0\n    1 2\n1   ■ ·")
     assert "row 3\n" in text and "row 4\n" not in text
     assert text.endswith("… and 2 more rows")
+    assert str(masks.batch([masks.left_to_right(2)] * 4)).endswith("\nrow 3\n    1 2\n1   ■ ·\n2   ■ ■")
     lines = str(masks.left_to_right(500)).split("\n")
     assert len(lines) == 2 + 64 + 1
     assert lines[-1] == "…" and all(line.endswith(" …") for line in lines[1:-1])
+    assert "…" not in str(masks.left_to_right(64))
+
+
+def test_text_of_a_row_of_a_batch_keeps_its_limits():
+    row = masks.bidirectional(2)
+    assert str(masks.batch([row.without_self()])).endswith("without self\nrow 0\n    0 0\n0   · ■\n0   ■ ·")
+    near = masks.batch([row]).windowed(0)
+    assert str(near).endswith("within 0 positions\nrow 0\n    0 0\n0   ■ ·\n0   · ■")
 
 
 def test_text_of_nothing():
+    assert str(masks.permutation([1, 12]).query_stream([])).endswith(", mixed\n    1 12")
+    none = torch.zeros(2, 0, dtype=torch.int32)
+    assert str(masks.AttentionMask(torch.zeros(2, 1, dtype=torch.int32), none, none)).endswith("row 1\n0  ")
     assert str(masks.bidirectional(0)).startswith("0 queries (lines) and 0 keys (columns), full")
     assert repr(masks.seq2seq(1, 2).without_self()) == (
         "AttentionMask(queries=(3,), keys=(3,), 'mixed', exclude_self=True)"
@@ -146,6 +158,10 @@ def test_svg_keeps_everything_inside_its_frame(name):
         assert all(0 < x < width and 0 < y < height for x, y in squares(path))
 
 
+def test_svg_labels_stand_where_they_can_be_read():
+    assert ">63<" in pictures.svg(masks.bidirectional(64)) and ">64<" not in pictures.svg(masks.bidirectional(65))
+
+
 def test_svg_labels_are_tokens_and_steps_and_are_escaped():
     tokens = ["<s>", "a & b", '"c"']
     root = ElementTree.fromstring(pictures.svg(masks.seq2seq(1, 2), tokens, title="<mask>"))
@@ -203,7 +219,8 @@ KEPT = {
 def test_pictures_stay_as_they_were_looked_at(name):
     mask, tokens, title, shape, total = KEPT[name]
     kept = Path(__file__).with_name("pictures") / f"{name}.svg"
-    assert pictures.svg(mask, tokens, title) == kept.read_text(encoding="utf-8")
+    titled = {"title": title} if title else {}
+    assert pictures.svg(mask, tokens, **titled) == kept.read_text(encoding="utf-8")
     image = read_png(pictures.png(mask))
     places = np.arange(image.size).reshape(image.shape) % 251  # so that the sum tells where a colour stands
     assert (image.shape, int((image * places).sum())) == (shape, total)

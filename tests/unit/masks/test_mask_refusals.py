@@ -116,6 +116,8 @@ REFUSALS = [
         "structure is given as 'causal', but the steps say otherwise",
     ),
     (lambda: by_hand(structure="triangle"), "structure must be one of full, causal, mixed, got 'triangle'"),
+    (lambda: masks.pack(7, 3), "pack takes a list of masks, got int"),
+    (lambda: masks.pack([row], 3, query_length=-1), "query_length must be an integer of at least 0, got -1"),
     (lambda: masks.pack([row, row.causal()], 9), "pack takes masks without last_key, but mask 1 has one"),
     (lambda: masks.batch([row.causal()]), "batch takes masks without last_key, but mask 0 has one"),
     (lambda: row.with_idle_queries(-1), "count must be an integer of at least 0, got -1"),

@@ -34,6 +34,13 @@ def test_single_measurements_are_dots_above_zero():
     assert axes.get_ylim()[0] == 0 and axes.get_lines()[0].get_marker() == "o"
 
 
+def test_measurements_below_zero_are_drawn_too():
+    (axes,) = chart_figure(Chart("T", {"a": [(1, 5.0), (2, 6.0)], "b": [(1, 1.0), (2, -3.0)]}, measured=True)).axes
+    assert axes.get_ylim()[0] < -3 and axes.get_ylim()[1] > 6
+    (axes,) = chart_figure(Chart("T", {"a": [(1, -5.0), (2, -3.0)]}, measured=True)).axes
+    assert axes.get_ylim()[0] < -5 and axes.get_ylim()[1] >= 0
+
+
 def test_a_chart_of_nothing_says_so():
     assert "nothing was logged" in svg(Chart("T", {"a": [(1, math.nan)], "b": []}))
 
