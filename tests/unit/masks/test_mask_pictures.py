@@ -158,6 +158,11 @@ def test_svg_keeps_everything_inside_its_frame(name):
         assert all(0 < x < width and 0 < y < height for x, y in squares(path))
 
 
+def test_cells_are_at_least_three_pixels_wide():
+    root = ElementTree.fromstring(pictures.svg(masks.left_to_right(400).query_stream([0])))
+    assert float(root.get("width")) == 34 + 3 * 400 + 34
+
+
 def test_svg_labels_stand_where_they_can_be_read():
     assert ">63<" in pictures.svg(masks.bidirectional(64)) and ">64<" not in pictures.svg(masks.bidirectional(65))
 
@@ -206,11 +211,12 @@ def test_png_draws_every_cell_in_its_colour(name, tmp_path):
 
 #: Pictures that were looked at and are kept in the folder ``pictures``: (mask, tokens, title, shape of the PNG, the sum
 #: over its bytes that the test below takes).
-_PACKED = masks.pack([masks.seq2seq(1, 1), masks.sliding_window(2, 1)], 5)
+_PACKED = masks.pack([masks.seq2seq(1, 1), masks.sliding_window(3, 1)], 6)
 KEPT = {
-    "packed": (_PACKED, ["<s>", "a", "b", "long", ""], "Two & padding", (210, 210, 3), 3_901_863_999),
-    "batch": (masks.batch([_PACKED, masks.left_to_right(5)]), None, "", (420, 210, 3), 7_606_749_633),
+    "packed": (_PACKED, ["<s>", "a", "b", "long", "c", ""], "Two & padding", (240, 240, 3), 5_083_182_498),
+    "batch": (masks.batch([_PACKED, masks.left_to_right(6)]), None, "", (480, 240, 3), 9_887_834_170),
     "stream": (masks.permutation([G, 2, 1]).query_stream([2]), ["x", "y", "z"], "", (90, 150, 3), 1_253_618_220),
+    "nothing": (masks.bidirectional(0), None, "", (60, 60, 3), 344_032_230),
     "small_cells": (masks.left_to_right(70).query_stream([0, 69]), None, "", (48, 864, 3), 3_635_029_503),
 }
 
