@@ -147,6 +147,32 @@ def test_masked_copies_are_their_definition(seed):
         assert seen.tolist() == written_out(len(row), sees).tolist()
 
 
+def test_masked_copies_typed_out():
+    orders, copied, lengths = np.array([0, 2, 1, 1, 0]), np.array([1, 3]), np.array([3, 0, 2])
+    found = steps.masked_copies(orders, copied, lengths)
+    assert found.query_step.tolist() == [0, 5, 3, 4, 3, 0, 2], "what is given has step 0, tokens odd ones, copies even"
+    assert found.key_start is found.query_step
+    assert found.ends.tolist() == [6, 2, 4], "the axis of each ends behind the last step at which something looks"
+    assert found.key_stop.tolist() == [6, 6, 6, 5, 4, 4, 3], "a copy is gone at once"
+
+
+def test_sequences_are_joined_cut_and_put_in_another_order():
+    rng = np.random.default_rng(0)
+    lengths = np.array([2, 0, 4, 1])
+    row = steps.sliding_window(lengths, 1, 1)
+    parts = row.split(lengths)
+    assert [one.query_step.tolist() for one in parts] == [[1, 2], [], [1, 2, 3, 4], [1]]
+    assert [one.ends.tolist() for one in parts] == [[3], [1], [5], [2]]
+    joined, none = steps.Steps.joined(parts), steps.Steps.joined([])
+    order = rng.permutation(4)
+    tokens = np.concatenate([np.split(np.arange(7), lengths.cumsum()[:-1])[i] for i in order])
+    moved, expected = row.reordered(tokens, order), steps.Steps.joined([parts[i] for i in order])
+    for field in ("query_step", "key_start", "key_stop", "ends"):
+        assert getattr(joined, field).tolist() == getattr(row, field).tolist()
+        assert getattr(moved, field).tolist() == getattr(expected, field).tolist()
+        assert getattr(none, field).shape == (0,) and getattr(none, field).dtype == np.int64
+
+
 @pytest.mark.parametrize("seed", range(10))
 def test_many_sequences_at_once_are_those_one_by_one(seed):
     """Every function of ``masks.steps`` on n sequences against the builder on each."""
