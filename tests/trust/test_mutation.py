@@ -92,6 +92,19 @@ print(mutation.report(lines))
 """
 
 
+LOOPS = """
+import resource, sys
+from pathlib import Path
+from trust.mutating import forks
+tests = [f"test_loop.py::{name}" for name in ("test_first", "test_second", "test_forever")]
+most = forks.TimeOfEachTest(dict.fromkeys(tests, 2.0))
+for words in (tests[:2], tests):
+    print(forks.run_pytest(Path(sys.argv[1]), words, 300, plugins=[most]).status)
+used = resource.getrusage(resource.RUSAGE_CHILDREN)
+print(used.ru_utime < 60)
+"""
+
+
 @pytest.fixture
 def project(tmp_path):
     for name, text in (
@@ -177,6 +190,18 @@ def test_every_kind_of_mistake_is_made_and_no_text_is_touched():
 )  # fmt: skip
 def test_mutants_typed_out(source, expected):
     assert {one.applied(source).removesuffix("\n") for one in mutants_of(source) if one.is_valid(source)} == expected
+
+
+def test_a_test_that_takes_too_long_ends_before_the_time_of_all_is_up(tmp_path):
+    """In the fork, the time of each test begins anew."""
+    (tmp_path / "test_loop.py").write_text(
+        "import time\n"
+        "def test_first():\n    begun = time.process_time()\n    while time.process_time() < begun + 1.5: pass\n"
+        "def test_second():\n    test_first()\n"
+        "def test_forever():\n    while True: pass\n"
+    )
+    done = subprocess.run([sys.executable, "-c", LOOPS, str(tmp_path)], cwd=ROOT, capture_output=True, text=True)
+    assert done.stdout.splitlines() == ["survived", "timed out", "True"], done.stderr
 
 
 def test_a_line_that_a_kill_has_cut_is_run_again(tmp_path):

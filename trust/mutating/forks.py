@@ -17,10 +17,12 @@ import subprocess
 import sys
 import tempfile
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+
+import pytest
 
 #: Imported once, before the forks; none of them imports the project. All take seconds.
 PRELOADED = ("numpy", "torch", "torch._dynamo", "pytest", "transformers", "fairseq", "fairseq.tasks", "fairseq.trainer",
@@ -75,6 +77,24 @@ def changed(file: Path, source: str) -> Iterator[None]:
         yield
     finally:
         file.write_bytes(before)
+
+
+class TimeOfEachTest:
+    """A plugin of pytest that ends the process where one test takes more seconds of a processor than it may.
+
+    Args:
+        seconds: test -> how many.
+    """
+
+    def __init__(self, seconds: Mapping[str, float]):
+        self.seconds = seconds
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_setup(self, item: pytest.Item) -> None:
+        """Moves the soft limit of this process, which the next test moves again."""
+        hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
+        most = int(sum(os.times()[:2]) + self.seconds[item.nodeid]) + 1
+        resource.setrlimit(resource.RLIMIT_CPU, (min(most, hard), hard))
 
 
 def run_pytest(
@@ -139,8 +159,6 @@ def _be_pytest(
         for name in [*sys.modules]:  # of the project's own packages, the campaign's among them
             if name.partition(".")[0] in ("trust", "unified", "fairseq_plugins", "tests"):
                 del sys.modules[name]
-        import pytest
-
         status = int(pytest.main(words, plugins))
     except BaseException:
         traceback.print_exc()

@@ -80,9 +80,11 @@ def cell_types(mask: MaskVectors) -> np.ndarray:
 
 
 def row_of(mask: MaskVectors, row: int) -> MaskVectors:
-    """One row of a batch, without its structure."""
+    """One row of a batch."""
     vectors = {name: vector[row] for name, vector in mask.tensors().items()}
-    return MaskVectors.unchecked(**vectors, exclude_self=mask.exclude_self, window=mask.window)
+    return MaskVectors.unchecked(
+        **vectors, exclude_self=mask.exclude_self, structure=mask.structure, window=mask.window
+    )
 
 
 # ---------------------------------------------------------------------- text
