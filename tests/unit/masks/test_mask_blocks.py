@@ -213,6 +213,8 @@ def test_a_window_of_consecutive_positions_keeps_the_diagonal_alone():
     found, expected = windowed.block_mask(64), by_torch(windowed, 64)
     assert superfluous(found, expected) == 0
     assert int(block_kinds(found)[0].sum()) < 2 * 3 * 512 // 64
+    visible = create_mask(windowed.mask_mod, 2, 1, 512, 512, device="cpu")
+    assert torch.equal(visible, windowed.for_sdpa()) and visible[0, 0, 40].sum() == 41
 
 
 def assert_same_on_a_card(mask: masks.AttentionMask, block_size: int, monkeypatch) -> None:
