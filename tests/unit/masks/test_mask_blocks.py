@@ -7,7 +7,7 @@ from torch.nn.attention.flex_attention import BlockMask, create_block_mask, crea
 
 from tests.support.mask_samples import random_queries, random_row, visible_by_definition
 from unified import masks
-from unified.masks import tiles
+from unified.masks import NO_DOCUMENT, tiles
 
 FIELDS = (
     "kv_num_blocks",
@@ -152,6 +152,21 @@ def test_mask_mod_says_what_dense_says(name):
     rows = len(mask.query_step) if mask.batched else 1
     visible = create_mask(mask.mask_mod, rows, 1, mask.query_length, mask.key_length, device="cpu")
     assert torch.equal(visible, mask.for_sdpa())
+    of_blocks = mask.block_mask().mask_mod
+    assert torch.equal(create_mask(of_blocks, rows, 1, mask.query_length, mask.key_length, device="cpu"), visible)
+
+
+@pytest.mark.parametrize("shape", [(9,), (3, 9), (2, 3, 9)])
+@pytest.mark.parametrize("padding", [0.0, 0.4, 1.0])
+def test_what_is_hidden_is_counted_to_the_document_in_front_of_it(shape, padding):
+    rng = np.random.default_rng(len(shape))
+    numbers = np.where(rng.random(shape) < padding, NO_DOCUMENT, np.sort(rng.integers(0, 4, shape), axis=-1))
+    expected = numbers.copy()
+    for row in expected.reshape(-1, 9):
+        for i in range(1, 9):
+            row[i] = row[i - 1] if row[i] == NO_DOCUMENT else row[i]
+    found = tiles.carried(torch.from_numpy(numbers))
+    assert found.dtype == torch.int64 and np.array_equal(found.numpy(), expected)
 
 
 def test_one_row_serves_every_row_of_a_batch():
