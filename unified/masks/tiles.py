@@ -252,15 +252,13 @@ def _visible_spans(
     visible &= (appears <= last) & (first < disappears)
     if own is None:
         return visible
-    # Where no key of the span disappears before its queries have looked, the last query sees all that any query sees.
-    # Without its own key something is left when the one key it sees is not its own, when it sees a second key, or when
-    # a second query sees that key (own keys are distinct).
+    # Something is left without own keys when the last query's is not the first key, when a second key appears before
+    # the last query looks, or the first key before a second query does. Any visible pair of two tokens is one of these.
     last_query, second_last = _runner_up(queries, looking, last.squeeze(2), "amax")
     first_key, second_first = _runner_up(keys, start, appears.squeeze(1), "amin")
     left = own.gather(1, last_query).unsqueeze(2) != first_key.unsqueeze(1)
     left |= second_first.unsqueeze(1) <= last
     left |= appears <= second_last.unsqueeze(2)
-    left |= keys.extreme(stop.masked_fill(start >= stop, _LARGEST), "amin").unsqueeze(1) <= last
     return visible & left
 
 
