@@ -15,6 +15,7 @@ from tests.support.mask_samples import (
     structures_of,
     visible_by_definition,
 )
+from tests.support.pretend_card import pretend_card
 from unified import masks
 from unified.masks import GIVEN, NO_KEY, NOWHERE, AttentionMask
 from unified.masks.constants import HIDDEN_START, HIDDEN_STOP
@@ -292,14 +293,47 @@ def test_hidden_keys():
             row.without_keys(wrong)
 
 
-def test_unchecked_reads_no_values():
-    # The meta device has none to read: any look at a value would raise.
-    step = torch.zeros(2, 8, dtype=torch.int32, device="meta")
-    mask = AttentionMask.unchecked(query_step=step, key_start=step, key_stop=step, document_ends=step[:, :3])
-    assert mask.dense().shape == (2, 8, 8) and mask.without_self().fully_masked().shape == (2, 8)
-    assert mask.with_memory(4).key_length == 12 and mask.without_keys(step.bool()).key_length == 8
-    assert mask.query_documents().shape == mask.key_documents().shape == (2, 8)
-    assert mask.block_mask(4) is not None and mask.without_self().block_mask(4) is not None
+def tensors_of(found) -> list[torch.Tensor]:
+    """All tensors of a mask, a BlockMask or a tuple."""
+    if isinstance(found, torch.Tensor):
+        return [found]
+    parts = found if isinstance(found, tuple) else vars(found).values()
+    return [one for part in parts if isinstance(part, (torch.Tensor, tuple)) for one in tensors_of(part)]
+
+
+ON_A_CARD = {
+    "dense": lambda mask, indices: mask.dense(),
+    "additive": lambda mask, indices: mask.additive(torch.float16),
+    "own keys": lambda mask, indices: mask.own_keys,
+    "fully masked": lambda mask, indices: mask.without_self().fully_masked(),
+    "documents": lambda mask, indices: (mask.query_documents(), mask.key_documents()),
+    "hidden keys": lambda mask, indices: mask.without_keys(indices.bool()),
+    "memory": lambda mask, indices: mask.with_memory(4, filled=2),
+    "one way": lambda mask, indices: mask.causal(indices).dense(),
+    "idle queries": lambda mask, indices: mask.with_idle_queries(3).dense(),
+    "rows": lambda mask, indices: mask.rows(slice(1)).dense(),
+    "window": lambda mask, indices: mask.windowed(2, indices).dense(),
+    "blocks": lambda mask, indices: mask.block_mask(4),
+    "blocks without self": lambda mask, indices: mask.without_self().block_mask(4),
+    "blocks of a window": lambda mask, indices: mask.windowed(2, indices).block_mask(3),
+    "blocks of more keys": lambda mask, indices: mask.with_memory(4).block_mask(4),
+}
+
+
+@pytest.mark.parametrize("documents", [None, 1, 3])
+@pytest.mark.parametrize("name", ON_A_CARD)
+def test_on_a_card_no_value_is_read_and_nothing_is_made_elsewhere(name, documents):
+    with pretend_card() as device:
+        step = torch.zeros(2, 8, dtype=torch.int32, device=device)
+        own = torch.zeros(2, 8, dtype=torch.int64, device=device)
+        mask = AttentionMask.unchecked(
+            query_step=step,
+            key_start=step.clone(),
+            key_stop=step.clone(),
+            document_ends=None if documents is None else step[:, :documents],
+        )
+        found = tensors_of(ON_A_CARD[name](mask, own))
+        assert found and all(one.device.type == device.type for one in found)
 
 
 def test_a_mask_is_frozen_and_moves():
