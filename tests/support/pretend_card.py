@@ -18,7 +18,7 @@ def pretend_card() -> Iterator[torch.device]:
     """Within it, tensors have no values.
 
     An operation on tensors of two devices, and any look at a value, raise an error: what a card would refuse, and what
-    it would wait for.
+    it would wait for. What has been made before must be moved there; that of a device that is not the CPU is refused.
     """
-    with FakeTensorMode():
+    with FakeTensorMode(allow_non_fake_inputs=True):
         yield torch.device(DEVICE)

@@ -64,6 +64,9 @@ def test_one_way_masks_hide_what_stands_behind_a_query(rng):
         assert mask.causal().structure == "mixed"
         order = torch.from_numpy(rng.integers(0, 7, 7))
         require_sound(mask.causal(order), mask.dense() & (torch.arange(7) <= order.unsqueeze(-1)))
+        orders = torch.from_numpy(rng.integers(0, 7, (3, 7)))
+        seen = mask.dense() & (torch.arange(7) <= orders.unsqueeze(-1))
+        require_sound(masks.batch([mask] * 3).causal(orders), seen)
 
 
 def test_windows_hide_what_lies_too_far_away(rng):

@@ -305,6 +305,11 @@ ON_A_CARD = {
     "dense": lambda mask, indices: mask.dense(),
     "additive": lambda mask, indices: mask.additive(torch.float16),
     "own keys": lambda mask, indices: mask.own_keys,
+    "own keys of other queries": lambda mask, indices: (
+        AttentionMask.unchecked(
+            query_step=mask.query_step[:, :3], key_start=mask.key_start, key_stop=mask.key_stop
+        ).own_keys
+    ),
     "fully masked": lambda mask, indices: mask.without_self().fully_masked(),
     "documents": lambda mask, indices: (mask.query_documents(), mask.key_documents()),
     "hidden keys": lambda mask, indices: mask.without_keys(indices.bool()),
@@ -347,6 +352,37 @@ def test_a_mask_is_frozen_and_moves():
     assert mask.to("meta").additive().device.type == "meta"
     places = torch.arange(4, device="meta")
     assert mask.to("meta").windowed(1, places).key_position.device.type == "meta"
+
+
+def test_a_mask_by_hand_is_one_document():
+    steps = torch.tensor([0, 3, NOWHERE, 1])
+    starts, stops = torch.tensor([0, 1, 2, 2, 5]), torch.tensor([4, 4, 4, 2, 3])
+    mask = AttentionMask(steps, starts, stops)
+    assert mask.structure == "mixed" and mask.document_count == 1 and mask.steps == 4
+    assert mask.query_documents().tolist() == [0, 0, -1, 0]
+    assert mask.key_documents().tolist() == [0, 0, 0, -1, -1], "a key that disappears as it appears is seen by nobody"
+    assert mask.given_keys().tolist() == [True, False, False, False, False]
+    assert mask.own_keys.tolist() == [NO_KEY] * 4
+    nowhere = AttentionMask(torch.tensor([NOWHERE]), starts[:1], stops[:1])
+    assert nowhere.steps == 0 and nowhere.query_documents().tolist() == [-1]
+    assert AttentionMask(steps[:0], starts, stops).steps == 0
+    unchecked = AttentionMask.unchecked(query_step=steps, key_start=starts, key_stop=stops)
+    assert unchecked == mask and unchecked.structure == "mixed"
+
+
+def test_keys_are_given_that_are_seen_from_the_first_step_of_their_document_on():
+    row = masks.pack(
+        [masks.seq2seq(2, 1), masks.permutation([1, GIVEN]), masks.seq2seq(1, 2), masks.bidirectional(1)], 10
+    )
+    assert row.given_keys().tolist() == [True, True, False, False, True, True, False, False, True, False]
+    assert row.document_count == 4 and row.steps == 8
+
+
+def test_only_steps_decide_where_nothing_else_is_asked_for():
+    row = masks.left_to_right(3)
+    assert row.only_steps is True
+    for mask in (row.without_self(), row.causal(), row.windowed(1)):
+        assert mask.only_steps is False
 
 
 # ---------------------------------------------------------------------- structure

@@ -1,8 +1,10 @@
-"""Nothing in a step waits for a GPU: on the meta device, whose tensors have no values, every look at one raises."""
+"""A step of training on a card that only pretends: nothing waits for a value, and nothing is made on the CPU."""
 
 import numpy as np
 import pytest
+import torch
 
+from tests.support.pretend_card import pretend_card
 from tests.support.token_files import SPECIAL, numbered_documents, random_sizes, write_documents
 from unified.data.collate import collate
 from unified.data.example import Batch
@@ -17,6 +19,21 @@ MIXTURES = {
     "query stream": "xlnet(next_sentence=True)",
     "neighbors": "anna(scheme='token'),left_to_right",
 }
+#: Name of a body -> what it changes, and the mixtures that it learns.
+BODIES = {
+    "as published": ({}, ("mixed", "causal", "neighbors")),
+    "neighbors": ({"sublayers": "neighbor,self,feed_forward"}, ("neighbors",)),
+    "relative": ({"positions": "relative", "clamp_len": 40}, ("query stream", "mixed")),
+    "one way": ({"positions": "relative", "attn_type": "uni"}, ("query stream",)),
+    "rotary": ({"positions": "rotary", "attention_windows": "0,9", "gated": True}, ("mixed", "query stream")),
+    "distances of keys and values": ({"sublayers": "relative_key,relative_value,feed_forward"}, ("mixed",)),
+}
+CASES = [
+    (body, mixture, backend)
+    for body, (changes, mixtures) in BODIES.items()
+    for mixture in mixtures
+    for backend in (["dense"] if "relative_value" in changes.get("sublayers", "") else ["sdpa", "dense"])
+]
 
 
 def batch_of(folder, objectives: str) -> Batch:
@@ -27,29 +44,44 @@ def batch_of(folder, objectives: str) -> Batch:
     return collate([dataset[row] for row in range(6)], 160, dataset.objective_names, SPECIAL.pad)
 
 
-def model_of(kind: str, backend: str) -> UnifiedModel:
-    changes = {"query stream": {"positions": "relative"}, "neighbors": {"sublayers": "neighbor,self,feed_forward"}}
+def model_of(body: str, backend: str) -> UnifiedModel:
     config = TransformerConfig(
         SPECIAL.ordinary_stop, layers=2, width=32, heads=2, attention_backend=backend, boundary_offsets=20,
-        **changes.get(kind, {}),
+        **BODIES[body][0],
     )  # fmt: skip
     return UnifiedModel.for_language(config)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("backend", ["sdpa", "dense"])
-@pytest.mark.parametrize("kind", MIXTURES)
-def test_a_step_looks_at_no_value(tmp_path, kind, backend):
-    model, batch = model_of(kind, backend).train().to("meta"), batch_of(tmp_path, MIXTURES[kind]).to("meta")
-    losses = model(batch, smoothing=0.1, pad=SPECIAL.pad)
-    sum(part.total / part.count.clamp(min=1) for part in losses.values()).backward()
-    assert all(parameter.grad is not None for parameter in model.transformer.layers.parameters())
-    with pytest.raises(RuntimeError, match="meta"):
-        bool(losses[batch.objectives[0]].total > 0)
+@pytest.mark.parametrize(("body", "mixture", "backend"), CASES)
+def test_a_step_looks_at_no_value_and_stays_on_its_device(tmp_path, body, mixture, backend):
+    batch = batch_of(tmp_path, MIXTURES[mixture])
+    with pretend_card() as device:
+        with device:
+            model = model_of(body, backend).train()
+        batch = batch.to(device)
+        losses = model(batch, smoothing=0.1, pad=SPECIAL.pad)
+        loss = sum(part.total / part.count.clamp(min=1) for part in losses.values())
+        loss.backward()
+        assert loss.device.type == device.type
+        assert all(parameter.grad is not None for parameter in model.transformer.layers.parameters())
+        optimizer = torch.optim.AdamW(model.parameters())
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
 
 
-@pytest.mark.parametrize("kind", MIXTURES)
-def test_block_masks_are_made_without_a_look(tmp_path, kind):
-    mask = batch_of(tmp_path, MIXTURES[kind]).mask
-    for known in (mask, mask.without_self(), mask.with_memory(70)):
-        assert known.to("meta").block_mask(32) is not None
+def test_a_look_at_a_value_and_two_devices_are_found():
+    with pretend_card() as device:
+        there = torch.ones(3, device=device)
+        with pytest.raises(RuntimeError, match="aten._local_scalar_dense"):
+            bool(there.sum() > 0)
+        with pytest.raises(RuntimeError, match="two devices, lazy and cpu"):
+            there + torch.ones(3)
+
+
+@pytest.mark.parametrize("mixture", MIXTURES)
+def test_block_masks_are_made_without_a_look(tmp_path, mixture):
+    mask = batch_of(tmp_path, MIXTURES[mixture]).mask
+    with pretend_card() as device:
+        for known in (mask, mask.without_self(), mask.with_memory(70)):
+            assert known.to(device).block_mask(32).kv_indices.device.type == device.type
