@@ -277,8 +277,6 @@ def _tiles_within(
     """bool (B, query tiles, key tiles): whole tiles of which every pair lies within the window."""
     within = torch.zeros((len(of_queries), queries.tiles, keys.tiles), dtype=torch.bool, device=of_queries.device)
     of_queries, of_keys = queries.whole_tiles(of_queries), keys.whole_tiles(of_keys)
-    if 0 in of_queries.shape or 0 in of_keys.shape:
-        return within
     first_query, last_query = of_queries.amin(-1).unsqueeze(2), of_queries.amax(-1).unsqueeze(2)
     first_key, last_key = of_keys.amin(-1).unsqueeze(1), of_keys.amax(-1).unsqueeze(1)
     every = (last_query - first_key <= window) & (last_key - first_query <= window)
@@ -311,8 +309,6 @@ def _full_tiles(
     """bool (B, query tiles, key tiles): whole tiles of which the first query sees the last key and the other way."""
     of_queries, starts, stops = queries.whole_tiles(step), keys.whole_tiles(start), keys.whole_tiles(stop)
     full = torch.zeros((len(step), queries.tiles, keys.tiles), dtype=torch.bool, device=step.device)
-    if 0 in of_queries.shape or 0 in starts.shape:
-        return full
     last_query = of_queries.amax(-1)
     last_key = last_query if start is step else starts.amax(-1)
     seen = last_key.unsqueeze(1) <= of_queries.amin(-1).unsqueeze(2)
