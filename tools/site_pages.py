@@ -53,9 +53,21 @@ def in_repository(path: str) -> str:
 
 
 def notebook_page(text: str) -> str:
-    """A notebook as Markdown: its code cells are blocks of code."""
-    cells = [(cell["cell_type"], "".join(cell["source"])) for cell in json.loads(text)["cells"]]
-    return "\n\n".join(f"```python\n{source}\n```" if kind == "code" else source for kind, source in cells)
+    """A notebook as Markdown: its code cells are blocks of code, each with what it printed or drew behind it."""
+    parts = []
+    for cell in json.loads(text)["cells"]:
+        source = "".join(cell["source"])
+        if cell["cell_type"] != "code":
+            parts.append(source)
+            continue
+        parts.append(f"```python\n{source}\n```")
+        for output in cell["outputs"]:
+            shown = output.get("data", {"text/plain": output.get("text", [])})
+            if "image/svg+xml" in shown:
+                parts.append(f"<div>{''.join(shown['image/svg+xml'])}</div>")
+            else:
+                parts.append(f"```text\n{''.join(shown['text/plain']).rstrip()}\n```")
+    return "\n\n".join(parts)
 
 
 def public_names(text: str) -> dict[str, list[str]]:

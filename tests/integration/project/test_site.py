@@ -13,6 +13,7 @@ import subprocess
 from collections import Counter
 from contextlib import chdir, redirect_stdout
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 import yaml
@@ -25,6 +26,14 @@ DOCS = ROOT / "docs"
 CONTENTS = DOCS / "README.md"  # of the pages on a code host; the site has its navigation instead
 GENERATED = "reference/options/"
 BLOCK = re.compile(r"^```(sh|python)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def module_of_file(path: Path) -> ModuleType:
+    """A script of tools/, which is no package, as a module."""
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def navigation() -> dict[str, list[str]]:
@@ -104,25 +113,37 @@ def test_everything_on_the_first_page_runs(ten_minutes):
     assert int(printed[-1]) > 100_000
 
 
+@pytest.fixture(scope="module")
+def notebooks():
+    """tools/notebooks.py as a module."""
+    return module_of_file(ROOT / "tools" / "notebooks.py")
+
+
 @pytest.mark.parametrize("notebook", sorted(DOCS.rglob("*.ipynb")), ids=lambda path: path.stem)
-def test_notebooks_run(notebook, tmp_path, monkeypatch):
+def test_notebooks_print_what_they_hold(notebook, tmp_path, monkeypatch, notebooks):
     monkeypatch.chdir(tmp_path)
-    cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
-    code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
-    names = {"__name__": "notebook"}
-    for number, cell in enumerate(code, 1):
-        exec(compile(cell, f"{notebook.name}, code cell {number}", "exec"), names)
-    assert len(code) >= 4
+    found = notebooks.outputs_of(notebook)
+    for number, (cell, outputs) in enumerate(found, 1):
+        kinds = [output["output_type"] for output in outputs]
+        assert kinds == [output["output_type"] for output in cell["outputs"]], f"cell {number}; run tools/notebooks.py"
+        if not notebooks.varies(cell):
+            assert outputs == cell["outputs"], f"cell {number}; run tools/notebooks.py"
+    trains = [notebooks.varies(cell) for cell, _ in found]
+    assert len(found) >= 4 and trains.count(False) >= 3, "what trains no model is the same everywhere"
 
 
 @pytest.fixture(scope="module")
 def site_pages():
     """tools/site_pages.py as a module."""
     pytest.importorskip("mkdocs", reason="the site's tools are not installed; `make docs` installs them")
-    spec = importlib.util.spec_from_file_location("site_pages", ROOT / "tools" / "site_pages.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return module_of_file(ROOT / "tools" / "site_pages.py")
+
+
+def test_a_page_of_a_notebook_shows_what_its_cells_print_and_draw(site_pages):
+    page = site_pages.notebook_page((DOCS / "start" / "masks.ipynb").read_text(encoding="utf-8"))
+    assert "print(mask)\n```\n\n```text\n7 queries (lines) and 7 keys (columns), mixed\n    0 0 0 0 1 2 3\n" in page
+    assert "```python\nmask\n```\n\n<div><svg " in page and page.count("</svg>\n</div>") == 1
+    assert "\n\n```text\n(tensor([0, 0, 0, 0, 1, 2, 3]), " in page
 
 
 @pytest.mark.parametrize(
