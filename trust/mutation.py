@@ -38,8 +38,8 @@ LEAST = 0.98
 #: Seconds of tests, as they take without a mistake: a mutant is tried on so many first, and if none of them notices
 #: it, on so many more.
 BUDGETS = (60.0, 600.0)
-#: Seconds of a processor that a mutant may take beyond five times those of its tests, in
-#: all of them; one test may take so many beyond five times those of its file, whose fixtures it may have to make.
+#: Seconds of a processor that a mutant may take beyond five times those of its tests. One test may take as many beyond
+#: five times its own and those of its file, whose fixtures it may have to make.
 SPARE = 10.0
 
 
@@ -124,7 +124,7 @@ def try_mutant(
         chosen, seconds = _within(budget, concerned[tried:], covered.seconds)
         if not chosen:
             break
-        most = {test: spare + 5 * covered.file_seconds[test.partition("::")[0]] for test in chosen}
+        most = {one: spare + 5 * covered.seconds[one] + covered.file_seconds[one.partition("::")[0]] for one in chosen}
         with forks.changed(project / module, mutant.applied(source)):
             outcome = forks.run_pytest(project, chosen, spare + 5 * seconds, plugins=[forks.TimeOfEachTest(most)])
         tried += len(chosen)

@@ -15,7 +15,7 @@ from tests.support.mask_samples import (
     structures_of,
     visible_by_definition,
 )
-from tests.support.pretend_card import pretend_card
+from tests.support.pretend_card import DEVICE, PretendCard
 from unified import masks
 from unified.masks import GIVEN, NO_KEY, NOWHERE, AttentionMask
 from unified.masks.constants import HIDDEN_START, HIDDEN_STOP
@@ -294,7 +294,7 @@ def test_hidden_keys():
 
 
 def tensors_of(found) -> list[torch.Tensor]:
-    """All tensors of a mask, a BlockMask or a tuple."""
+    """All tensors of a mask, a BlockMask or a tuple, in order."""
     if isinstance(found, torch.Tensor):
         return [found]
     parts = found if isinstance(found, tuple) else vars(found).values()
@@ -312,7 +312,7 @@ ON_A_CARD = {
     ),
     "fully masked": lambda mask, indices: mask.without_self().fully_masked(),
     "documents": lambda mask, indices: (mask.query_documents(), mask.key_documents()),
-    "hidden keys": lambda mask, indices: mask.without_keys(indices.bool()),
+    "hidden keys": lambda mask, indices: mask.without_keys(indices > 4),
     "memory": lambda mask, indices: mask.with_memory(4, filled=2),
     "one way": lambda mask, indices: mask.causal(indices).dense(),
     "idle queries": lambda mask, indices: mask.with_idle_queries(3).dense(),
@@ -325,20 +325,24 @@ ON_A_CARD = {
 }
 
 
-@pytest.mark.parametrize("documents", [None, 1, 3])
+@pytest.mark.parametrize("documents", [0, 1, 3])
 @pytest.mark.parametrize("name", ON_A_CARD)
-def test_on_a_card_no_value_is_read_and_nothing_is_made_elsewhere(name, documents):
-    with pretend_card() as device:
-        step = torch.zeros(2, 8, dtype=torch.int32, device=device)
-        own = torch.zeros(2, 8, dtype=torch.int64, device=device)
-        mask = AttentionMask.unchecked(
-            query_step=step,
-            key_start=step.clone(),
-            key_stop=step.clone(),
-            document_ends=None if documents is None else step[:, :documents],
-        )
-        found = tensors_of(ON_A_CARD[name](mask, own))
-        assert found and all(one.device.type == device.type for one in found)
+def test_on_a_card_nothing_is_waited_for_or_made_elsewhere_and_all_is_as_on_a_cpu(name, documents):
+    rng = np.random.default_rng(documents)
+    if documents:
+        rows = [masks.pack([random_document(rng, 10 // documents) for _ in range(documents)], 11) for _ in range(2)]
+        mask = masks.batch(rows)
+    else:
+        order = torch.from_numpy(rng.integers(0, 5, (2, 11)))
+        mask = AttentionMask(order, order, order + 2)
+    indices = torch.from_numpy(rng.integers(0, 11, (2, 11)))
+    expected = tensors_of(ON_A_CARD[name](mask, indices))
+    with PretendCard() as card:
+        found = tensors_of(ON_A_CARD[name](mask.to(DEVICE), indices.to(DEVICE)))
+        assert not card.looks
+        assert all(one.device.type == DEVICE.type for one in found)
+        for one, other in zip(found, expected, strict=True):
+            assert torch.equal(one.cpu(), other)
 
 
 def test_a_mask_is_frozen_and_moves():

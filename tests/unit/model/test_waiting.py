@@ -1,10 +1,12 @@
 """A step of training on a card that only pretends: nothing waits for a value, and nothing is made on the CPU."""
 
+import copy
+
 import numpy as np
 import pytest
 import torch
 
-from tests.support.pretend_card import pretend_card
+from tests.support.pretend_card import DEVICE, PretendCard
 from tests.support.token_files import SPECIAL, numbered_documents, random_sizes, write_documents
 from unified.data.collate import collate
 from unified.data.example import Batch
@@ -46,42 +48,60 @@ def batch_of(folder, objectives: str) -> Batch:
 
 def model_of(body: str, backend: str) -> UnifiedModel:
     config = TransformerConfig(
-        SPECIAL.ordinary_stop, layers=2, width=32, heads=2, attention_backend=backend, boundary_offsets=20,
-        **BODIES[body][0],
+        SPECIAL.ordinary_stop + 10, layers=2, width=32, heads=2, attention_backend=backend, boundary_offsets=20,
+        dropout=0.0, attention_dropout=0.0, **BODIES[body][0],
     )  # fmt: skip
     return UnifiedModel.for_language(config)
 
 
+def trained(model: UnifiedModel, batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
+    """The loss of a step, and a sum over the weights after it."""
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    losses = model(batch, smoothing=0.1, pad=SPECIAL.pad)
+    loss = sum(part.total / part.count.clamp(min=1) for part in losses.values())
+    loss.backward()
+    torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    optimizer.step()
+    return loss.detach(), sum(parameter.detach().double().square().sum() for parameter in model.parameters())
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("body", "mixture", "backend"), CASES)
-def test_a_step_looks_at_no_value_and_stays_on_its_device(tmp_path, body, mixture, backend):
-    batch = batch_of(tmp_path, MIXTURES[mixture])
-    with pretend_card() as device:
-        with device:
-            model = model_of(body, backend).train()
-        batch = batch.to(device)
-        losses = model(batch, smoothing=0.1, pad=SPECIAL.pad)
-        loss = sum(part.total / part.count.clamp(min=1) for part in losses.values())
-        loss.backward()
-        assert loss.device.type == device.type
-        assert all(parameter.grad is not None for parameter in model.transformer.layers.parameters())
-        optimizer = torch.optim.AdamW(model.parameters())
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
+def test_a_step_waits_for_no_value_and_is_that_of_a_cpu(tmp_path, body, mixture, backend):
+    torch.manual_seed(0)
+    model, batch = model_of(body, backend).train(), batch_of(tmp_path, MIXTURES[mixture])
+    there = copy.deepcopy(model)
+    expected = trained(model, batch)
+    with PretendCard() as card:
+        found = trained(there.to(DEVICE), batch.to(DEVICE))
+        assert not card.looks
+        assert all(one.device.type == DEVICE.type for one in found)
+        torch.testing.assert_close([one.cpu() for one in found], list(expected), rtol=1e-6, atol=1e-6)
 
 
 def test_a_look_at_a_value_and_two_devices_are_found():
-    with pretend_card() as device:
-        there = torch.ones(3, device=device)
-        with pytest.raises(RuntimeError, match="aten._local_scalar_dense"):
-            bool(there.sum() > 0)
-        with pytest.raises(RuntimeError, match="two devices, lazy and cpu"):
-            there + torch.ones(3)
+    with PretendCard() as card:
+        there = torch.arange(3, device=DEVICE)
+        assert (there + torch.tensor(2)).sum() == 9, "a single number may come from the CPU"
+        for look in (
+            lambda: there.tolist(),
+            lambda: there[there > 1],
+            lambda: there.cpu(),
+            lambda: bool(there[0] == 1),
+        ):
+            card.looks.clear()
+            look()
+            assert card.looks.total() == 1
+        with pytest.raises(RuntimeError, match="aten.add.Tensor: tensors of two devices, lazy and cpu"):
+            there + torch.arange(3)
+        with pytest.raises(RuntimeError, match="numpy"):
+            there.numpy()
 
 
 @pytest.mark.parametrize("mixture", MIXTURES)
 def test_block_masks_are_made_without_a_look(tmp_path, mixture):
     mask = batch_of(tmp_path, MIXTURES[mixture]).mask
-    with pretend_card() as device:
+    with PretendCard() as card:
         for known in (mask, mask.without_self(), mask.with_memory(70)):
-            assert known.to(device).block_mask(32).kv_indices.device.type == device.type
+            assert known.to(DEVICE).block_mask(32).kv_indices.device.type == DEVICE.type
+        assert not card.looks
