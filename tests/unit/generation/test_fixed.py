@@ -1,10 +1,13 @@
 """Decoding in tensors of fixed shapes against decoding with caches that grow, and its graphs on a card."""
 
+import copy
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 import torch
 
+from tests.support.pretend_card import DEVICE, PretendCard
 from tests.support.tiny_models import decoder, model, sources, vocabulary
 from unified.errors import UnifiedError
 from unified.generation import SCHEMES, CachedDecoder, GenerationConfig, Hypothesis, generate
@@ -226,6 +229,41 @@ def test_a_search_on_the_cpu_goes_by_growing_caches():
     cached = decoder()
     generate(cached, sources([4, 2]), GenerationConfig(beam=2, max_length=4))
     assert cached.workspace is None
+
+
+def on_cpu(one: Hypothesis) -> Hypothesis:
+    return replace(one, tokens=one.tokens.cpu(), log_probs=one.log_probs.cpu())
+
+
+WAYS = [*((Growing, name) for name in SCHEMES), *((Fixed, name) for name in SERVED)]
+
+
+@pytest.mark.parametrize(("kind", "scheme"), WAYS)
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"beam": 3, "no_repeat_ngram_size": 2},
+        {"beam": 1},
+        {"beam": 3, "sampling": True, "top_k": 5},
+        {"beam": 3, "sampling": True, "top_p": 0.8},
+    ],
+    ids=["beam", "greedy", "top-k", "top-p"],
+)
+def test_on_a_card_texts_are_those_of_a_cpu_and_a_step_has_one_look(kind, scheme, options):
+    """The look is whether the search may end."""
+    cached, looks = decoder(scheme), {}
+    growing = Growing(cached.model, SPECIAL, cached.scheme)
+    rows = sources(LENGTHS)
+    for length in (4, 8):
+        config = GenerationConfig(nbest=options["beam"], max_length=length, min_length=length, **options)
+        expected = generate(growing, rows, config)
+        with PretendCard() as card:
+            there = kind(copy.deepcopy(growing.model).to(DEVICE), SPECIAL, growing.scheme)
+            found = generate(there, rows.to(DEVICE), config)
+            looks[length] = card.looks.total()
+            texts = [[on_cpu(one) for one in row] for row in found]
+            same(texts, expected)
+    assert looks[8] - looks[4] == 4
 
 
 @pytest.mark.gpu
