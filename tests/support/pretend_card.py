@@ -93,6 +93,8 @@ class _Makers(TorchFunctionMode):
         kwargs = kwargs or {}
         if function in (torch.tensor, torch.as_tensor) and _is_card(kwargs.get("device")):
             return function(*args, **{**kwargs, "device": "cpu"}).to(DEVICE)
+        if function is torch.Tensor.new_tensor and isinstance(args[0], OnCard):
+            return torch.tensor(*args[1:], **{"dtype": args[0].dtype, **kwargs}).to(DEVICE)
         if function is torch.Tensor.tolist:
             return function(args[0].cpu())
         return function(*args, **kwargs)

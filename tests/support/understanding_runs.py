@@ -86,18 +86,19 @@ def assert_predictions_do_not_depend_on_the_batch(understanding: Understanding, 
         found = predicted(chosen, members, packed=True)
         assert [one["id"] for one in found] == [items[i].id for i in sorted(chosen)]
         for one, i in zip(found, sorted(chosen), strict=True):
-            _assert_near(one, alone[i])
+            assert_near(one, alone[i])
 
 
-def _assert_near(found, expected) -> None:
+def assert_near(found, expected) -> None:
+    """Equal JSON, but for numbers that differ by less than 2e-5."""
     if isinstance(found, dict):
         assert list(found) == list(expected)
         for key in found:
-            _assert_near(found[key], expected[key])
+            assert_near(found[key], expected[key])
     elif isinstance(found, list):
         assert len(found) == len(expected)
         for a, b in zip(found, expected, strict=True):
-            _assert_near(a, b)
+            assert_near(a, b)
     elif isinstance(found, float):
         assert abs(found - expected) < 2e-5
     else:
