@@ -125,15 +125,14 @@ class AttentionMask(MaskVectors):
         Raises:
             ValueError: ``hidden`` is no boolean tensor of one of these shapes.
         """
-        shapes = (
-            [self.key_start.shape] if self.batched else [self.key_start.shape, (*hidden.shape[:-1], self.key_length)]
-        )
-        if hidden.dtype != torch.bool or hidden.dim() > 2 or hidden.shape not in shapes:
+        of_rows = not self.batched and hidden.dim() == 2
+        fits = hidden.shape[-1:] == (self.key_length,) if of_rows else hidden.shape == self.key_start.shape
+        if hidden.dtype != torch.bool or not fits:
             raise ValueError(
                 f"hidden must be bool of the shape of the keys, {tuple(self.key_start.shape)}, got {hidden.dtype} "
                 f"{tuple(hidden.shape)}"
             )
-        mask = self if self.batched or hidden.dim() == 1 else self._repeated(len(hidden))
+        mask = self._repeated(len(hidden)) if of_rows else self
         return mask._replace(
             key_start=mask.key_start.masked_fill(hidden, HIDDEN_START),
             key_stop=mask.key_stop.masked_fill(hidden, HIDDEN_STOP),
@@ -143,12 +142,14 @@ class AttentionMask(MaskVectors):
     def with_sinks(self, count: int) -> AttentionMask:
         """The first ``count`` keys do not disappear: behind a window they stay visible (attention sinks).
 
+        Those that nobody sees stay hidden.
+
         Raises:
             ValueError: the mask is a batch, or a row of several documents.
         """
         self._require_one_document("with_sinks")
-        stop = self.key_stop.clone()
-        stop[: check_length("count", count)] = self.steps
+        is_sink = torch.arange(self.key_length, device=self.device) < check_length("count", count)
+        stop = self.key_stop.masked_fill(is_sink & (self.key_start < self.key_stop), self.steps)
         return self._replace(key_stop=stop, structure="mixed")
 
     def causal(self, key_indices: torch.Tensor | None = None) -> AttentionMask:
