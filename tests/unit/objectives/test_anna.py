@@ -279,6 +279,20 @@ def test_pos_puts_a_tag_behind_each_word_and_hides_whole_words():
         Anna(scheme="pos", mark_entities=True)
 
 
+def test_tokens_within_entities_are_marked_whether_they_are_hidden_or_not():
+    """By an interval for each entity, behind CLS; two texts, so that the second stands behind the first."""
+    rng, objective = np.random.default_rng(0), Anna(scheme="entity", mark_entities=True)
+    for _ in range(5):
+        texts = [random_text(rng, "entities") for _ in range(2)]
+        examples = [objective(text, rng) for text in texts]
+        for text, example in zip(texts, examples, strict=True):
+            within = [
+                any(start < i <= stop for start, stop in text.spans["entities"]) for i in range(len(example.tokens))
+            ]
+            assert example.entities.dtype == bool and example.entities.tolist() == within
+    assert Anna(scheme="entity")(texts[0], rng).entities is None
+
+
 def test_what_it_needs():
     nothing, everything = Supply(SPECIAL, False, 100), Supply(SPECIAL, True, 100, SCHEMES.values())
     words = Supply(SPECIAL, True, 100)
@@ -299,6 +313,7 @@ def test_what_it_needs():
         Anna()(text_of(10, [(8, 11)]), np.random.default_rng(0))
     few = Supply(replace(SPECIAL, sentinel_count=16), True, 100, SCHEMES.values())
     assert Anna(scheme="pos").unmet(few) == "needs 17 sentinels for parts of speech, the dictionary has 16"
+    assert Anna(scheme="pos").unmet(replace(few, special=replace(SPECIAL, sentinel_count=17))) is None
     tagged = Text(np.arange(5, 9), SPECIAL, spans={"parts_of_speech": np.array([[0, 4, 1]])})
     with pytest.raises(UnifiedError, match="this text does not say where words begin"):
         Anna(scheme="pos")(tagged, np.random.default_rng(0))
@@ -312,6 +327,7 @@ def test_what_it_needs():
     "settings, message",
     [
         ("scheme='verb'", "scheme must be one of noun_phrase, entity, pos, token, got 'verb'"),
+        ("mark_entities=2", "mark_entities must be True or False, got 2"),
         ("mask_share=0", "mask_share must be a number above 0"),
         ("span_share=1.5", "span_share must be a number from 0 to 1"),
         ("span_share=0.7, word_share=0.4", "span_share \\+ word_share must be at most 1, got 0.7 \\+ 0.4"),

@@ -105,4 +105,42 @@ def test_every_objective_of_the_library_says_where_it_comes_from(name):
     assert OBJECTIVES[name]().paper
 
 
+IN_ANY_ORDER = "left_to_right right_to_left pseudo_likelihood permutation"
+#: segments, special tokens and token types of an example; how such a model writes; its heads; how it scores texts.
+DECLARED = {
+    "bidirectional": (2, 3, 2, "left_to_right", "token next_sentence", "pseudo_likelihood"),
+    "bidirectional(next_sentence=False)": (1, 2, 2, "left_to_right", "token", "pseudo_likelihood"),
+    "left_to_right": (1, 2, 6, "left_to_right", "token", "left_to_right"),
+    "right_to_left": (1, 2, 6, "left_to_right", "token", "right_to_left"),
+    "seq2seq": (2, 3, 6, "left_to_right", "token", ""),
+    "target_cloze": (2, 3, 6, "cloze", "token", ""),
+    "target_next": (2, 3, 6, "next", "token", ""),
+    "bert": (2, 3, 2, "left_to_right", "token next_sentence", "pseudo_likelihood"),
+    "bert(next_sentence=False)": (1, 2, 2, "left_to_right", "token", "pseudo_likelihood"),
+    "bert(next_sentence=False, left_to_right=True)": (1, 2, 2, "nothing", "token", "left_to_right"),
+    "spanbert": (1, 2, 2, "left_to_right", "token boundary", "pseudo_likelihood"),
+    "spanbert(next_sentence=True)": (2, 3, 2, "left_to_right", "token next_sentence boundary", "pseudo_likelihood"),
+    "xlnet": (2, 3, 3, "permutation", "token", IN_ANY_ORDER),
+    "xlnet(next_sentence=True)": (2, 3, 3, "permutation", "token next_sentence", IN_ANY_ORDER),
+    "anna": (1, 2, 1, "left_to_right", "token", "pseudo_likelihood"),
+    "prefix_lm": (1, 3, 6, "next", "token", "left_to_right"),
+    "bert_style": (1, 3, 6, "next", "token", ""),
+    "deshuffling": (1, 3, 6, "next", "token", ""),
+    "mass_style": (1, 3, 6, "next", "token", ""),
+    "replace_spans": (1, 3, 6, "next", "token", "infilling"),
+    "drop_tokens": (1, 3, 6, "next", "token", ""),
+    "random_spans": (1, 3, 6, "next", "token", "infilling"),
+}
+
+
+@pytest.mark.parametrize("text", DECLARED)
+def test_what_objectives_declare(text):
+    """CLS and SEP of one segment or two, or BOS, SEP and a target; token types of BERT, XLNet, and the six of UniLM."""
+    (objective,) = parse_objectives(text).objectives
+    sizes = objective.segments, objective.special_tokens, objective.token_types
+    assert (*sizes, objective.writes, " ".join(objective.heads), " ".join(objective.scorings)) == DECLARED[text]
+    assert {text.partition("(")[0] for text in DECLARED} == set(OBJECTIVES)
+    assert objective.paired == text.startswith("target_")
+
+
 # ---------------------------------------------------------------- in training
