@@ -141,6 +141,9 @@ def test_what_objectives_declare(text):
     assert (*sizes, objective.writes, " ".join(objective.heads), " ".join(objective.scorings)) == DECLARED[text]
     assert {text.partition("(")[0] for text in DECLARED} == set(OBJECTIVES)
     assert objective.paired == text.startswith("target_")
+    one_sided = {"bert(next_sentence=False, left_to_right=True)": "left_to_right"}
+    one_sided |= {name: name for name in ("left_to_right", "right_to_left")}
+    assert objective.mask == one_sided.get(text, "bidirectional")
 
 
 # ---------------------------------------------------------------- in training
