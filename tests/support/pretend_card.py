@@ -21,6 +21,7 @@ _aten = torch.ops.aten
 #: Operations whose result's shape depends on values, or that give a value to Python.
 _LOOKS = {
     _aten._local_scalar_dense.default,
+    _aten.bincount.default,
     _aten.equal.default,
     _aten.is_nonzero.default,
     _aten.masked_select.default,
@@ -111,6 +112,8 @@ def _looks(function: Any, args: Any, kwargs: dict[str, Any]) -> bool:
     if function in _INDEXED:  # where a condition is True; a single number is written there without a look
         by_condition = any(one is not None and one.dtype == torch.bool for one in args[1])
         return by_condition and not (len(args) > 2 and args[2].numel() == 1)
+    if function is _aten.repeat_interleave.Tensor:
+        return kwargs.get("output_size") is None
     return function in _LOOKS
 
 

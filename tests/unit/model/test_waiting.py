@@ -92,6 +92,10 @@ def test_a_look_at_a_value_and_two_devices_are_found():
             card.looks.clear()
             look()
             assert card.looks.total() == 1
+        card.looks.clear()
+        there.repeat_interleave(there, output_size=3)
+        there[there > 1] = 5
+        assert there.sum() == 6 and card.looks.total() == 1, "the sum's"
         with pytest.raises(RuntimeError, match="aten.add.Tensor: tensors of two devices, lazy and cpu"):
             there + torch.arange(3)
         with pytest.raises(RuntimeError, match="numpy"):
