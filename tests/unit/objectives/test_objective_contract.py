@@ -1,15 +1,17 @@
 """The contract of objectives: what a class must declare, and what is refused before anything is trained."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import ClassVar
 
+import numpy as np
 import pytest
 
 from tests.support.token_files import Reads
 from unified.data.targets import PREDICTION_HEADS
+from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
 from unified.generation import SCHEMES
-from unified.objectives import OBJECTIVES, Mixture, Objective, parse_objectives
+from unified.objectives import OBJECTIVES, Mixture, Objective, Supply, parse_objectives
 from unified.objectives.bert import Bert
 from unified.objectives.contract import DECODING, loss_names
 
@@ -74,6 +76,49 @@ class Free(Reads):
 def test_declarations_that_contradict_each_other_are_refused(declared, message):
     with pytest.raises(UnifiedError, match=f"objective reads: {message}"):
         Mixture((Free(**declared),), (1.0,))
+
+
+#: What holds of an objective that declares only what it must.
+DEFAULTS = {
+    "paper": "", "own_heads": {}, "wants_random_second": False, "both_directions": False, "planner": None,
+    "annotations": (), "mark_entities": False, "query_stream": False, "reads_streams": False, "reuse": None,
+    "shows_labels": False, "boundary_offsets": 0, "mask": "bidirectional", "scorings": (),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Least(Objective):
+    """Declares only what it must."""
+
+    name: ClassVar[str] = "least"
+    paired: ClassVar[bool] = False
+    segments: ClassVar[int] = 1
+    special_tokens: ClassVar[int] = 2
+    token_types: ClassVar[int] = 1
+    writes: ClassVar[str] = "nothing"
+    heads: ClassVar[tuple[str, ...]] = ("token",)
+
+    def __call__(self, text, rng):
+        raise NotImplementedError
+
+
+def test_defaults_of_what_a_class_declares():
+    least = Least()
+    assert {name: getattr(least, name) for name in DEFAULTS} == DEFAULTS
+    assert {type(getattr(least, name)) for name, value in DEFAULTS.items() if value is False} == {bool}
+    assert least.lengths(np.array([0, 7])).tolist() == [2, 9] and least.target_sentinels(5) == 0
+    assert least.unmet(Supply(Vocabulary([]).special, False, 10)) is None
+    Mixture((Free(special_tokens=0), Free(name="boundary", heads=("boundary",), boundary_offsets=1)), (1.0, 1.0))
+
+
+#: Flags of each objective, which are no numbers.
+FLAGS = {name: [field.name for field in fields(OBJECTIVES[name]) if field.type == "bool"] for name in OBJECTIVES}
+
+
+@pytest.mark.parametrize(("name", "flag"), [(name, flag) for name, flags in FLAGS.items() for flag in flags])
+def test_flags_are_true_or_false(name, flag):
+    with pytest.raises(UnifiedError, match=f"{name}: {flag} must be True or False, got 2"):
+        parse_objectives(f"{name}({flag}=2)")
 
 
 def test_the_ways_of_decoding_are_those_of_the_decoder():
