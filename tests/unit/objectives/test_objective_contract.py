@@ -1,6 +1,6 @@
 """The contract of objectives: what a class must declare, and what is refused before anything is trained."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -109,16 +109,6 @@ def test_defaults_of_what_a_class_declares():
     assert least.lengths(np.array([0, 7])).tolist() == [2, 9] and least.target_sentinels(5) == 0
     assert least.unmet(Supply(Vocabulary([]).special, False, 10)) is None
     Mixture((Free(special_tokens=0), Free(name="boundary", heads=("boundary",), boundary_offsets=1)), (1.0, 1.0))
-
-
-#: Flags of each objective, which are no numbers.
-FLAGS = {name: [field.name for field in fields(OBJECTIVES[name]) if field.type == "bool"] for name in OBJECTIVES}
-
-
-@pytest.mark.parametrize(("name", "flag"), [(name, flag) for name, flags in FLAGS.items() for flag in flags])
-def test_flags_are_true_or_false(name, flag):
-    with pytest.raises(UnifiedError, match=f"{name}: {flag} must be True or False, got 2"):
-        parse_objectives(f"{name}({flag}=2)")
 
 
 def test_the_ways_of_decoding_are_those_of_the_decoder():
