@@ -17,6 +17,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from unified.masks import AttentionMask, pictures
+
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 VARIES = "varies"
 
@@ -48,25 +50,20 @@ def varies(cell: Cell) -> bool:
 
 def _run(source: str, names: dict[str, Any], number: int) -> list[dict[str, Any]]:
     tree = ast.parse(source)
-    last = tree.body[-1] if tree.body else None
-    value = None
-    printed = io.StringIO()
+    last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
+    value, printed = None, io.StringIO()
     with contextlib.redirect_stdout(printed):
+        exec(compile(tree, f"code cell {number}", "exec"), names)
         if isinstance(last, ast.Expr):
-            tree.body.pop()
-            exec(compile(tree, f"code cell {number}", "exec"), names)
             value = eval(compile(ast.Expression(last.value), f"code cell {number}", "eval"), names)
-        else:
-            exec(compile(tree, f"code cell {number}", "exec"), names)
     found: list[dict[str, Any]] = []
     if printed.getvalue():
         found.append({"name": "stdout", "output_type": "stream", "text": _lines(printed.getvalue())})
     if value is not None:
         data = {"text/plain": _lines(repr(value))}
-        if type(value).__name__ == "AttentionMask":
-            data = {"image/svg+xml": _lines(value._repr_svg_()), **data}
-        result = {"data": data, "execution_count": number, "metadata": {}, "output_type": "execute_result"}
-        found.append(result)
+        if isinstance(value, AttentionMask):  # Jupyter draws it
+            data = {"image/svg+xml": _lines(pictures.svg(value)), **data}
+        found.append({"data": data, "execution_count": number, "metadata": {}, "output_type": "execute_result"})
     return found
 
 

@@ -133,11 +133,9 @@ def chart_figure(chart: Chart) -> Figure:
     axes.set_xlim(left=0)
     axes.margins(y=0.08)
     if chart.measured:
+        low, high = axes.get_ylim()
         lowest = min(value for points in curves.values() for _, value in points)
-        if lowest >= 0:
-            axes.set_ylim(bottom=0)
-        else:
-            axes.set_ylim(top=max(0.0, axes.get_ylim()[1]))
+        axes.set_ylim(0 if lowest >= 0 else low, max(0, high))
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.10g}")
     plain(axes)
     held_out_is_drawn = any(name.endswith(HELD_OUT) for name in curves)
