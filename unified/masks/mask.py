@@ -126,7 +126,7 @@ class AttentionMask(MaskVectors):
             ValueError: ``hidden`` is no boolean tensor of one of these shapes.
         """
         of_rows = not self.batched and hidden.dim() == 2
-        fits = hidden.shape[-1:] == (self.key_length,) if of_rows else hidden.shape == self.key_start.shape
+        fits = hidden.shape[1] == self.key_length if of_rows else hidden.shape == self.key_start.shape
         if hidden.dtype != torch.bool or not fits:
             raise ValueError(
                 f"hidden must be bool of the shape of the keys, {tuple(self.key_start.shape)}, got {hidden.dtype} "

@@ -60,3 +60,10 @@ def test_on_a_card_nothing_is_waited_for_or_made_elsewhere_and_all_is_as_on_a_cp
         assert all(one.device.type == DEVICE.type for one in found)
         for one, other in zip(found, expected, strict=True):
             assert torch.equal(one.cpu(), other)
+
+
+def test_sinks_on_a_card():
+    """They stay until the end of the axis, which is a look."""
+    with PretendCard():
+        found = masks.sliding_window(7, 1).to(DEVICE).with_sinks(2)
+        assert torch.equal(found.dense().cpu(), masks.sliding_window(7, 1).with_sinks(2).dense())
