@@ -1,4 +1,4 @@
-"""The first examples of every objective are compared with what it declares, in runs and in ``unified.testing``."""
+"""The first examples of every objective are compared with what it declares, in rows and in ``unified.testing``."""
 
 from dataclasses import dataclass, replace
 
@@ -7,7 +7,6 @@ import pytest
 import torch
 
 from docs.examples.suffix_objective import Suffix
-from tests.support import fairseq_runs as fairseq
 from tests.support.mask_samples import random_document
 from tests.support.token_files import SPECIAL, Reads, numbered_documents, random_sizes, write_documents
 from unified import masks
@@ -316,7 +315,7 @@ def test_objectives_of_the_library_are_judged_for_leaks(text):
     assert (one.targets[TOKEN].labels != other.targets[TOKEN].labels).mean() > 0.3
 
 
-# ---------------------------------------------------------------- runs
+# ---------------------------------------------------------------- rows and streams
 
 
 @pytest.fixture
@@ -368,11 +367,3 @@ def test_streams_are_not_made_of_an_objective_that_breaks_its_word(file):
         StreamDataset(RunningText(file, SPECIAL), XLNet(reuse=16), None, 18, seed=1, name="mine")
     with pytest.raises(UnifiedError, match="objective mine reads single texts"):
         StreamDataset(RunningText(file, SPECIAL), Suffix(), None, 32, seed=1, name="mine")
-
-
-def test_a_leak_is_refused_before_any_training(tmp_path):
-    data = fairseq.documents(tmp_path / "data", np.random.default_rng(0))
-    options = ("--batch-size", 4, "--max-update", 1, "--objectives", f"mine={__name__}:Wrong(fault='passed on')")
-    result = fairseq.train(data, tmp_path / "model", *options, check=False)
-    fairseq.assert_refused(result, "objective mine leaks: the ")
-    assert "| train_inner |" not in result.stdout + result.stderr
