@@ -17,6 +17,7 @@ from unified.data.targets import TOKEN, ExampleTargets
 from unified.data.texts import UNASKED
 from unified.errors import UnifiedError
 from unified.objectives import OBJECTIVES, Mixture, parse_objectives
+from unified.objectives.check import check_examples, check_lengths
 from unified.objectives.leaks import leak, recoded
 from unified.objectives.xlnet import XLNet
 from unified.planning.documents import DocumentTexts
@@ -86,6 +87,13 @@ def one_more_seen(mask):
     return masks.AttentionMask(step, mask.key_start, mask.key_stop + 1)
 
 
+def longer(example):
+    """Three tokens more than declared."""
+    more = np.zeros(3, dtype=np.int64)
+    grown = {name: np.concatenate([getattr(example, name), more]) for name in ("tokens", "positions", "token_types")}
+    return replace(example, **grown, mask=masks.bidirectional(len(grown["tokens"])))
+
+
 #: <sentinel_5> of the vocabulary in `unified.testing`.
 SMALL_SENTINEL = 2105 - 100 + 5
 
@@ -101,6 +109,28 @@ FAULTS = {
         r"made output_indices of shape .* for the head 'token'; expected \(N, k\)",
     ),
     "weights": (retarget(weights=lambda _: np.ones(999)), "made .* weights for .* predictions of the head 'token'"),
+    "divisors": (retarget(divisors=lambda _: np.ones(999)), "made .* divisors for .* predictions of the head 'token'"),
+    "kind of output_indices": (
+        retarget(output_indices=lambda p: p * 1.0),
+        "made output_indices of dtype float64 for the head 'token'; expected int64",
+    ),
+    "no divisors": (
+        lambda example: retarget(divisors=lambda _: np.zeros(len(example.targets[TOKEN])))(example),
+        "made divisors for the head 'token' that are all 0",
+    ),
+    "infinite divisors": (
+        lambda example: retarget(divisors=lambda _: np.full(len(example.targets[TOKEN]), np.inf))(example),
+        "made divisors for the head 'token' that are negative or not finite",
+    ),
+    "length": (longer, "made .* tokens of .*; its special_tokens, or lengths, allows"),
+    "first sentinel": (
+        retarget(labels=lambda found: np.full_like(found, SMALL_SENTINEL - 5)),
+        "has sentinel 0 as a target; its target_sentinels allows 0",
+    ),
+    "last sentinel": (
+        retarget(labels=lambda found: np.full_like(found, SMALL_SENTINEL + 94)),
+        "has sentinel 99 as a target; its target_sentinels allows 0",
+    ),
     "negative weights": (
         lambda example: retarget(weights=lambda _: -np.ones(len(example.targets[TOKEN])))(example),
         "made weights for the head 'token' that are negative or not finite",
@@ -147,6 +177,45 @@ def test_what_is_wrong_is_named(fault):
     with pytest.raises(UnifiedError, match=f"objective suffix .*{FAULTS[fault][1]}") as refusal:
         check_objective(Wrong(fault=fault))
     assert "\n" not in str(refusal.value)
+
+
+def test_weights_and_divisors_may_be_zero_for_some():
+    @dataclass(frozen=True)
+    class Weighted(Suffix):
+        def __call__(self, text, rng):
+            made = super().__call__(text, rng)
+            some = np.arange(len(made.targets[TOKEN])) > 0
+            own = replace(made.targets[TOKEN], weights=some * 1.0, divisors=1.0 - some)
+            return replace(made, targets={TOKEN: own})
+
+    check_objective(Weighted())
+
+
+@dataclass(frozen=True)
+class Few(Suffix):
+    """Makes no example of the last text."""
+
+    def examples(self, texts, draws):
+        made = super().examples(texts, draws)
+        return Examples.joined([made], np.arange(len(made) - 1))
+
+
+def test_every_text_has_an_example():
+    texts = next(sample_texts(Suffix()))
+    made = Few().examples(texts, Draws.from_generator(np.random.default_rng(0), len(texts)))
+    with pytest.raises(UnifiedError, match=f"objective mine made {len(texts) - 1} examples of {len(texts)} texts"):
+        check_examples(Few(), texts, made, 300, "mine")
+
+
+def test_lengths_of_an_objective_without_another_name():
+    texts = next(sample_texts(Suffix()))
+    made = Suffix().examples(texts, Draws.from_generator(np.random.default_rng(0), len(texts)))
+    allowed = made.lengths.copy()
+    check_lengths(Suffix(), made, allowed, texts.lengths.sum(0))
+    allowed[1] -= 1
+    message = f"objective suffix made {made.lengths[1]} tokens of {texts.lengths.sum(0)[1]}; .* allows {allowed[1]}"
+    with pytest.raises(UnifiedError, match=message):
+        check_lengths(Suffix(), made, allowed, texts.lengths.sum(0))
 
 
 @dataclass(frozen=True)
@@ -331,7 +400,11 @@ def test_rows_are_not_made_of_an_objective_that_breaks_its_word(file):
     assert len(RowDataset(texts, Mixture((Reads(), Suffix()), (1.0, 1.0)), 64, seed=1)) > 0
 
 
-@pytest.mark.parametrize("fault", sorted({*FAULTS} - {"sentinel"}))  # the sentinel is one of the small vocabulary
+#: Their sentinels are those of the small vocabulary.
+SMALL = {"sentinel", "first sentinel", "last sentinel"}
+
+
+@pytest.mark.parametrize("fault", sorted({*FAULTS} - SMALL))
 def test_a_refusal_names_the_objective_as_the_mixture_does(file, fault):
     mixture = Mixture((Suffix(), Wrong(fault=fault)), (1.0, 1.0), ("first", "second"))
     with pytest.raises(UnifiedError, match="^objective second "):
