@@ -14,10 +14,10 @@ from unified.data import randomness
 from unified.data.example import Example, Examples
 from unified.data.randomness import Draws
 from unified.data.targets import TOKEN, ExampleTargets
-from unified.data.texts import UNASKED
+from unified.data.texts import UNASKED, Text, Texts
 from unified.errors import UnifiedError
 from unified.objectives import OBJECTIVES, Mixture, parse_objectives
-from unified.objectives.check import check_examples, check_lengths
+from unified.objectives.check import check_examples, check_lengths, check_sentinels
 from unified.objectives.leaks import leak, recoded
 from unified.objectives.xlnet import XLNet
 from unified.planning.documents import DocumentTexts
@@ -205,6 +205,28 @@ def test_every_text_has_an_example():
     made = Few().examples(texts, Draws.from_generator(np.random.default_rng(0), len(texts)))
     with pytest.raises(UnifiedError, match=f"objective mine made {len(texts) - 1} examples of {len(texts)} texts"):
         check_examples(Few(), texts, made, 300, "mine")
+
+
+@dataclass(frozen=True)
+class Counting(Suffix):
+    """Declares as many sentinels as a text has tokens."""
+
+    def target_sentinels(self, tokens):
+        return tokens
+
+
+def test_sentinels_are_those_that_the_longest_text_allows_or_that_stand_in_a_text():
+    sentinel = SPECIAL.first_sentinel + 4
+    texts = Texts.of([Text(np.array([5, 6, 7]), SPECIAL), Text(np.array([8, 9, 5, sentinel]), SPECIAL)])
+    made = Suffix(share=1.0).examples(texts, Draws.from_generator(np.random.default_rng(0), 2))
+    assert sentinel in made.targets[TOKEN].labels
+    check_sentinels(Suffix(), made, texts)
+    for number, objective, allowed in ((4, Counting(), 4), (0, Suffix(), 0)):
+        labels = np.full_like(made.targets[TOKEN].labels, SPECIAL.first_sentinel + number)
+        wrong = replace(made, targets={TOKEN: replace(made.targets[TOKEN], labels=labels)})
+        others = Texts.of([Text(np.array([5, 6, 7]), SPECIAL), Text(np.array([8, 9, 5, 6]), SPECIAL)])
+        with pytest.raises(UnifiedError, match=f"has sentinel {number} as a target; .* allows {allowed}"):
+            check_sentinels(objective, wrong, others)
 
 
 def test_lengths_of_an_objective_without_another_name():
