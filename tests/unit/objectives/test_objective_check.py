@@ -150,6 +150,10 @@ FAULTS = {
         retarget(output_indices=lambda p: p[::-1], labels=lambda found: found[::-1]),
         "has indices of the head 'token' that do not increase",
     ),
+    "twice": (
+        retarget(output_indices=lambda p: np.maximum(p - 1, p[:1])),
+        "has indices of the head 'token' that do not increase",
+    ),
     "pairs": (ask("next_sentence"), "makes predictions for the head 'next_sentence'; its heads declares"),
     "boundaries": (
         ask("boundary"),
@@ -205,6 +209,32 @@ def test_every_text_has_an_example():
     made = Few().examples(texts, Draws.from_generator(np.random.default_rng(0), len(texts)))
     with pytest.raises(UnifiedError, match=f"objective mine made {len(texts) - 1} examples of {len(texts)} texts"):
         check_examples(Few(), texts, made, 300, "mine")
+
+
+@pytest.mark.parametrize(
+    ("name", "head", "changes", "message"),
+    [
+        ("bert", "next_sentence", {"labels": 2}, "has 2 among the labels of the head 'next_sentence'; expected 0 or 1"),
+        (
+            "spanbert",
+            "boundary",
+            {"distances": 20},
+            "has the distance 20 for the head 'boundary'; its",
+        ),
+    ],
+)
+def test_what_other_heads_may_not_be_asked(name, head, changes, message):
+    (objective,) = parse_objectives(name).objectives
+    texts = next(sample_texts(objective))
+    made = objective.examples(texts, Draws.from_generator(np.random.default_rng(0), len(texts)))
+    check_examples(objective, texts, made, 300)
+    targets, ((field, value),) = made.targets[head], changes.items()
+    if field == "labels":
+        wrong = replace(targets, labels=np.full_like(targets.labels, value))
+    else:
+        wrong = replace(targets, inputs={**targets.inputs, field: np.full_like(targets.inputs[field], value)})
+    with pytest.raises(UnifiedError, match=f"objective {name} {message}"):
+        check_examples(objective, texts, replace(made, targets={**made.targets, head: wrong}), 300)
 
 
 @dataclass(frozen=True)
