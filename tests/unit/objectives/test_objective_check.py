@@ -7,18 +7,15 @@ import pytest
 import torch
 
 from docs.examples.suffix_objective import Suffix
-from tests.support.mask_samples import random_document
 from tests.support.token_files import SPECIAL, Reads, numbered_documents, random_sizes, write_documents
 from unified import masks
-from unified.data import randomness
 from unified.data.example import Example, Examples
 from unified.data.randomness import Draws
 from unified.data.targets import TOKEN, ExampleTargets
-from unified.data.texts import UNASKED, Text, Texts
+from unified.data.texts import Text, Texts
 from unified.errors import UnifiedError
 from unified.objectives import OBJECTIVES, Mixture, parse_objectives
 from unified.objectives.check import check_examples, check_lengths, check_sentinels
-from unified.objectives.leaks import leak, recoded
 from unified.objectives.xlnet import XLNet
 from unified.planning.documents import DocumentTexts
 from unified.testing import check_objective, sample_texts
@@ -319,121 +316,6 @@ class Mutable(Suffix.__mro__[1]):
 def test_an_objective_is_a_frozen_dataclass():
     with pytest.raises(UnifiedError, match="objective mutable is not a frozen dataclass"):
         check_objective(Mutable())
-
-
-# ---------------------------------------------------------------- leaks, against every path
-
-
-def reaches(visible: np.ndarray) -> np.ndarray:
-    """Who reads whom through any number of layers."""
-    found = visible.copy()
-    for _ in range(len(visible)):
-        found |= (found.astype(int) @ visible.astype(int)) > 0
-    return found
-
-
-@pytest.mark.parametrize("seed", range(40))
-def test_a_leak_is_found_exactly_where_layers_reach_a_label(seed):
-    """Next-token predictions under any mask, by every path through any number of layers."""
-    rng = np.random.default_rng(seed)
-    length = int(rng.integers(2, 9))
-    mask = random_document(rng, length)
-    indices = np.arange(length)
-    example = Example(
-        "suffix", indices, indices, indices * 0, mask, {TOKEN: ExampleTargets.at(indices[:-1], indices[1:])}
-    )
-    reached = reaches(mask.dense().numpy() | np.eye(length, dtype=bool))
-    found = leak(example, example.targets[TOKEN], indices[:-1], indices[1:])
-    assert (found is not None) == bool(reached[np.arange(length - 1), np.arange(1, length)].any())
-
-
-@dataclass(frozen=True)
-class Diffusion(Suffix.__mro__[1]):
-    """Block diffusion: a noised text, and behind it the clean one that shows what is hidden, under several masks."""
-
-    name, paired, segments, special_tokens, token_types = "diffusion", False, 1, 0, 1
-    writes, heads = "nothing", ("token",)
-
-    fault: str = ""
-
-    def lengths(self, tokens):
-        return 2 * tokens
-
-    def __call__(self, text, rng):
-        n = len(text.tokens)
-        indices = np.flatnonzero(rng.random(n) < 0.7)
-        noised = text.tokens.copy()
-        if self.fault != "hides nothing":
-            noised[indices] = text.special.mask
-        tokens, read = np.concatenate([noised, text.tokens]), indices
-        if self.fault == "clean first":
-            tokens, read = np.concatenate([text.tokens, noised]), indices + n
-        targets = {TOKEN: ExampleTargets.at(read, text.tokens[indices])}
-        mask = DIFFUSION[self.fault][0](n)
-        return Example(self.name, tokens, np.tile(np.arange(n), 2), np.zeros(2 * n, int), mask, targets)
-
-
-def one_block_too_far(n):
-    """A noised block sees its own clean block."""
-    right = masks.block_diffusion(n, 2)
-    noised = (torch.arange(2 * n) < n).long()
-    return masks.AttentionMask(right.query_step + noised, right.key_start, right.key_stop + noised)
-
-
-DIFFUSION = {
-    "": (lambda n: masks.block_diffusion(n, 2), None),
-    "all seen": (lambda n: masks.bidirectional(2 * n), "sees its own label at index"),
-    "one block too far": (one_block_too_far, "sees its own label at index"),
-    "clean first": (lambda n: masks.bidirectional(2 * n), "sees its own label at index"),
-    "passed on": (lambda n: masks.sliding_window(2 * n, 3, 3), "sees its own label at index"),
-    "hides nothing": (lambda n: masks.block_diffusion(n, 2), "every token that it predicts stands unhidden"),
-}
-
-
-@pytest.mark.parametrize("fault", DIFFUSION)
-def test_a_copy_of_the_label_is_found_wherever_it_stands(fault):
-    if fault == "":
-        check_objective(Diffusion())
-        return
-    with pytest.raises(UnifiedError, match=f"objective diffusion leaks: .*{DIFFUSION[fault][1]}"):
-        check_objective(Diffusion(fault=fault))
-
-
-@pytest.mark.parametrize("kind", ["prefix_lm", "target_next", "deshuffling", "random_spans", "xlnet"])
-def test_a_mask_that_shows_all_is_a_leak_of_what_is_predicted_in_an_order(kind):
-    known = OBJECTIVES[kind]
-
-    class Seen(known):
-        def examples(self, texts, draws):
-            made = super().examples(texts, draws)
-            start = np.minimum(made.steps.key_start, 1)
-            return replace(
-                made, steps=replace(made.steps, query_step=made.steps.ends.repeat(made.lengths) - 1, key_start=start)
-            )
-
-    with pytest.raises(UnifiedError, match=f"objective {kind} leaks: the prediction at index"):
-        check_objective(Seen())
-
-
-def test_texts_of_a_check_follow_one_another_or_not_where_that_is_asked():
-    for name, answers in (("bert", {0, 1}), ("bert(next_sentence=False)", {UNASKED})):
-        texts = next(sample_texts(parse_objectives(name).objectives[0]))
-        assert set(texts.is_next.tolist()) == answers, name
-
-
-@pytest.mark.parametrize("text", [*OBJECTIVES, *OTHERS])
-def test_objectives_of_the_library_are_judged_for_leaks(text):
-    """With other tokens and equal random numbers their examples differ by nothing else, so that copies can be told."""
-    objective = parse_objectives(text).objectives[0]
-    texts = next(sample_texts(objective))
-    draws = Draws.of(1, 1, randomness.EXAMPLE, np.arange(len(texts)))
-    made = objective.examples(recoded(texts, 2), draws.repeated(2))
-    one, other = (Examples.joined([made], half) for half in np.split(np.arange(len(made)), 2))
-    assert np.array_equal(one.lengths, other.lengths) and np.array_equal(one.steps.key_start, other.steps.key_start)
-    assert one.targets.keys() == other.targets.keys() and len(one.targets[TOKEN]) > 20
-    for head in one.targets:
-        assert np.array_equal(one.targets[head].output_indices, other.targets[head].output_indices)
-    assert (one.targets[TOKEN].labels != other.targets[TOKEN].labels).mean() > 0.3
 
 
 # ---------------------------------------------------------------- rows and streams
