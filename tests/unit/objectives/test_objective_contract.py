@@ -13,7 +13,7 @@ from unified.errors import UnifiedError
 from unified.generation import SCHEMES
 from unified.objectives import OBJECTIVES, Mixture, Objective, Supply, parse_objectives
 from unified.objectives.bert import Bert
-from unified.objectives.contract import DECODING, loss_names
+from unified.objectives.contract import DECODING, SCORINGS, loss_names
 
 
 @dataclass(frozen=True)
@@ -55,6 +55,12 @@ class Free(Reads):
     boundary_offsets: int = 0
     annotations: tuple = ()
     mask: str = "bidirectional"
+    scorings: tuple = ()
+
+
+def free(own_heads=None, **declared) -> Free:
+    """With heads of its own, which are no field."""
+    return (Free if own_heads is None else type("Free", (Free,), {"own_heads": own_heads}))(**declared)
 
 
 @pytest.mark.parametrize(
@@ -70,12 +76,21 @@ class Free(Reads):
         ({"heads": ()}, "heads must be at least one head"),
         ({"heads": ("token", "boundary")}, "boundary_offsets must be above 0 if and only if 'boundary' is one of its"),
         ({"boundary_offsets": 2}, "boundary_offsets must be above 0 if and only if"),
+        (
+            {"scorings": ("upside_down",)},
+            r"scorings must be a tuple of some of left_to_right, .* got \('upside_down',\)",
+        ),
+        ({"scorings": "left_to_right"}, "scorings must be a tuple of some of"),
+        ({"own_heads": ("mine",)}, "own_heads must be a mapping whose keys are names of heads, got"),
+        ({"own_heads": {1: print}}, "own_heads must be a mapping whose keys are names of heads, got"),
+        ({"own_heads": {"token": print}}, "own_heads must be of other names than token, next_sentence, .* got"),
+        ({"own_heads": {"mine": print}}, "own_heads must be of names that heads lists too, got"),
         ({"annotations": ("verbs",)}, r"annotations must be a tuple of some of noun_phrases, .* got \('verbs',\)"),
     ],
 )
 def test_declarations_that_contradict_each_other_are_refused(declared, message):
     with pytest.raises(UnifiedError, match=f"objective reads: {message}"):
-        Mixture((Free(**declared),), (1.0,))
+        Mixture((free(**declared),), (1.0,))
 
 
 #: What holds of an objective that declares only what it must.
@@ -109,6 +124,11 @@ def test_defaults_of_what_a_class_declares():
     assert least.lengths(np.array([0, 7])).tolist() == [2, 9] and least.target_sentinels(5) == 0
     assert least.unmet(Supply(Vocabulary([]).special, False, 10)) is None
     Mixture((Free(special_tokens=0), Free(name="boundary", heads=("boundary",), boundary_offsets=1)), (1.0, 1.0))
+
+
+def test_declarations_that_agree_are_taken():
+    everything = free(heads=("token", "mine"), own_heads={"mine": print}, scorings=SCORINGS, annotations=("entities",))
+    assert Mixture((everything,), (1.0,)).objectives == (everything,)
 
 
 def test_the_ways_of_decoding_are_those_of_the_decoder():
