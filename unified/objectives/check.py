@@ -102,7 +102,7 @@ def check_sentinels(objective: Objective, examples: Examples, texts: Texts, name
     labels = _labels(called, TOKEN, examples.targets[TOKEN])
     special, declared = texts.special, objective.target_sentinels(int(texts.lengths.sum(0).max()))
     first = special.first_sentinel + declared
-    beyond = labels[(labels >= first) & (labels < special.first_sentinel + special.sentinel_count)]
+    beyond = labels[labels >= first]  # sentinels are the last of the vocabulary
     if beyond.size:
         beyond = np.setdiff1d(beyond, texts.tokens)  # those of the text itself may be predicted
     if beyond.size:
@@ -191,7 +191,7 @@ def _check_predictions(called: str, objective: Objective, example: Example, spec
             if outside.size:
                 what = f"among the labels of the head {head!r}"
                 raise _refusal(called, f"has {outside[0]} {what}; {known.format(size)}")
-    if (np.diff(_predicted(example).output_indices[:, 0]) <= 0).any():
+    if TOKEN in example.targets and (np.diff(example.targets[TOKEN].output_indices[:, 0]) <= 0).any():
         raise _refusal(called, "has indices of the head 'token' that do not increase")
     if BOUNDARY in example.targets:
         outside = _outside(example.targets[BOUNDARY].inputs["distances"], objective.boundary_offsets)
@@ -202,12 +202,6 @@ def _check_predictions(called: str, objective: Objective, example: Example, spec
         raise _refusal(called, "makes examples with a query stream; its query_stream declares none")
     if objective.mark_entities and example.entities is None:
         raise _refusal(called, "declares mark_entities, and its examples have no entities")
-
-
-def _predicted(example: Example) -> ExampleTargets:
-    """The targets of the head ``token``; none where no token is predicted."""
-    nothing = np.empty(0, dtype=np.int64)
-    return example.targets.get(TOKEN, ExampleTargets.at(nothing, nothing))
 
 
 def _outside(values: np.ndarray, size: int) -> np.ndarray:

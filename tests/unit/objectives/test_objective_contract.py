@@ -1,15 +1,19 @@
 """The contract of objectives: what a class must declare, and what is refused before anything is trained."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 import pytest
 
-from tests.support.token_files import Reads
+from docs.examples.suffix_objective import Suffix
+from tests.support.token_files import SPECIAL, Reads
+from unified.data.randomness import Draws
 from unified.data.targets import PREDICTION_HEADS
+from unified.data.texts import Text, Texts
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
+from unified.evaluation import scorings
 from unified.generation import SCHEMES
 from unified.objectives import OBJECTIVES, Mixture, Objective, Supply, parse_objectives
 from unified.objectives.bert import Bert
@@ -126,6 +130,30 @@ def test_defaults_of_what_a_class_declares():
     Mixture((Free(special_tokens=0), Free(name="boundary", heads=("boundary",), boundary_offsets=1)), (1.0, 1.0))
 
 
+@dataclass(frozen=True)
+class Drawn(Suffix):
+    """A suffix whose token types are drawn."""
+
+    def __call__(self, text, rng):
+        made = super().__call__(text, rng)
+        return replace(made, token_types=rng.integers(1000, size=len(made.tokens)))
+
+
+def test_an_objective_of_one_text_draws_from_the_stream_of_examples():
+    """Another stream would change every training with such an objective."""
+    texts = Texts.of([Text(np.array([5, 6, 7]), SPECIAL), Text(np.array([8, 9]), SPECIAL)])
+    made = Drawn().examples(texts, Draws(np.array([3, 4], dtype=np.uint64)))
+    assert made.token_types.tolist() == [915, 37, 414, 258, 17, 114, 37]
+
+
+def test_as_many_sentinels_as_the_dictionary_has_are_enough():
+    supply = Supply(replace(SPECIAL, sentinel_count=3), word_starts=False, longest=10)
+    assert supply.lacks_sentinels(3) is None
+    assert supply.lacks_sentinels(4) == (
+        "a text of 10 tokens may take 4 sentinels, but the dictionary has 3; shorten the rows"
+    )
+
+
 def test_declarations_that_agree_are_taken():
     everything = free(heads=("token", "mine"), own_heads={"mine": print}, scorings=SCORINGS, annotations=("entities",))
     assert Mixture((everything,), (1.0,)).objectives == (everything,)
@@ -133,6 +161,10 @@ def test_declarations_that_agree_are_taken():
 
 def test_the_ways_of_decoding_are_those_of_the_decoder():
     assert (*SCHEMES, "nothing") == DECODING
+
+
+def test_the_ways_of_scoring_are_those_of_the_evaluation():
+    assert sorted(scorings.SCORINGS) == sorted(SCORINGS)
 
 
 def test_a_language_model_that_saw_no_mask_symbol_does_not_generate_by_one():
