@@ -145,6 +145,20 @@ def test_as_many_draws_as_predictions_are_enough():
         assert few.tolist() == cover(starts, lengths, candidates, count).tolist()
 
 
+def test_words_that_do_not_fit_make_room_for_those_that_do():
+    """A word of eight tokens, and two of one token each: two tokens to hide are these, whatever is drawn first."""
+    word_starts = np.repeat((True, False, True), (1, 7, 2))
+    for seed in range(40):
+        hidden = hide(Hiding(whole_words=True), np.ones(10, dtype=bool), 2, np.random.default_rng(seed), word_starts)
+        assert hidden.tolist() == [8, 9]
+
+
+def test_single_tokens_divide_by_nothing():
+    with np.errstate(all="raise"):
+        _, lengths = draw_ngrams(np.ones(100, dtype=bool), 0.0, 3, np.random.default_rng(1))
+    assert set(lengths.tolist()) == {1}
+
+
 def test_typed_out_draws():
     # indices      0      1     2     3      4     5     6     7
     candidates = np.array([False, True, True, True, False, True, True, False])
