@@ -99,12 +99,12 @@ def literal_cover(starts, lengths, candidates, count, word_starts):
 @pytest.mark.parametrize("whole_words", [False, True])
 def test_cover_follows_the_rules_literally(whole_words):
     rng = np.random.default_rng(1)
-    for _ in range(400):
+    for _ in range(1000):
         n = int(rng.integers(1, 30))
         candidates = rng.random(n) < rng.choice([0.5, 0.9, 1.0])
-        word_starts = rng.random(n) < rng.choice([0.2, 0.6]) if whole_words else None
+        word_starts = rng.random(n) < rng.choice([0.2, 0.6, 0.9]) if whole_words else None
         starts, lengths = draw_ngrams(candidates, rng.choice([0.0, 0.2, 1.0]), int(rng.integers(2, 6)), rng)
-        count = int(rng.integers(0, n + 3))
+        count = int(rng.integers(0, rng.choice([5, n + 3])))
         got = cover(starts, lengths, candidates, count, word_starts)
         assert got.dtype == np.int64
         assert got.tolist() == literal_cover(starts.tolist(), lengths.tolist(), candidates, count, word_starts)
@@ -171,6 +171,13 @@ def test_typed_out_draws():
     assert cover(*draws, candidates, 2, word_starts).tolist() == [1, 2]  # 3 no longer fits, 5 6 neither
     assert cover(*draws, candidates, 1, word_starts).tolist() == [1, 2]  # no word fits: the first all the same
     assert cover(*draws, candidates, 5, word_starts).tolist() == [1, 2, 3, 5, 6]
+
+
+def test_an_ngram_goes_on_behind_a_word_that_is_covered():
+    """A word of five tokens does not fit; the next draw covers the word 6, and the trigram 5 6 7 the words beside it."""
+    word_starts = np.repeat((True, False, True), (1, 4, 3))
+    draws = np.array([0, 6, 5]), np.array([1, 1, 3])
+    assert cover(*draws, np.ones(8, dtype=bool), 3, word_starts).tolist() == [5, 6, 7]
 
 
 def test_draws_have_the_published_rates():

@@ -8,16 +8,17 @@ import torch
 
 from docs.examples.suffix_objective import Suffix
 from tests.support.mask_samples import random_document
+from tests.support.token_files import SPECIAL
 from tests.unit.objectives.test_objective_check import OTHERS
 from unified import masks
 from unified.data import randomness
 from unified.data.example import Example, Examples
 from unified.data.randomness import Draws
 from unified.data.targets import TOKEN, ExampleTargets
-from unified.data.texts import UNASKED
+from unified.data.texts import UNASKED, Text, Texts
 from unified.errors import UnifiedError
 from unified.objectives import OBJECTIVES, parse_objectives
-from unified.objectives.leaks import leak, recoded
+from unified.objectives.leaks import leak, leak_of_copies, recoded
 from unified.testing import check_objective, sample_texts
 
 
@@ -94,6 +95,22 @@ def test_a_copy_of_the_label_is_found_wherever_it_stands(fault):
         return
     with pytest.raises(UnifiedError, match=f"objective diffusion leaks: .*{DIFFUSION[fault][1]}"):
         check_objective(Diffusion(fault=fault))
+
+
+@pytest.mark.parametrize("count", [5, 6])
+def test_six_examples_that_hide_nothing_are_found(count):
+    """Fewer may have hidden nothing by chance."""
+    texts = Texts.of([Text(np.arange(20) + SPECIAL.ordinary_start, SPECIAL)] * count)
+    problem = leak_of_copies(Diffusion(fault="hides nothing"), texts, Draws(np.arange(count, dtype=np.uint64)))
+    assert (problem is not None) == (count == 6)
+
+
+def test_other_tokens_are_any_ordinary_ones():
+    texts = Texts.of([Text(np.array([7, 8]), SPECIAL), Text(np.array([9]), SPECIAL)])
+    other, ordinary = recoded(texts, 3000), set(range(SPECIAL.ordinary_start, SPECIAL.ordinary_stop))
+    drawn = other.random_tokens(np.array([3000]), Draws(np.array([1], dtype=np.uint64)))
+    assert set(other.tokens.tolist()) == set(drawn.tolist()) == ordinary
+    assert len(other) == 6000 and other.lengths[0].tolist() == [2, 1] * 3000
 
 
 @pytest.mark.parametrize("kind", ["prefix_lm", "target_next", "deshuffling", "random_spans", "xlnet"])
