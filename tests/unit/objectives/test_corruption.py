@@ -174,7 +174,7 @@ def test_typed_out_draws():
 
 
 def test_an_ngram_goes_on_behind_a_word_that_is_covered():
-    """A word of five tokens does not fit; the next draw covers the word 6, and the trigram 5 6 7 the words beside it."""
+    """A word of five tokens does not fit; the next draw covers the word 6, the trigram 5 6 7 those beside it."""
     word_starts = np.repeat((True, False, True), (1, 4, 3))
     draws = np.array([0, 6, 5]), np.array([1, 1, 3])
     assert cover(*draws, np.ones(8, dtype=bool), 3, word_starts).tolist() == [5, 6, 7]

@@ -105,12 +105,53 @@ def test_six_examples_that_hide_nothing_are_found(count):
     assert (problem is not None) == (count == 6)
 
 
+@dataclass(frozen=True)
+class ByToken(Suffix.__mro__[1]):
+    """Predicts the first token of a text, which some tokens see: that of an index, or all, as the second token says."""
+
+    name, paired, segments, special_tokens, token_types = "by_token", False, 1, 0, 1
+    writes, heads = "nothing", ("token",)
+
+    decides: str = ""
+
+    def __call__(self, text, rng):
+        n, choice = len(text.tokens), int(text.tokens[1]) % 2
+        index = 1 + choice if self.decides == "index" else 1
+        mask = masks.bidirectional(n) if self.decides == "mask" and choice else masks.left_to_right(n)
+        targets = {TOKEN: ExampleTargets.at(np.array([index]), text.tokens[:1])}
+        return Example(self.name, text.tokens, np.arange(n), np.zeros(n, int), mask, targets)
+
+
+@pytest.mark.parametrize("decides, found", [("", True), ("index", False), ("mask", False)])
+def test_examples_whose_form_depends_on_tokens_are_not_judged(decides, found):
+    texts = Texts.of([Text(np.arange(5) + SPECIAL.ordinary_start, SPECIAL)])
+    problem = leak_of_copies(ByToken(decides=decides), texts, Draws(np.array([1], dtype=np.uint64)))
+    assert (problem is not None) == found
+
+
+@pytest.mark.parametrize("ordinary, recodings", [(100, 10), (10, 18), (2, 56), (1, 56)])
+def test_so_many_recodings_that_tokens_are_equal_by_chance_less_than_once_in_ten_to_the_16(ordinary, recodings):
+    """Each after the first is equal with a probability of one to the number of ordinary tokens."""
+    made = []
+
+    class Counted(Suffix):
+        def examples(self, texts, draws):
+            made.append(len(texts))
+            return super().examples(texts, draws)
+
+    special = replace(SPECIAL, ordinary_stop=SPECIAL.ordinary_start + ordinary)
+    texts = Texts.of([Text(np.full(3, SPECIAL.ordinary_start), special)])
+    assert leak_of_copies(Counted(), texts, Draws(np.array([1], dtype=np.uint64))) is None
+    assert made == [recodings] and max(ordinary, 2) ** (1.0 - recodings) < 1e-16
+
+
 def test_other_tokens_are_any_ordinary_ones():
-    texts = Texts.of([Text(np.array([7, 8]), SPECIAL), Text(np.array([9]), SPECIAL)])
-    other, ordinary = recoded(texts, 3000), set(range(SPECIAL.ordinary_start, SPECIAL.ordinary_stop))
-    drawn = other.random_tokens(np.array([3000]), Draws(np.array([1], dtype=np.uint64)))
+    special = replace(SPECIAL, ordinary_stop=SPECIAL.ordinary_start + 50)
+    texts = Texts.of([Text(np.array([7, 8]), special), Text(np.array([9]), special)])
+    other, ordinary = recoded(texts, 1000), set(range(special.ordinary_start, special.ordinary_stop))
+    drawn = other.random_tokens(np.array([1000]), Draws(np.array([1], dtype=np.uint64)))
     assert set(other.tokens.tolist()) == set(drawn.tolist()) == ordinary
-    assert len(other) == 6000 and other.lengths[0].tolist() == [2, 1] * 3000
+    assert len(other) == 2000 and other.lengths[0].tolist() == [2, 1] * 1000
 
 
 @pytest.mark.parametrize("kind", ["prefix_lm", "target_next", "deshuffling", "random_spans", "xlnet"])
