@@ -18,7 +18,7 @@ from unified.data.text import Text
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
 from unified.model import PRESETS, UnifiedModel
-from unified.objectives import Mixture, parse_objectives
+from unified.objectives import parse_objectives
 from unified.testing import check_objective
 
 OBJECTIVES = ("--objectives", "docs.examples.word_lengths:WordLengths:1,bidirectional:1")
@@ -128,12 +128,6 @@ class Other(WordLengths):
 def test_declarations_of_heads_are_checked(fault, message):
     with pytest.raises(UnifiedError, match=f"objective other: {message}"):
         check_objective(Other(fault=fault))
-
-
-def test_two_heads_of_one_name_are_refused():
-    with pytest.raises(UnifiedError, match="word_lengths and other have different heads of the name 'word_length'"):
-        Mixture((WordLengths(), Other()), (1.0, 1.0))
-    assert Mixture((WordLengths(), WordLengths()), (1.0, 1.0), ("a", "b")).own_heads == {"word_length": WordLengthHead}
 
 
 def test_the_command_shows_what_heads_and_weights_an_example_has(capsys, monkeypatch):

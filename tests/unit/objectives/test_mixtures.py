@@ -1,17 +1,20 @@
 """Weighted lists of objectives: the notation of ``--objectives``, shares, and what is refused."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 import pytest
 
+from docs.examples.word_lengths import WordLengthHead, WordLengths
 from tests.support.rates import assert_rate
 from unified.errors import UnifiedError
 from unified.objectives import (
     DEFAULT_FINETUNING,
     DEFAULT_PRETRAINING,
     Mixture,
+    Objective,
     parse_objectives,
 )
 from unified.objectives.t5 import RandomSpans
@@ -36,6 +39,25 @@ class Demanding(LeftToRight):
 @dataclass(frozen=True)
 class NotAnObjective:
     x: int = 0
+
+
+@dataclass(frozen=True)
+class Silent(Objective):
+    """An objective that declares its name alone."""
+
+    name: ClassVar[str] = "silent"
+
+
+class OtherHead(WordLengthHead):
+    """Another head of the same name."""
+
+
+@dataclass(frozen=True)
+class OtherLengths(WordLengths):
+    """The documentation's example with another head."""
+
+    name: ClassVar[str] = "other"
+    own_heads: ClassVar[Mapping[str, type[WordLengthHead]]] = {"word_length": OtherHead}
 
 
 def test_default_mixtures():
@@ -168,6 +190,7 @@ def test_weight_zero_removes_an_objective():
         (f"{__name__}:Absent", "has no 'Absent'"),
         (f"{__name__}:test_full_notation", "test_full_notation is not a subclass of unified.objectives"),
         (f"{__name__}:NotAnObjective", "NotAnObjective is not a subclass of unified.objectives.contract.Objective"),
+        (f"{__name__}:Silent", f"{__name__}:Silent does not declare __call__, heads"),
         (f"{__name__}:Demanding", r"the setting x has no default; write .*:Demanding\(x=…\)"),
         ("1:2", "objective '1:2': no such objective"),
         ("a=seq2seq,a=left_to_right", "two objectives are called a; give each a name of its own, as in other=a"),
@@ -197,3 +220,26 @@ def test_a_mixture_made_by_hand_is_checked_too():
         Mixture((Seq2Seq(),), (-2,))
     with pytest.raises(UnifiedError, match="no objective is listed"):
         Mixture((), ())
+    with pytest.raises(UnifiedError, match="objectives: expected one text, got int 5"):
+        parse_objectives(5)
+
+
+def test_two_heads_of_one_name_are_refused():
+    with pytest.raises(UnifiedError, match="word_lengths and other have different heads of the name 'word_length'"):
+        Mixture((WordLengths(), OtherLengths()), (1.0, 1.0))
+    assert Mixture((WordLengths(), WordLengths()), (1.0, 1.0), ("a", "b")).own_heads == {"word_length": WordLengthHead}
+
+
+def test_a_checkpoint_does_not_choose_what_is_imported():
+    with pytest.raises(UnifiedError, match="no checkpoint chooses .* --task unified_lm --objectives"):
+        parse_objectives(f"{__name__}:Own", own_classes=False)
+    assert parse_objectives(f"{__name__}:Own").objectives == (Own(),)
+
+
+@pytest.mark.parametrize(
+    "text, mask",
+    [("left_to_right", "left_to_right"), ("left_to_right, other=left_to_right(ngram_share=0.5)", "left_to_right"),
+     ("left_to_right, right_to_left", "bidirectional"), ("bert", "bidirectional")],
+)  # fmt: skip
+def test_texts_are_read_under_the_mask_that_all_objectives_share(text, mask):
+    assert parse_objectives(text).mask == mask

@@ -200,6 +200,16 @@ def test_ablations():
     assert len(hidden_ranges(np.isin(np.arange(302), singles.targets["token"].output_indices[:, 0]))[0]) > 20
 
 
+def test_without_the_boundary_objective_examples_have_one_head_and_are_the_same():
+    text = text_of(60, np.random.default_rng(7))
+    with_it, without = (
+        objective(text, np.random.default_rng(8)) for objective in (SpanBert(), SpanBert(boundary_offsets=0))
+    )
+    assert list(without.targets) == ["token"] and list(with_it.targets) == ["token", "boundary"]
+    assert without.tokens.tolist() == with_it.tokens.tolist()
+    assert without.targets["token"].labels.tolist() == with_it.targets["token"].labels.tolist()
+
+
 def test_random_tokens_come_from_the_corpus(tmp_path):
     documents = numbered_documents(random_sizes(np.random.default_rng(0), 8, 5, 6))
     texts = DocumentTexts(write_documents(tmp_path / "train", documents), Vocabulary([]).special)

@@ -123,6 +123,11 @@ def test_lengths_never_fall_and_are_exact_where_they_can_be(kind):
         assert len(source) + len(target) + 3 == objective.lengths(np.array(length))
 
 
+def test_texts_of_fewer_than_two_tokens_count_as_two():
+    noise, spans = span_counts(np.array([0, 1, 2, 3]), 0.9, 1.0)
+    assert noise.tolist() == [1, 1, 1, 2] and spans.tolist() == [1, 1, 1, 1]
+
+
 def test_raw_lengths_of_the_published_table():
     """Facts of T5: the longest text whose input of kept tokens, sentinels and EOS fits, and its target with EOS."""
     lengths = np.arange(1, 2000)
