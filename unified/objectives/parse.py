@@ -6,7 +6,7 @@ from unified.arguments import require_text
 from unified.errors import UnifiedError
 from unified.notation import Entry, check_settings, named_class, parse_entries
 from unified.objectives.catalogue import OBJECTIVES
-from unified.objectives.contract import Objective, require_declared
+from unified.objectives.contract import Objective
 from unified.objectives.mixture import Mixture
 
 
@@ -33,7 +33,6 @@ def parse_objectives(text: str, own_classes: bool = True) -> Mixture:
 def _build(entry: Entry, own_classes: bool) -> Objective:
     if_trusted = None if own_classes else "--task unified_lm --objectives '...'"
     objective_class = named_class(entry.type, "objective", OBJECTIVES, Objective, entry.refusal, if_trusted=if_trusted)
-    require_declared(objective_class)
     settings = entry.settings
     check_settings(objective_class, entry.type, settings, entry.refusal)
     return objective_class(**settings)

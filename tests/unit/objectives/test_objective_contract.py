@@ -46,7 +46,7 @@ def test_what_a_class_leaves_out_is_named():
         parse_objectives(f"{__name__}:Silent")
     with pytest.raises(UnifiedError, match="Bare does not declare boundary_offsets"):
         Bare(boundary_offsets=3)
-    with pytest.raises(UnifiedError, match="Bare does not declare boundary_offsets"):  # before the setting is asked for
+    with pytest.raises(UnifiedError, match="Bare does not declare boundary_offsets"):
         parse_objectives(f"{__name__}:Bare")
 
 
