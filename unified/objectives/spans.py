@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import lru_cache
-from itertools import count, islice
+from itertools import islice
 
 import numpy as np
 
@@ -59,10 +59,9 @@ def cover_spans(
     barriers = np.unique(np.concatenate([np.flatnonzero(~is_open), word_of[extents.starts], [len(sizes)]]))
     edges = np.cumsum(length_shares)[:-1]
     hidden, left = bytearray(len(candidates)), counts.copy()
-    for attempt in count():
+    attempt = 0
+    while left.any():
         rows = np.flatnonzero(left)
-        if rows.size == 0:
-            return np.frombuffer(hidden, dtype=bool)
         own, drawn = draws.take(rows), np.full(len(rows), _DRAWS)
         numbers = own.integers(f"anchors, attempt {attempt}", np.repeat(each.lengths[rows], drawn), drawn)
         anchors = indices[np.repeat(each.starts[rows], drawn) + numbers]
@@ -71,7 +70,8 @@ def cover_spans(
         stops = np.minimum(words + lengths, barriers[barriers.searchsorted(words, side="right")])
         spans = zip(anchors.tolist(), bounds[words].tolist(), bounds[stops].tolist(), strict=True)
         left[rows] = [_hide(hidden, islice(spans, _DRAWS), most) for most in left[rows].tolist()]
-    raise AssertionError("unreachable")
+        attempt += 1
+    return np.frombuffer(hidden, dtype=bool)
 
 
 def _hide(hidden: bytearray, spans: Iterator[tuple[int, int, int]], left: int) -> int:
@@ -126,10 +126,9 @@ def cover_annotated(
     each, annotated = Extents(extents.counts(indices)), Extents(spans.counts)
     words, word_of = word_bounds(candidates, word_starts, extents)
     taken, left = bytearray(~candidates), counts.copy()
-    for attempt in count():
+    attempt = 0
+    while left.any():
         rows = np.flatnonzero(left)
-        if rows.size == 0:
-            return candidates & np.frombuffer(taken, dtype=bool)
         own, drawn = draws.take(rows), np.full(len(rows), _ROUNDS)
         numbers = own.integers(f"words, attempt {attempt}", np.repeat(each.lengths[rows], drawn), drawn)
         bounds = words[word_of[indices[np.repeat(each.starts[rows], drawn) + numbers]]]
@@ -139,7 +138,8 @@ def cover_annotated(
         bounds[by_span] = spans.bounds[(np.repeat(annotated.starts[rows], drawn) + numbers)[by_span]]
         rounds = zip(*bounds.T.tolist(), strict=True)
         left[rows] = [_hide_in_turn(taken, islice(rounds, _ROUNDS), most) for most in left[rows].tolist()]
-    raise AssertionError("unreachable")
+        attempt += 1
+    return candidates & np.frombuffer(taken, dtype=bool)
 
 
 def _hide_in_turn(taken: bytearray, bounds: Iterator[tuple[int, int]], left: int) -> int:

@@ -1,6 +1,7 @@
 """T5's objectives: typed-out examples, both sides put together again, the published table of lengths, chi-square."""
 
 from collections import Counter
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -126,6 +127,24 @@ def test_lengths_never_fall_and_are_exact_where_they_can_be(kind):
 def test_texts_of_fewer_than_two_tokens_count_as_two():
     noise, spans = span_counts(np.array([0, 1, 2, 3]), 0.9, 1.0)
     assert noise.tolist() == [1, 1, 1, 2] and spans.tolist() == [1, 1, 1, 1]
+
+
+def test_two_tokens_are_cut_between_them():
+    """One token is all prefix."""
+    for seed in range(20):
+        two, one = (rewritten(PrefixLM(), words(length), seed=seed) for length in (2, 1))
+        assert [len(side) for side in (*two, *one)] == [1, 1, 1, 0]
+
+
+def test_short_texts_have_room_for_a_run_at_every_other_token():
+    assert ReplaceSpans(noise_density=0.5).most_runs(np.array([1, 2, 3, 4])).tolist() == [1, 1, 2, 2]
+
+
+@pytest.mark.parametrize("objective", [BertStyle(), MassStyle()])
+def test_one_sentinel_is_enough_where_all_noise_becomes_the_same(objective):
+    one, none = (Supply(replace(SPECIAL, sentinel_count=count), False, 10) for count in (1, 0))
+    assert objective.unmet(one) is None
+    assert "may take 1 sentinels, but the dictionary has 0" in objective.unmet(none)
 
 
 def test_raw_lengths_of_the_published_table():
