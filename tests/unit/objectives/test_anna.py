@@ -12,10 +12,12 @@ from tests.support.rates import assert_rate
 from unified.data.annotations import TAGS
 from unified.data.randomness import Draws
 from unified.data.text import Text
+from unified.data.texts import Texts
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
 from unified.objectives import Supply, parse_objectives
 from unified.objectives.anna import SCHEMES, Anna
+from unified.objectives.tags import with_tags
 
 SPECIAL = Vocabulary([f"w{i}" for i in range(300)]).special
 CLS, SEP = SPECIAL.begin, SPECIAL.separator
@@ -241,6 +243,17 @@ def literal_tags(text):
             found.append((list(range(start, stop)), tag))
         index = stop
     return found
+
+
+def test_a_tag_is_a_word_by_itself_and_spans_of_the_untagged_text_are_gone():
+    """Words of tokens 0 1, 2 and 4; token 3 is a word without a tag."""
+    spans = np.array([[0, 2, 3], [2, 3, 1], [4, 5, 2]])
+    starts = np.array([True, True, True, True, True])
+    text = Text(np.arange(5) + 10, SPECIAL, word_starts=starts, spans={"parts_of_speech": spans})
+    tagged, first = with_tags(Texts.of([text]), "anna"), SPECIAL.first_sentinel + SPECIAL.sentinel_count - len(TAGS)
+    assert tagged.tokens.tolist() == [10, 11, first + 3, 12, first + 1, 13, 14, first + 2]
+    assert tagged.word_starts.astype(int).tolist() == [1, 0, 1, 1, 1, 1, 1, 1]
+    assert tagged.lengths.tolist() == [[8]] and tagged.spans == {}
 
 
 def test_pos_puts_a_tag_behind_each_word_and_hides_whole_words():

@@ -136,6 +136,10 @@ def test_two_tokens_are_cut_between_them():
         assert [len(side) for side in (*two, *one)] == [1, 1, 1, 0]
 
 
+def test_spans_may_be_single_tokens():
+    assert RandomSpans(mean_span=1).most_runs(np.array([100])).tolist() == [15]
+
+
 def test_short_texts_have_room_for_a_run_at_every_other_token():
     assert ReplaceSpans(noise_density=0.5).most_runs(np.array([1, 2, 3, 4])).tolist() == [1, 1, 2, 2]
 
