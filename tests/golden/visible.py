@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from unified.data.example import Batch
-from unified.data.targets import BOUNDARY, NEXT_SENTENCE, TOKEN
+from unified.data.targets import BOUNDARY, EXTRACTIVE, NEXT_SENTENCE, TOKEN
 from unified.masks import NO_DOCUMENT
 
 _NONE = torch.empty(0, dtype=torch.long)
@@ -21,7 +21,7 @@ def hashes(batch: Batch) -> dict[str, str]:
     visible = mask.dense()
     tokens, pairs, boundaries = (batch.targets.get(name) for name in (TOKEN, NEXT_SENTENCE, BOUNDARY))
     real = [visible[row][queries[row]][:, keys[row]] for row in range(len(batch.tokens))]
-    return {
+    parts = {
         "tokens": _hash([batch.tokens[keys]]),
         "places": _hash([batch.positions[queries], batch.token_types[queries]]),
         "mask": _hash(real),
@@ -33,6 +33,10 @@ def hashes(batch: Batch) -> dict[str, str]:
             else [boundaries.output_indices, boundaries.inputs["distances"], boundaries.labels]
         ),
     }
+    if EXTRACTIVE in batch.targets:
+        sentences = batch.targets[EXTRACTIVE]
+        parts["sentences"] = _hash([sentences.output_indices, sentences.labels])
+    return parts
 
 
 def _hash(tensors: list[torch.Tensor]) -> str:

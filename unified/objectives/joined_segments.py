@@ -169,23 +169,22 @@ class MayExtract(Objective):
     def annotations(self) -> tuple[str, ...]:
         return SOURCE_KINDS if self.extractive else ()
 
-    def with_sentences(self, examples: Examples, texts: Texts, blocks: np.ndarray) -> Examples:
-        """The examples of ``texts``, with the sentences to classify.
-
-        Args:
-            blocks: int64 (2, n), lengths of the blocks of each.
+    def with_sentences(self, examples: Examples, texts: Texts) -> Examples:
+        """The examples of ``texts``, which begin with CLS and the source, with the sentences of it to classify.
 
         Raises:
             UnifiedError: the texts do not say where their sentences are.
         """
         if not self.extractive:
             return examples
-        sentences, taken = (sequence_spans(texts, kind, blocks, self.name) for kind in (SENTENCES, ORACLE))
-        starts = Extents(blocks.sum(0)).starts
+        sources = texts.first_segments()
+        starts = Extents(sources.lengths[0]).starts
+        sentences, taken = (annotated_spans(sources, kind, self.name) for kind in (SENTENCES, ORACLE))
         counts = np.minimum(sentences.counts, self.sentence_limit) if self.sentence_limit else sentences.counts
         first = Extents(sentences.counts).firsts(counts)
         labels = np.isin(sentences.shifted(starts).bounds[first, 0], taken.shifted(starts).bounds[:, 0])
-        targets = ExampleTargets.at(sentences.bounds[first, 0], labels.astype(np.int64))
+        behind_cls = sentences.bounds[first, 0] + 1
+        targets = ExampleTargets.at(behind_cls, labels.astype(np.int64))
         return examples.with_targets(EXTRACTIVE, targets, counts)
 
 

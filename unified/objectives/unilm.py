@@ -235,7 +235,7 @@ class TargetCloze(MayExtract, Cloze, BatchedObjective):
             output_indices=indices,
             labels=tokens[indices],
         )
-        return self.with_sentences(made, texts, sequences.blocks)
+        return self.with_sentences(made, texts)
 
     def _predicted(
         self, sequences: Sequences, special: SpecialTokens, word_starts: np.ndarray | None, draws: Draws
@@ -285,7 +285,7 @@ class TargetNext(MayExtract, BatchedObjective):
         """Makes an example of each text; nothing is drawn."""
         sources, targets = zip(*(both_segments(text, self.name) for text in texts.texts()), strict=True)
         made = next_token_examples(self.name, sources, targets, texts.special)
-        return self.with_sentences(made, texts, texts.lengths + [[2], [1]])
+        return self.with_sentences(made, texts)
 
 
 def next_token_examples(

@@ -149,7 +149,6 @@ class XLNet(MayPredictNext, BatchedObjective):
     def _halves(self, lengths: np.ndarray) -> Extents:
         """The two halves of each sequence; the second is empty where it is no longer than the first."""
         first = lengths // 2 if self.reuse is None else np.minimum(self.reuse, lengths)
-        first = np.where(first > 0, first, lengths)
         return Extents(np.stack([first, lengths - first], axis=1).ravel())
 
     def drawn_targets(self, texts: Texts, sequences: Sequences, halves: Extents, draws: Draws) -> np.ndarray:

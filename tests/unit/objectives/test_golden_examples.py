@@ -11,10 +11,12 @@ import pytest
 from tests.golden.visible import hashes
 from tests.support.token_files import SPECIAL, random_sizes, write_documents, write_spans
 from tests.unit.objectives.test_batched_examples import ALL, SETTINGS
-from unified.data.annotations import KINDS
+from tests.unit.planning.test_dataset import random_pairs, write_pairs
+from unified.data.annotations import KINDS, SOURCE_KINDS
 from unified.data.collate import collate_flat
 from unified.objectives import parse_objectives
 from unified.planning.documents import DocumentTexts
+from unified.planning.pairs import PairTexts
 from unified.training.row_dataset import RowDataset
 
 LENGTH = 384
@@ -46,6 +48,14 @@ EXPECTED = {
     "drop_tokens": "b80da466899a",
     "random_spans": "eaf853177595",
 }
+#: Objectives on pairs.
+PAIRED = {
+    "target_cloze": "5325bb640f93",
+    "target_cloze(mask_source=0.2, ngram_share=0.3)": "e511f2bbd5ee",
+    "target_cloze(extractive=True, sentence_limit=7)": "c66461997539",
+    "target_next": "986c986fc459",
+    "target_next(extractive=True)": "43ed88a2d8b4",
+}
 
 
 @pytest.fixture(scope="module")
@@ -58,11 +68,28 @@ def documents(tmp_path_factory):
     return DocumentTexts(file, SPECIAL, rng.random(SPECIAL.ordinary_stop) < 0.6, write_spans(file, KINDS, rng))
 
 
+def digest(texts, objectives, rows):
+    """Of the first batch of an epoch."""
+    mixture = parse_objectives(objectives)
+    dataset = RowDataset(texts, mixture, LENGTH, seed=2)
+    dataset.set_epoch(3)
+    examples, per_row = dataset.examples(range(rows))
+    found = hashes(collate_flat(examples, per_row, LENGTH, mixture.names, SPECIAL.pad))
+    return hashlib.sha256("".join(found.values()).encode()).hexdigest()[:12]
+
+
 @pytest.mark.parametrize("name", ALL)
 def test_the_examples_of_a_seed_are_those_of_before(documents, name):
-    mixture = parse_objectives((SETTINGS | LONGER).get(name, name))
-    dataset = RowDataset(documents, mixture, LENGTH, seed=2)
-    dataset.set_epoch(3)
-    examples, per_row = dataset.examples(range(8))
-    found = hashes(collate_flat(examples, per_row, LENGTH, mixture.names, SPECIAL.pad))
-    assert hashlib.sha256("".join(found.values()).encode()).hexdigest()[:12] == EXPECTED[name]
+    assert digest(documents, (SETTINGS | LONGER).get(name, name), 8) == EXPECTED[name]
+
+
+@pytest.fixture(scope="module")
+def pairs(tmp_path_factory):
+    plain = write_pairs(tmp_path_factory.mktemp("golden"), random_pairs(80), max_source=60)
+    annotations = write_spans(plain.source, SOURCE_KINDS, np.random.default_rng(1))
+    return PairTexts(plain.source, plain.target, SPECIAL, max_source=60, annotations=annotations)
+
+
+@pytest.mark.parametrize("name", PAIRED)
+def test_the_examples_of_pairs_are_those_of_before(pairs, name):
+    assert digest(pairs, name, 8) == PAIRED[name]
