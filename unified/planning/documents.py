@@ -192,8 +192,7 @@ class DocumentTexts:
         """
         starts, stops = (bounds.T.ravel() for bounds in (segments.starts, segments.starts + segments.lengths))
         first = self.bounds.searchsorted(starts, side="right") - 1
-        # An empty segment may lie behind the last sentence; it reads none.
-        counts = np.where(stops > starts, self.bounds.searchsorted(stops) - first, 0)
+        counts = self.bounds.searchsorted(stops) - first  # of an empty segment that lies behind the last sentence 0
         return starts, stops, ranges(first, counts), counts
 
     def _random_tokens(self, counts: np.ndarray, draws: Draws) -> np.ndarray:

@@ -45,8 +45,8 @@ class Instances:
         short_share: share of documents whose target length is drawn from 2 to the longest, instead of the longest.
     """
 
-    next_sentence: bool = True
-    short_share: float = 0.1
+    next_sentence: bool
+    short_share: float
 
     each_epoch: ClassVar[bool] = True
     shortest: ClassVar[int] = 2

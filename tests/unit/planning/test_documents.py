@@ -13,9 +13,11 @@ from tests.support.token_files import (
     random_sizes,
     write,
     write_documents,
+    write_spans,
 )
 from unified.data.randomness import Draws
 from unified.errors import UnifiedError
+from unified.objectives.spanbert import SpanBert
 from unified.planning.documents import DocumentTexts
 from unified.planning.rows import RowLimits
 
@@ -70,6 +72,7 @@ def test_every_run_of_tokens_is_read_as_written(tmp_path):
             assert text.tokens.tolist() == flat[start:stop]
             assert text.tokens.dtype == np.int64
             assert text.second is None and text.is_next is None and text.word_starts is None
+            assert text.backward is False
         index += len(flat)
 
 
@@ -149,6 +152,15 @@ def test_separators_inside_a_sentence_are_left_out(tmp_path):
     assert (text.tokens.tolist(), text.second.tolist()) == ([5, 6], [7])
 
 
+def test_spans_cannot_be_placed_where_a_sentence_holds_a_separator(tmp_path):
+    file = write(tmp_path / "train", [[5, 2, 6, 2], [7, 8, 2]])
+    texts = DocumentTexts(file, SPECIAL, annotations=write_spans(file, ("entities",), np.random.default_rng(0)))
+    asks = SpanBert(scheme="named_entity")
+    assert texts.text(3, 2, asks, np.random.default_rng(0)).tokens.tolist() == [7, 8]
+    with pytest.raises(UnifiedError, match="train: a sentence has </s> within, so its annotated spans cannot be placed"):
+        texts.text(0, 3, asks, np.random.default_rng(0))
+
+
 def test_word_starts_cover_both_segments(tmp_path):
     table = np.random.default_rng(7).random(SPECIAL.ordinary_stop) < 0.5
     texts = texts_of(tmp_path, numbered_documents([[4, 5, 6], [9, 9]]), word_starts=table)
@@ -171,9 +183,10 @@ def test_refusals_name_file_and_item(tmp_path):
     texts = DocumentTexts(write(tmp_path / "train", [[2], [5, 2], [6, 7, 8]]), SPECIAL)
     with pytest.raises(UnifiedError, match=r"item 2 ends with token 8, not with </s> \(2\)"):
         texts.text(0, 3, ONE, rng)
-    texts = DocumentTexts(write(tmp_path / "train", [[2, 2, 2]]), SPECIAL)
-    with pytest.raises(UnifiedError, match="item 0 holds nothing but </s>"):
-        texts.text(0, 2, ONE, rng)
+    texts = DocumentTexts(write(tmp_path / "train", [[2, 2, 2], [2], [5, 2], [2, 2]]), SPECIAL)
+    for start, length, item in ((0, 2, 0), (0, 1, 0), (1, 1, 0), (3, 1, 3)):
+        with pytest.raises(UnifiedError, match=f"item {item} holds nothing but </s>"):
+            texts.text(start, length, ONE, rng)
     size = SPECIAL.first_sentinel + SPECIAL.sentinel_count
     texts = DocumentTexts(write(tmp_path / "train", [[size, 2]]), SPECIAL)
     with pytest.raises(UnifiedError, match=f"holds token {size}, but the dictionary has {size} entries"):

@@ -59,7 +59,7 @@ def texts_of(sizes):
 
 def planned(texts, longest=LONGEST, seed=1, epoch=1, dealt=None, **settings):
     limits = RowLimits(row_length=longest + 3, longest=longest, overhead=3, packed=True)
-    return Instances(**settings).plan(texts, limits, seed, epoch, dealt)
+    return Instances(**{"next_sentence": True, "short_share": 0.1, **settings}).plan(texts, limits, seed, epoch, dealt)
 
 
 def by_document(texts, plan):

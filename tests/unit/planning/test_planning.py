@@ -30,7 +30,7 @@ class ReadsInstances(Reads):
     name: str = "instances"
     segments: int = 2
     wants_random_second: bool = True
-    planner: Instances = Instances()
+    planner: Instances = Instances(next_sentence=True, short_share=0.1)
 
 
 def corpus(tmp_path, sizes, **options):
