@@ -157,7 +157,9 @@ def test_spans_cannot_be_placed_where_a_sentence_holds_a_separator(tmp_path):
     texts = DocumentTexts(file, SPECIAL, annotations=write_spans(file, ("entities",), np.random.default_rng(0)))
     asks = SpanBert(scheme="named_entity")
     assert texts.text(3, 2, asks, np.random.default_rng(0)).tokens.tolist() == [7, 8]
-    with pytest.raises(UnifiedError, match="train: a sentence has </s> within, so its annotated spans cannot be placed"):
+    with pytest.raises(
+        UnifiedError, match="train: a sentence has </s> within, so its annotated spans cannot be placed"
+    ):
         texts.text(0, 3, asks, np.random.default_rng(0))
 
 
