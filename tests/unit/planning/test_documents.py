@@ -1,6 +1,9 @@
 """Documents to texts: what a block holds, where it is cut in two, where random second segments come from."""
 
 from collections import Counter
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -15,6 +18,7 @@ from tests.support.token_files import (
     write_documents,
     write_spans,
 )
+from unified.data.annotations import Annotations, span_prefix
 from unified.data.randomness import Draws
 from unified.errors import UnifiedError
 from unified.objectives.spanbert import SpanBert
@@ -150,6 +154,44 @@ def test_separators_inside_a_sentence_are_left_out(tmp_path):
     assert texts.text(0, 4, ONE, rng).tokens.tolist() == [5, 6, 7]
     text = texts.text(0, 4, TWO, rng)
     assert (text.tokens.tolist(), text.second.tolist()) == ([5, 6], [7])
+
+
+@dataclass(frozen=True)
+class Asks(Reads):
+    """Wants spans too."""
+
+    annotations: ClassVar[tuple[str, ...]] = ("entities",)
+
+
+@pytest.mark.parametrize("segments", [1, 2])
+def test_spans_are_those_that_lie_within_one_segment(tmp_path, segments):
+    """By the definition, span by span, in texts that begin and end anywhere."""
+    rng = np.random.default_rng(8)
+    documents = numbered_documents(random_sizes(rng, 6, 5, 6))
+    file = write_documents(tmp_path / "train", documents)
+    sentences = [sentence for document in documents for sentence in document]
+    spans = [np.sort(rng.choice(len(one) + 1, 2, replace=False))[None] for one in sentences]
+    sizes = np.asarray(file.sizes)
+    of_items = iter(spans)
+    write(span_prefix(file.prefix, "entities"), [next(of_items).ravel() if size > 1 else [] for size in sizes])
+    texts = DocumentTexts(file, SPECIAL, annotations=Annotations(file))
+    placed = [(own + start)[0].tolist() for own, start in zip(spans, texts.bounds[:-1].tolist(), strict=True)]
+    borders, found = texts.bounds[texts.document_starts].tolist(), 0
+    starts, lengths = [], []
+    for first, last in pairwise(borders):
+        for _ in range(20):
+            start, stop = np.sort(rng.choice(np.arange(first, last + 1), 2, replace=False)).tolist()
+            starts.append(start)
+            lengths.append(stop - start)
+    starts.append(next(a + 1 for a, b in placed if b > a + 1))  # the last text holds a part of a span
+    lengths.append(1)
+    many = texts.texts(np.array(starts), np.array(lengths), Asks(segments), Draws.from_generator(rng, len(starts)))
+    for start, length, text in zip(starts, lengths, many.texts(), strict=True):
+        cut = start + len(text.tokens)
+        within = [(a, b) for a, b in placed if start <= a and b <= cut or cut <= a and b <= start + length]
+        assert [(a + start, b + start) for a, b in text.spans["entities"].tolist()] == within
+        found += len(within)
+    assert found > 50
 
 
 def test_spans_cannot_be_placed_where_a_sentence_holds_a_separator(tmp_path):

@@ -20,11 +20,12 @@ def sizes_of(documents, sentences, mean, seed=1):
     return [np.maximum(1, rng.lognormal(np.log(mean), 0.7, count)).astype(int).tolist() for count in counts]
 
 
-#: A text with documents of all lengths, one that fills hundreds of rows, and one whose sentences are longer than a row.
+#: Documents of all lengths, one that fills hundreds of rows, sentences that are longer than a row, and others.
 CORPORA = {
     "mixed": sizes_of(60, 12, 20) + sizes_of(3, 120, 15) + sizes_of(40, 2, 6),
     "one document": sizes_of(1, 4000, 20),
     "long sentences": sizes_of(20, 6, 150),
+    "books": sizes_of(4, 10, 40_000),
     "many lanes": sizes_of(1500, 30, 6),
 }
 DOCUMENTS = {
@@ -33,9 +34,11 @@ DOCUMENTS = {
     ("one document", 128): "e8d3df0e1f92",
     ("long sentences", 100): "da84ab44ec4d",
     ("many lanes", 32): "513ba2b1f020",
+    ("books", 100_000): "f6818552eebe",
 }
 SINGLE = {("mixed", 64): "185bc3e46420", ("mixed", 512): "35da029c13d0", ("long sentences", 100): "34ea1863a34f"}
 OTHERS = {
+    "small": "0ce3d865f8a6",
     "windows": "bd2b88fdbead",
     "even": "c6d054611f44",
     "instances": "5e58b9b73b2a",
@@ -56,6 +59,14 @@ def of_plan(plan):
 def test_packed_rows_of_documents(name, row_length):
     plan = plan_documents(*corpus(CORPORA[name]), row_length, 3, np.random.default_rng(2))
     assert of_plan(plan) == DOCUMENTS[name, row_length]
+
+
+def test_packed_rows_of_small_texts():
+    plans = [
+        plan_documents(*corpus(sizes_of(3, 6, 20, seed)), 128, 3, np.random.default_rng(seed)) for seed in range(100)
+    ]
+    found = [of_plan(plan).encode() for plan in plans]
+    assert hashlib.sha256(b"".join(found)).hexdigest()[:12] == OTHERS["small"]
 
 
 @pytest.mark.parametrize("name, row_length", SINGLE)
