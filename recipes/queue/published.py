@@ -19,7 +19,7 @@ TABLE = "published"
 READS = (parity.TABLE, generation.TABLE)
 
 #: The model that all these lines fine-tune, beside which the papers' systems are larger.
-MINILM = "starts from MiniLM of 6 × 384, 22 million parameters, of which its publishers had made an encoder of sentences"
+MINILM = "starts from MiniLM of 6 × 384, 22 million parameters, which its publishers had made an encoder of sentences"
 
 
 @dataclass(frozen=True)

@@ -151,13 +151,13 @@ def cut_stretches(
 ) -> tuple[np.ndarray, np.ndarray]:
     """First and stop units of the stretches: documents, longer ones cut between units about every ``limit`` tokens."""
     tokens = units[stops] - units[firsts]
-    borders = evenly(units[firsts], tokens, np.maximum(1, tokens // limit), units[-1])[:-1]
+    borders = evenly(units[firsts], tokens, np.maximum(1, tokens // limit))
     cuts = np.unique(np.searchsorted(units, borders))
     ends = stops[np.searchsorted(firsts, cuts, side="right") - 1]
     return cuts, np.minimum(np.append(cuts[1:], ends[-1]), ends)
 
 
-def evenly(starts: np.ndarray, lengths: np.ndarray, pieces: np.ndarray, end: int) -> np.ndarray:
-    """Begins of the pieces when stretch i is cut into ``pieces[i]`` equal ones, followed by ``end``."""
+def evenly(starts: np.ndarray, lengths: np.ndarray, pieces: np.ndarray) -> np.ndarray:
+    """Begins of the pieces when stretch i is cut into ``pieces[i]`` equal ones."""
     within = np.arange(pieces.sum()) - np.repeat(np.cumsum(pieces) - pieces, pieces)
-    return np.append(np.repeat(starts, pieces) + np.repeat(lengths, pieces) * within // np.repeat(pieces, pieces), end)
+    return np.repeat(starts, pieces) + np.repeat(lengths, pieces) * within // np.repeat(pieces, pieces)

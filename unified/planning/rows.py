@@ -54,7 +54,7 @@ class RowLimits:
     longest: int
     overhead: int | None
     packed: bool
-    slope: float = 1.0
+    slope: float
 
 
 @dataclass(frozen=True)
@@ -219,4 +219,5 @@ def _cut_units(bounds: np.ndarray, document_starts: np.ndarray, budget: int) -> 
     """
     lengths = np.diff(bounds)
     pieces = np.where(lengths > budget, -(-lengths // max(1, budget // 8)), 1)
-    return evenly(bounds[:-1], lengths, pieces, bounds[-1]), np.append(0, np.cumsum(pieces))[document_starts]
+    units = np.append(evenly(bounds[:-1], lengths, pieces), bounds[-1])
+    return units, np.append(0, np.cumsum(pieces))[document_starts]

@@ -217,7 +217,7 @@ def test_spans_of_every_block_are_those_within_it(tmp_path):
 def test_spans_of_both_segments(tmp_path, objective):
     rng = np.random.default_rng(1)
     texts, _, spans = annotated_texts(tmp_path, rng)
-    plan = texts.blocks(RowLimits(64, 61, 3, True), 1, 1)
+    plan = texts.blocks(RowLimits(64, 61, 3, True, 1.0), 1, 1)
     seen = []
     for start, length in zip(plan.starts.tolist(), plan.lengths.tolist(), strict=True):
         for _ in range(5):

@@ -2,7 +2,9 @@
 
 import pickle
 from collections import Counter
+from dataclasses import dataclass
 from functools import partial
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -22,6 +24,7 @@ from tests.support.token_files import (
     write_documents,
 )
 from unified.data import randomness
+from unified.data.annotations import Annotations, span_prefix
 from unified.data.collate import collate
 from unified.errors import UnifiedError
 from unified.objectives import parse_objectives
@@ -327,13 +330,30 @@ def test_word_starts_of_pairs(tmp_path):
     assert text.word_starts.tolist() == [False, False, True, True, False]
 
 
+@dataclass(frozen=True)
+class Extracts(Reads):
+    """Wants the sentences of sources."""
+
+    annotations: ClassVar[tuple[str, ...]] = ("sentences",)
+
+
+def test_spans_of_a_source_are_cut_as_it_is(tmp_path):
+    """Those that begin behind the cut are left out."""
+    plain = write_pairs(tmp_path, [(range(10, 20), (6,)), (range(20, 23), (7,))])
+    write(span_prefix(plain.source.prefix, "sentences"), [[0, 2, 2, 4, 3, 6, 4, 6, 5, 7], [0, 3]])
+    texts = PairTexts(plain.source, plain.target, SPECIAL, max_source=4, annotations=Annotations(plain.source))
+    found = texts.texts(np.array([1, 0]), np.array([4, 5]), Extracts(), None)
+    assert [spans.tolist() for spans in found.spans["sentences"].split()] == [[[0, 3]], [[0, 2], [2, 4], [3, 4]]]
+
+
 def test_refusals_of_pairs(tmp_path):
     with pytest.raises(UnifiedError, match="source holds 2 items, .*target 1"):
         PairTexts(write(tmp_path / "source", [[5, 2], [6, 2]]), write(tmp_path / "target", [[5, 2]]), SPECIAL)
     with pytest.raises(UnifiedError, match="holds no pair"):
         write_pairs(tmp_path, [])
-    with pytest.raises(UnifiedError, match="max_target must be 0"):
-        write_pairs(tmp_path, [((5,), (6,))], max_target=-1)
+    for option in ("max_source", "max_target"):
+        with pytest.raises(UnifiedError, match=f"^{option} must be 0"):
+            write_pairs(tmp_path, [((5,), (6,))], **{option: -1})
     with pytest.raises(UnifiedError, match="target: item 0 is empty"):
         PairTexts(write(tmp_path / "source", [[5, 2]]), write(tmp_path / "target", [[]]), SPECIAL)
     texts = PairTexts(write(tmp_path / "source", [[5, 2]]), write(tmp_path / "target", [[5, 6]]), SPECIAL)

@@ -10,6 +10,7 @@ import pytest
 
 from tests.unit.planning.test_instances import planned, texts_of
 from tests.unit.planning.test_rows import corpus
+from unified.planning.planners import deal
 from unified.planning.rows import DealtDocuments, even_rows, pack_windows, plan_documents, plan_single_blocks
 
 
@@ -26,6 +27,7 @@ CORPORA = {
     "one document": sizes_of(1, 4000, 20),
     "long sentences": sizes_of(20, 6, 150),
     "books": sizes_of(4, 10, 40_000),
+    "long last sentence": [*sizes_of(2, 200, 10), [1500]],
     "many lanes": sizes_of(1500, 30, 6),
 }
 DOCUMENTS = {
@@ -37,6 +39,12 @@ DOCUMENTS = {
     ("books", 100_000): "f6818552eebe",
 }
 SINGLE = {("mixed", 64): "185bc3e46420", ("mixed", 512): "35da029c13d0", ("long sentences", 100): "34ea1863a34f"}
+DEALT = {
+    "long last sentence": "befe5b481f75",
+    "mixed": "d29bee41fd83",
+    "one document": "00804ffbc881",
+    "long sentences": "933a54e9b594",
+}
 OTHERS = {
     "small": "0ce3d865f8a6",
     "windows": "bd2b88fdbead",
@@ -57,7 +65,8 @@ def of_plan(plan):
 
 @pytest.mark.parametrize("name, row_length", DOCUMENTS)
 def test_packed_rows_of_documents(name, row_length):
-    plan = plan_documents(*corpus(CORPORA[name]), row_length, 3, np.random.default_rng(2))
+    with np.errstate(all="raise"):
+        plan = plan_documents(*corpus(CORPORA[name]), row_length, 3, np.random.default_rng(2))
     assert of_plan(plan) == DOCUMENTS[name, row_length]
 
 
@@ -91,3 +100,10 @@ def test_instances(name):
     dealt = None if name == "instances" else DealtDocuments(texts.document_starts, every_other)
     plan = planned(texts, 125, seed=4, epoch=2, dealt=dealt, short_share=0.3)
     assert digest(plan.starts, plan.segment_lengths, plan.is_next) == OTHERS[name]
+
+
+@pytest.mark.parametrize("name", DEALT)
+def test_documents_are_dealt(name):
+    bounds, starts = corpus(CORPORA[name])
+    dealt = deal(bounds, starts, (0.5, 0.3, 0.2), 64, np.random.default_rng(5))
+    assert digest(*(array for one in dealt for array in (one.document_starts, one.wanted))) == DEALT[name]

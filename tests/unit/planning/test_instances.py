@@ -58,7 +58,7 @@ def texts_of(sizes):
 
 
 def planned(texts, longest=LONGEST, seed=1, epoch=1, dealt=None, **settings):
-    limits = RowLimits(row_length=longest + 3, longest=longest, overhead=3, packed=True)
+    limits = RowLimits(row_length=longest + 3, longest=longest, overhead=3, packed=True, slope=1.0)
     return Instances(**{"next_sentence": True, "short_share": 0.1, **settings}).plan(texts, limits, seed, epoch, dealt)
 
 

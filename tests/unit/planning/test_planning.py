@@ -17,7 +17,8 @@ from unified.objectives.bert import Bert
 from unified.objectives.mixture import Mixture
 from unified.planning.documents import DocumentTexts
 from unified.planning.instances import Instances
-from unified.planning.planners import deal
+from unified.planning.planners import Blocks, deal
+from unified.planning.rows import RowLimits, plan_single_blocks
 from unified.training.row_dataset import RowDataset
 
 ROW = 128
@@ -206,3 +207,19 @@ def test_a_kind_without_documents_is_left_out(tmp_path):
 class Bert2(Bert):
     name = "bert2"
     short_share: float = 0.5
+
+
+@pytest.mark.parametrize("packed", [True, False])
+def test_texts_of_examples_of_unknown_length_are_planned_one_by_one(documents, packed):
+    """Each has as many sentences as fit; nothing is said of rows."""
+    plan = Blocks().plan(documents, RowLimits(64, 50, None, packed, 1.0), 1, 1, None)
+    expected = plan_single_blocks(documents.bounds, documents.document_starts, 50, 0)
+    assert plan.rows is None
+    assert np.array_equal(plan.starts, expected.starts) and np.array_equal(plan.lengths, expected.lengths)
+
+
+def test_rows_of_blocks_may_be_as_short_as_one_token(tmp_path):
+    file = write_documents(tmp_path / "train", numbered_documents([[1, 1, 1], [2]]))
+    dataset = RowDataset(DocumentTexts(file, SPECIAL), Mixture((Reads(),), (1,)), 3, seed=1)
+    assert [len(example.tokens) for row in range(len(dataset)) for example in dataset[row]] == [3] * 5
+    assert Blocks() == Blocks() and Blocks() != Instances(next_sentence=True, short_share=0.1)

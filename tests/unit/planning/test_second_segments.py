@@ -65,7 +65,7 @@ class Corpus:
 
 def drawn(corpus, row, packed, objective, count, seed=1):
     """Texts of random planned blocks whose second segments are not empty, with the length of each block."""
-    plan = corpus.texts.blocks(RowLimits(row, row, objective.special_tokens, packed), 1, 1)
+    plan = corpus.texts.blocks(RowLimits(row, row, objective.special_tokens, packed, 1.0), 1, 1)
     rng = np.random.default_rng(seed)
     blocks = rng.integers(len(plan.starts), size=count)
     draws, lengths = Draws.from_generator(rng, count), plan.lengths[blocks]
