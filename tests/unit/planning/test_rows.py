@@ -182,6 +182,18 @@ def test_even_rows_are_as_few_and_no_longer(seed):
     assert np.bincount(rows, lengths).max() <= np.bincount(best, lengths).max() <= row_length
 
 
+def test_the_shortest_examples_fit_into_rows():
+    """Those of one token, and of none."""
+    rows, count = best_fit_decreasing(np.array([1, 0, 3, 0]), 4)
+    assert (rows.tolist(), count) == ([0, 0, 0, 0], 1)
+    assert best_fit_decreasing(np.array([0]), 4)[1] == best_fit_decreasing(np.array([1]), 4)[1] == 1
+
+
+def test_rows_are_even_beside_a_full_one():
+    rows, count = even_rows(np.array([8, 5, 3, 3]), 8)
+    assert (rows.tolist(), count) == ([0, 1, 2, 2], 3)
+
+
 def test_even_rows_of_a_batch_hold_little_padding_when_cut_to_the_longest():
     rng, shares = np.random.default_rng(1), []
     for _ in range(200):

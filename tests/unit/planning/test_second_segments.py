@@ -157,6 +157,8 @@ def test_among_few_documents_as_little_as_possible_is_cut_off(tmp_path, both):
                 assert len(text.second) == expected, (sizes, own)
             index = corpus.span(text)[0]
             assert (corpus.document_of[index] == own) == text.is_next
+            # A true one still begins where the first segment ends: it is cut at its other side.
+            assert not text.is_next or text.second[0] - text.tokens[-1] == (-1 if text.backward else 1)
     assert all(met[way, follows] > 10 for way in ("whole", "cut", "random") for follows in (True, False)), met
 
 
