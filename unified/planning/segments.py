@@ -51,7 +51,7 @@ class BlocksToCut:
 
     def cuts(self, draws: Draws) -> np.ndarray:
         """Length of the first segment, int64 (n,): up to a random sentence end, or any length where there is none."""
-        cuts = np.where(self.lengths > 1, 1 + draws.integers("cut", self.lengths - 1), self.lengths)
+        cuts = 1 + draws.integers("cut", self.lengths - 1)  # of one token the one
         several = np.flatnonzero(self.inner.lengths)
         drawn = draws.take(several).integers("sentence end", self.inner.lengths[several])
         ends = self.ends[self.inner.starts[several] + drawn]

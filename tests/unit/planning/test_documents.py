@@ -24,6 +24,7 @@ from unified.errors import UnifiedError
 from unified.objectives.spanbert import SpanBert
 from unified.planning.documents import DocumentTexts
 from unified.planning.rows import RowLimits
+from unified.planning.sources import word_starts_of
 
 ONE, TWO, PAIR = Reads(), Reads(segments=2), Reads(segments=2, wants_random_second=True)
 
@@ -214,6 +215,11 @@ def test_word_starts_cover_both_segments(tmp_path):
             both = text.tokens if text.second is None else np.concatenate([text.tokens, text.second])
             assert text.word_starts.dtype == bool
             assert text.word_starts.tolist() == table[both].tolist()
+
+
+def test_no_token_begins_no_word():
+    """Both segments of a pair may be empty."""
+    assert word_starts_of(np.empty(0, dtype=np.int64), np.ones(30, dtype=bool), SPECIAL, "train").tolist() == []
 
 
 def test_refusals_name_file_and_item(tmp_path):

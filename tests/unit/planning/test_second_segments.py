@@ -222,3 +222,29 @@ def test_where_nothing_fits_the_length_is_random(tmp_path):
     from_start = {(20, 20 + length): 0.1 for length in range(1, 6)}
     assert_probabilities(spans[False], from_start | {(23, 24): 0.25, (23, 25): 0.25})
     assert_probabilities(spans[True], {(10, 10 + n): 0.1 + 0.25 * (n <= 2) for n in range(1, 6)})
+
+
+def test_a_part_of_a_sentence_is_replaced_by_parts_of_several_where_none_holds_it(tmp_path):
+    """The true one is the end of a sentence of eight tokens; the others have two."""
+    corpus = Corpus(tmp_path, [[8], [2, 2, 2]])
+    corpus.texts.random_second_share = 1.0
+    lengths = Counter()
+    for seed in range(200):
+        text = corpus.texts.text(0, 8, ReadsPairs(), np.random.default_rng(seed))
+        rest = 8 - len(text.tokens)
+        if rest in (3, 5):  # begins within a sentence, ends with one
+            assert len(text.second) == rest and not text.is_next
+        lengths[rest] += 1
+    assert lengths[3] > 10 and lengths[5] > 10
+
+
+def test_a_part_of_a_sentence_is_replaced_by_the_only_sentence_that_holds_it(tmp_path):
+    """Three tokens that end a sentence: those of the sentence of four, never the last of it with a sentence of two."""
+    corpus = Corpus(tmp_path, [[8, 5], [4, 2, 2]])
+    corpus.texts.random_second_share = 1.0
+    begins = Counter()
+    for seed in range(300):
+        text = corpus.texts.text(0, 8, ReadsPairs(), np.random.default_rng(seed))
+        if len(text.tokens) == 5:
+            begins[corpus.span(text)] += 1
+    assert set(begins) == {(14, 17)} and begins.total() > 20
