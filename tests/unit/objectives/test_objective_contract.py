@@ -8,6 +8,7 @@ import pytest
 
 from docs.examples.suffix_objective import Suffix
 from tests.support.token_files import SPECIAL, Reads
+from unified.data.annotations import KINDS
 from unified.data.randomness import Draws
 from unified.data.targets import PREDICTION_HEADS
 from unified.data.texts import Text, Texts
@@ -157,9 +158,11 @@ def test_as_many_sentinels_as_the_dictionary_has_are_enough():
 
 
 def test_declarations_that_agree_are_taken():
-    """All ways of scoring that the evaluation has among them."""
-    scorings = tuple(SCORINGS)
-    everything = free(heads=("token", "mine"), own_heads={"mine": print}, scorings=scorings, annotations=("entities",))
+    """All heads, all annotations, and all ways of scoring that the evaluation has."""
+    heads, scorings = (*PREDICTION_HEADS, "mine"), tuple(SCORINGS)
+    everything = free(
+        heads=heads, own_heads={"mine": print}, boundary_offsets=1, scorings=scorings, annotations=tuple(KINDS)
+    )
     assert Mixture((everything,), (1.0,)).objectives == (everything,)
 
 

@@ -28,6 +28,7 @@ CORPORA = {
     "long sentences": sizes_of(20, 6, 150),
     "books": sizes_of(4, 10, 40_000),
     "long last sentence": [*sizes_of(2, 200, 10), [1500]],
+    "lanes of long documents": sizes_of(15, 3000, 6),
     "many lanes": sizes_of(1500, 30, 6),
 }
 DOCUMENTS = {
@@ -35,6 +36,7 @@ DOCUMENTS = {
     ("mixed", 512): "0a916208fcee",
     ("one document", 128): "e8d3df0e1f92",
     ("long sentences", 100): "da84ab44ec4d",
+    ("lanes of long documents", 32): "e901e0733671",
     ("many lanes", 32): "513ba2b1f020",
     ("books", 100_000): "f6818552eebe",
 }
