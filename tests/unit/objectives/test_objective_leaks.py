@@ -107,18 +107,19 @@ def test_six_examples_that_hide_nothing_are_found(count):
 
 @dataclass(frozen=True)
 class ByToken(Suffix.__mro__[1]):
-    """Predicts the first token of a text, which some tokens see: that of an index, or all, as the second token says."""
+    """Predicts a token that the next one sees; the second token may decide at which index, or under which mask."""
 
     name, paired, segments, special_tokens, token_types = "by_token", False, 1, 0, 1
     writes, heads = "nothing", ("token",)
 
     decides: str = ""
+    label: int = 0
 
     def __call__(self, text, rng):
         n, choice = len(text.tokens), int(text.tokens[1]) % 2
-        index = 1 + choice if self.decides == "index" else 1
+        index = self.label + (1 + choice if self.decides == "index" else 1)
         mask = masks.bidirectional(n) if self.decides == "mask" and choice else masks.left_to_right(n)
-        targets = {TOKEN: ExampleTargets.at(np.array([index]), text.tokens[:1])}
+        targets = {TOKEN: ExampleTargets.at(np.array([index]), text.tokens[[self.label]])}
         return Example(self.name, text.tokens, np.arange(n), np.zeros(n, int), mask, targets)
 
 
@@ -127,6 +128,21 @@ def test_examples_whose_form_depends_on_tokens_are_not_judged(decides, found):
     texts = Texts.of([Text(np.arange(5) + SPECIAL.ordinary_start, SPECIAL)])
     problem = leak_of_copies(ByToken(decides=decides), texts, Draws(np.array([1], dtype=np.uint64)))
     assert (problem is not None) == found
+
+
+def test_every_label_is_looked_for_whatever_stands_in_its_place():
+    texts = Texts.of([Text(np.arange(8) + SPECIAL.ordinary_start, SPECIAL)])
+    for label in range(7):
+        assert leak_of_copies(ByToken(label=label), texts, Draws(np.array([1], dtype=np.uint64))) is not None, label
+
+
+def test_a_leak_names_the_way():
+    indices = np.arange(4)
+    targets = ExampleTargets.at(indices[:1], indices[3:])
+    example = Example("suffix", indices, indices, indices * 0, masks.sliding_window(4, 1, 1), {TOKEN: targets})
+    assert leak(example, targets, np.array([0]), np.array([3])) == (
+        "leaks: the prediction at index 0 sees index 1, which sees index 2, which sees its own label at index 3"
+    )
 
 
 @pytest.mark.parametrize("ordinary, recodings", [(100, 10), (10, 18), (2, 56), (1, 56)])
