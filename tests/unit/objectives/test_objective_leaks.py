@@ -131,8 +131,8 @@ def test_examples_whose_form_depends_on_tokens_are_not_judged(decides, found):
 
 
 def test_every_label_is_looked_for_whatever_stands_in_its_place():
-    texts = Texts.of([Text(np.arange(8) + SPECIAL.ordinary_start, SPECIAL)])
-    for label in range(7):
+    texts = Texts.of([Text(np.arange(10) + SPECIAL.ordinary_start, SPECIAL)])
+    for label in range(9):
         assert leak_of_copies(ByToken(label=label), texts, Draws(np.array([1], dtype=np.uint64))) is not None, label
 
 
