@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.unit.planning.test_instances import planned, texts_of
-from tests.unit.planning.test_rows import corpus
+from tests.unit.planning.test_rows import check, corpus
 from unified.planning.planners import deal
 from unified.planning.rows import DealtDocuments, even_rows, pack_windows, plan_documents, plan_single_blocks
 
@@ -70,6 +70,12 @@ def test_packed_rows_of_documents(name, row_length):
     with np.errstate(all="raise"):
         plan = plan_documents(*corpus(CORPORA[name]), row_length, 3, np.random.default_rng(2))
     assert of_plan(plan) == DOCUMENTS[name, row_length]
+
+
+def test_the_last_row_of_a_lane_is_none_of_the_next():
+    """A text whose first lanes fill most rows."""
+    bounds, starts = corpus(sizes_of(40, 1000, 6, seed=4))
+    check(plan_documents(bounds, starts, 16, 3, np.random.default_rng(4)), bounds, starts, 16, 3)
 
 
 def test_packed_rows_of_small_texts():
