@@ -14,7 +14,6 @@ from unified.objectives import (
     DEFAULT_FINETUNING,
     DEFAULT_PRETRAINING,
     Mixture,
-    Objective,
     parse_objectives,
 )
 from unified.objectives.t5 import RandomSpans
@@ -39,13 +38,6 @@ class Demanding(LeftToRight):
 @dataclass(frozen=True)
 class NotAnObjective:
     x: int = 0
-
-
-@dataclass(frozen=True)
-class Silent(Objective):
-    """An objective that declares its name alone."""
-
-    name: ClassVar[str] = "silent"
 
 
 class OtherHead(WordLengthHead):
@@ -190,7 +182,6 @@ def test_weight_zero_removes_an_objective():
         (f"{__name__}:Absent", "has no 'Absent'"),
         (f"{__name__}:test_full_notation", "test_full_notation is not a subclass of unified.objectives"),
         (f"{__name__}:NotAnObjective", "NotAnObjective is not a subclass of unified.objectives.contract.Objective"),
-        (f"{__name__}:Silent", f"{__name__}:Silent does not declare __call__, heads"),
         (f"{__name__}:Demanding", r"the setting x has no default; write .*:Demanding\(x=…\)"),
         ("1:2", "objective '1:2': no such objective"),
         ("a=seq2seq,a=left_to_right", "two objectives are called a; give each a name of its own, as in other=a"),

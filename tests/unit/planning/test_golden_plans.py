@@ -92,7 +92,7 @@ def test_rows_of_single_blocks(name, row_length):
 
 
 def test_packed_pairs():
-    """More than are packed at once."""
+    """There are more pairs than are packed at once."""
     rng = np.random.default_rng(3)
     lengths = np.minimum(512, rng.lognormal(4.5, 0.8, 10_000)).astype(np.int64)
     rows, count = pack_windows(lengths, 512, rng)

@@ -183,7 +183,7 @@ def test_even_rows_are_as_few_and_no_longer(seed):
 
 
 def test_the_shortest_examples_fit_into_rows():
-    """Those of one token, and of none."""
+    """Examples of one token and of no token have a place in a row, too."""
     rows, count = best_fit_decreasing(np.array([1, 0, 3, 0]), 4)
     assert (rows.tolist(), count) == ([0, 0, 0, 0], 1)
     assert best_fit_decreasing(np.array([0]), 4)[1] == best_fit_decreasing(np.array([1]), 4)[1] == 1
