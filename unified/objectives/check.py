@@ -102,7 +102,7 @@ def check_sentinels(objective: Objective, examples: Examples, texts: Texts, name
     labels = _labels(called, TOKEN, examples.targets[TOKEN])
     special, declared = texts.special, objective.target_sentinels(int(texts.lengths.sum(0).max()))
     first = special.first_sentinel + declared
-    beyond = labels[labels >= first]  # sentinels are the last of the vocabulary
+    beyond = labels[(labels >= first) & (labels < special.first_sentinel + special.sentinel_count)]
     if beyond.size:
         beyond = np.setdiff1d(beyond, texts.tokens)  # those of the text itself may be predicted
     if beyond.size:

@@ -88,8 +88,8 @@ class Cloze:
 
 
 def maskable(tokens: np.ndarray, special: SpecialTokens) -> np.ndarray:
-    """bool (T,), True for words, pieces and the unknown symbol, False for every other special symbol."""
-    sentinel = tokens >= special.first_sentinel  # they are the last of the vocabulary
+    """bool (T,), True for words, pieces, the unknown symbol and markers behind the sentinels; False for the others."""
+    sentinel = (tokens >= special.first_sentinel) & (tokens < special.first_sentinel + special.sentinel_count)
     other = (tokens == special.begin) | (tokens == special.separator) | (tokens == special.pad)
     return ~(sentinel | other | (tokens == special.mask))
 

@@ -250,10 +250,12 @@ def test_replacement_extremes(mask_share, random_share, expected):
 
 
 def test_maskable_is_everything_but_the_special_symbols():
-    tokens = np.arange(SPECIAL.first_sentinel + SPECIAL.sentinel_count)
+    """Markers that a task adds stand behind the sentinels, and are hidden as words are."""
+    markers = SPECIAL.first_sentinel + SPECIAL.sentinel_count
+    tokens = np.arange(markers + 2)
     expected = np.zeros(len(tokens), dtype=bool)
     expected[SPECIAL.ordinary_start : SPECIAL.ordinary_stop] = True
-    expected[SPECIAL.unknown] = True
+    expected[SPECIAL.unknown] = expected[markers:] = True
     assert np.array_equal(maskable(tokens, SPECIAL), expected)
 
 

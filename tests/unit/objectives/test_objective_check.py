@@ -254,6 +254,8 @@ def test_sentinels_are_those_that_the_longest_text_allows_or_that_stand_in_a_tex
         others = Texts.of([Text(np.array([5, 6, 7]), SPECIAL), Text(np.array([8, 9, 5, 6]), SPECIAL)])
         with pytest.raises(UnifiedError, match=f"has sentinel {number} as a target; .* allows {allowed}"):
             check_sentinels(objective, wrong, others)
+    markers = np.full_like(made.targets[TOKEN].labels, SPECIAL.first_sentinel + SPECIAL.sentinel_count)  # no sentinels
+    check_sentinels(Suffix(), replace(made, targets={TOKEN: replace(made.targets[TOKEN], labels=markers)}), others)
 
 
 def test_lengths_of_an_objective_without_another_name():
