@@ -1,4 +1,4 @@
-"""Notes on the data that are printed before a model is fine-tuned on them."""
+"""Notes on the data of a task that are printed before a model is fine-tuned, and on its scores afterwards."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 from unified.errors import Problems
 from unified.tasks.heads.items import Splits, TextItem
+from unified.tasks.writing import WritingItem
 
 #: Labels that are named with their counts.
 _SHOWN = 20
@@ -80,6 +81,29 @@ def silence_note(scores: Mapping[str, Any]) -> str | None:
     )
 
 
+def capitals_note(
+    items: Sequence[Any], predictions: Sequence[Mapping[str, Any]], scores: Mapping[str, Any]
+) -> str | None:
+    """Sentence on a model that writes no capital letters where references have some; None for another.
+
+    Models with an uncased vocabulary are such. BLEU and exact matches then compare words that differ in capitals alone.
+
+    Args:
+        items: what was written for.
+        predictions: one for each item, with its ``text``.
+        scores: as the task measures them.
+    """
+    if not {"bleu", "exact_match"} <= scores.keys() or any(_has_capitals(one["text"]) for one in predictions):
+        return None
+    count = sum(any(map(_has_capitals, item.right)) for item in items if isinstance(item, WritingItem))
+    if not count:
+        return None
+    return (
+        f"no prediction has a capital letter, and references of {count:,} of {len(items):,} items have some: bleu and "
+        "exact_match count such words as wrong, rouge1, rouge2 and rougeL do not"
+    )
+
+
 def require_known_labels(splits: Splits) -> None:
     """Refuses items whose class no training item has, because it cannot be learnt.
 
@@ -94,6 +118,10 @@ def require_known_labels(splits: Splits) -> None:
             if isinstance(item.label, str) and item.label not in known:
                 problems.add(f"{split}, item {item.id}", f"no item of train has its label {item.label!r}")
     problems.check()
+
+
+def _has_capitals(text: str) -> bool:
+    return text != text.lower()
 
 
 def _texts(items: Sequence[Any]) -> list[TextItem]:

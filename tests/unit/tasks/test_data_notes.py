@@ -3,9 +3,11 @@
 import pytest
 
 from unified.errors import UnifiedError
-from unified.tasks.data_notes import data_notes, guess_note, require_known_labels, silence_note
+from unified.tasks.data_notes import capitals_note, data_notes, guess_note, require_known_labels, silence_note
 from unified.tasks.heads.items import TextItem, WordsItem
+from unified.tasks.metrics import score_generation
 from unified.tasks.metrics.squad import score_squad_v2
+from unified.tasks.writing import WritingItem
 
 ALIKE = (
     "labels that differ in capitals or blanks alone are learnt as different classes; make them equal in the file if "
@@ -76,3 +78,23 @@ def test_what_silence_scores_is_said_where_a_model_may_leave_questions_unanswere
     assert silence_note(silent) == said.format("0.00")
     assert silence_note(score_squad_v2(answers, dict.fromkeys(answers, "z"))) == said.format("50.00")
     assert silence_note(score_squad_v2({"a": ["x"]}, {"a": "x"})) is None and silence_note({"accuracy": 50.0}) is None
+
+
+def test_a_model_that_writes_no_capital_letters_is_compared_with_its_references():
+    targets = ["RUSSIA SAYS no", "oil falls", "Gold ends up"]
+    written = [WritingItem(str(i), "a source", target) for i, target in enumerate(targets)]
+    written.append(WritingItem("3", "a source", "it falls", ("it falls", "It fell")))  # capitals in one reference only
+    references = [item.right for item in written]
+    small = [{"text": target.lower()} for target, *_ in references]
+    scores = score_generation([one["text"] for one in small], references).to_dict()
+    said = (
+        "no prediction has a capital letter, and references of 3 of 4 items have some: bleu and exact_match count such "
+        "words as wrong, rouge1, rouge2 and rougeL do not"
+    )
+    assert capitals_note(written, small, scores) == said
+    # The scores are what the sentence says of them.
+    assert scores["exact_match"] == 50.0 and scores["bleu"] < 100 and scores["rougeL"] == 100.0
+    assert capitals_note(written, [*small[:3], {"text": "It falls"}], scores) is None
+    assert capitals_note(written[1:2], small[1:2], scores) is None  # references without capitals
+    without_bleu = {name: score for name, score in scores.items() if name != "bleu"}
+    assert capitals_note(written, small, without_bleu) is None and capitals_note(written, small, {"bleu": 1.0}) is None

@@ -117,6 +117,7 @@ def _publish(job: Job, results: list[Path]) -> None:
 
 def _scores(learnt: Learnt, threshold: Threshold | None) -> tuple[dict[str, dict[str, Any]], FoundThreshold | None]:
     """Writes the predictions of every split; returns scores of those with labels, and the threshold that was chosen."""
+    from unified.tasks.data_notes import capitals_note
     from unified.tasks.evaluation import outcomes
     from unified.tasks.prediction import cut_note
 
@@ -141,4 +142,7 @@ def _scores(learnt: Learnt, threshold: Threshold | None) -> tuple[dict[str, dict
             (folder / f"{outcome.name}.{name}").write_text(content, encoding="utf-8")
         if outcome.scores is not None:
             scores[outcome.name] = outcome.scores
+            note = capitals_note(learnt.splits[outcome.name], outcome.predictions, outcome.scores)
+            if note:
+                print(f"{outcome.name}: {note}", file=sys.stderr, flush=True)
     return scores, found
