@@ -140,15 +140,15 @@ class Annotations:
         """The kinds that are there."""
         return frozenset(self._files)
 
-    def check(self) -> None:
-        """Read all spans once.
+    def check(self, at_once: int = _CHECKED_AT_ONCE) -> None:
+        """Read the spans of all items once, those of ``at_once`` items after another.
 
         Raises:
             UnifiedError: as :meth:`read`.
         """
         for kind in self._files:
-            for first in range(0, len(self._tokens), _CHECKED_AT_ONCE):
-                self.read(kind, np.arange(first, min(first + _CHECKED_AT_ONCE, len(self._tokens))))
+            for first in range(0, len(self._tokens), at_once):
+                self.read(kind, np.arange(first, min(first + at_once, len(self._tokens))))
 
     def read(self, kind: str, items: np.ndarray) -> Spans:
         """Spans of items, int64 (n,), each item's counted in its tokens and sorted.

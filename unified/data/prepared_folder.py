@@ -22,10 +22,13 @@ class DataFolder:
 
     @classmethod
     def open(cls, path: str, source: str | None, target: str | None) -> DataFolder:
-        """Find out what lies in ``path``; languages are inferred from file names where not given.
+        """Find out what lies in ``path``.
+
+        Args:
+            source, target: languages of pairs; what is None is inferred from the names of files.
 
         Raises:
-            UnifiedError: no folder, nothing prepared in it, or files of several language pairs.
+            UnifiedError: no folder, nothing prepared in it, no pairs of the languages, or several.
         """
         folder = Path(path)
         if not folder.is_dir():
@@ -34,6 +37,12 @@ class DataFolder:
             return cls(folder, source, target)
         found = map(_languages, (file.name for file in folder.glob("*.*-*.*.idx")))
         pairs = {languages for languages in found if languages is not None}
+        if source or target:
+            there, either = sorted(pairs), pairs | {(second, first) for first, second in pairs}
+            pairs = {pair for pair in either if source in (None, pair[0]) and target in (None, pair[1])}
+            if not pairs:
+                asked = f"-s {source}" if source else f"-t {target}"
+                raise UnifiedError(f"{path}: holds no pairs for {asked}; its language pairs are {there}")
         if len(pairs) > 1:
             raise UnifiedError(f"{path}: holds several language pairs ({sorted(pairs)}); choose with -s and -t")
         if pairs:
