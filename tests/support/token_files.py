@@ -9,6 +9,7 @@ from unified import masks
 from unified.data.annotations import TAGS, Annotations, columns, span_prefix
 from unified.data.example import Example
 from unified.data.targets import NEXT_SENTENCE, TOKEN, ExampleTargets
+from unified.data.text import Text
 from unified.data.token_files import TokenFile, TokenFileWriter
 from unified.data.vocabulary import Vocabulary
 from unified.objectives import Objective
@@ -108,3 +109,15 @@ def same(rows, others) -> bool:
     return len(rows) == len(others) and all(
         len(a) == len(b) and all(map(equal, a, b)) for a, b in zip(rows, others, strict=True)
     )
+
+
+def random_texts(count, two, seed=0) -> list[Text]:
+    """Texts of one segment, or of two, with word starts and named entities."""
+    rng, texts = np.random.default_rng(seed), []
+    for _ in range(count):
+        first, second = (rng.integers(10, 900, rng.integers(1, 30)) for _ in range(2))
+        starts = rng.random(len(first) + len(second) * two) < 0.5
+        bounds = np.flatnonzero(rng.random(len(starts)) < 0.3)
+        spans = {"entities": bounds[: len(bounds) // 2 * 2].reshape(-1, 2)}
+        texts.append(Text(first, SPECIAL, second if two else None, bool(rng.random() < 0.5), starts, spans=spans))
+    return texts

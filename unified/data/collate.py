@@ -55,7 +55,7 @@ def collate_flat(
     offsets, document_ends = on_one_axis(examples.steps.ends, per_row)
     steps = examples.steps.shifted(lengths, lengths, offsets)
     streamed = examples.query_stream * examples.target_counts.get(TOKEN, np.zeros_like(lengths))
-    stream = _Stream.of(examples, steps, streamed, row_of_example, count)
+    stream = _Stream.of(examples, steps, streamed, row_of_example)
     stride = width + stream.width
     starts = row_of_example * stride + starts_in_rows(lengths, per_row)  # first token of each example, flat
 
@@ -111,14 +111,12 @@ class _Stream:
     steps: np.ndarray
 
     @classmethod
-    def of(
-        cls, examples: Examples, steps: Steps, counts: np.ndarray, row_of_example: np.ndarray, row_count: int
-    ) -> _Stream:
+    def of(cls, examples: Examples, steps: Steps, counts: np.ndarray, row_of_example: np.ndarray) -> _Stream:
         """``counts`` (examples,) says how many queries each example has."""
         if not counts.any():
             none = np.empty(0, dtype=np.int64)
             return cls(0, none, none, none, none, none)
-        per_row = np.bincount(row_of_example, weights=counts, minlength=row_count).astype(np.int64)
+        per_row = np.bincount(row_of_example, weights=counts).astype(np.int64)  # up to the last row with examples
         each = examples.target_counts[TOKEN]
         streamed = np.repeat(counts > 0, each)
         starts = Extents(examples.lengths).starts.repeat(each)

@@ -1,6 +1,6 @@
 """Examples made for a batch at once are those made one by one, whatever else is in the batch."""
 
-from dataclasses import fields, replace
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,6 +11,7 @@ from tests.support.token_files import (
     Reads,
     numbered_documents,
     random_sizes,
+    random_texts,
     same,
     write_documents,
     write_spans,
@@ -18,7 +19,6 @@ from tests.support.token_files import (
 from tests.unit.planning.test_dataset import ROW, UNILM, random_pairs, write_pairs
 from unified.data.annotations import KINDS, SOURCE_KINDS, columns
 from unified.data.example import Examples
-from unified.data.extents import Extents
 from unified.data.text import Text
 from unified.data.texts import Texts
 from unified.errors import UnifiedError
@@ -108,29 +108,6 @@ def test_a_row_of_pairs_is_the_same_in_every_batch(tmp_path, packed):
             assert same([together], [[example for row in range(len(dataset)) for example in dataset[row]]])
 
 
-def random_texts(count, two, seed=0):
-    rng, texts = np.random.default_rng(seed), []
-    for _ in range(count):
-        first, second = (rng.integers(10, 900, rng.integers(1, 30)) for _ in range(2))
-        starts = rng.random(len(first) + len(second) * two) < 0.5
-        bounds = np.flatnonzero(rng.random(len(starts)) < 0.3)
-        spans = {"entities": bounds[: len(bounds) // 2 * 2].reshape(-1, 2)}
-        texts.append(Text(first, SPECIAL, second if two else None, bool(rng.random() < 0.5), starts, spans=spans))
-    return texts
-
-
-@pytest.mark.parametrize("two", [False, True])
-def test_texts_of_a_batch_are_those_it_was_made_of(two):
-    texts = random_texts(40, two)
-    for one, again in zip(texts, Texts.of(texts).texts(), strict=True):
-        for field in fields(Text):
-            a, b = getattr(one, field.name), getattr(again, field.name)
-            if field.name == "spans":
-                assert a.keys() == b.keys()
-                a, b = a["entities"], b["entities"]
-            assert a is b is None or np.array_equal(a, b) if field.name != "special" else a == b
-
-
 @pytest.mark.parametrize("segments", [1, 2])
 @pytest.mark.parametrize("two", [False, True])
 def test_sequences_are_joined_one_after_another(two, segments):
@@ -156,10 +133,3 @@ def test_sequences_are_joined_one_after_another(two, segments):
         words = text.word_starts.tolist()
         rest = [*words[first:], True] if segments == 2 else []
         assert own == [True, *words[:first], True, *rest]
-
-
-def test_extents():
-    extents = Extents(np.array([3, 0, 2]))
-    assert extents.owners.tolist() == [0, 0, 0, 2, 2] and extents.within.tolist() == [0, 1, 2, 0, 1]
-    assert extents.firsts(np.array([1, 0, 2])).tolist() == [0, 3, 4]
-    assert extents.counts(np.array([1, 2, 4])).tolist() == [2, 0, 1]

@@ -1,43 +1,16 @@
-"""Work in several processes, choices that do not depend on their number, and progress lines."""
+"""Work in several processes, and progress lines."""
 
 import io
 import os
 import signal
 import time
 
-import numpy as np
 import pytest
 import torch
 
-from unified.data.sampling import TextSample, hashes, uniform
 from unified.errors import UnifiedError
 from unified.runtime.parallel import ordered_map
 from unified.runtime.progress import Progress
-
-
-def test_uniform_numbers_are_uniform_and_independent():
-    draws = np.stack([uniform(seed, np.arange(100_000)) for seed in (0, 1, -1)])
-    for row in draws:
-        counts = np.histogram(row, bins=100, range=(0, 1))[0]
-        assert ((counts - 1000) ** 2 / 1000).sum() < 160  # chi-square, 99 degrees: exceeded once in 10,000
-    assert np.abs(np.corrcoef(draws) - np.eye(3)).max() < 0.015
-    assert np.abs(np.corrcoef(draws[0, :-1], draws[0, 1:])[0, 1]) < 0.015
-
-
-def test_sample_is_the_lines_of_smallest_keys_in_any_order():
-    rng = np.random.default_rng(2)
-    lines = ["x" * rng.integers(1, 50) + str(i) for i in range(500)]
-    keys = hashes(3, np.arange(500)).tolist()
-    by_key = [line for _, line in sorted(zip(keys, lines, strict=True))]
-    reached = np.cumsum([len(line) for line in by_key])
-    expected = by_key[: int(np.searchsorted(reached, 2000)) + 1]
-    for _ in range(5):
-        sample = TextSample(2000)
-        for i in rng.permutation(500):
-            if keys[i] < sample.threshold:
-                sample.add(keys[i], lines[i])
-        assert sample.lines() == expected
-    assert TextSample(10).lines() == []
 
 
 def slow_square(number):
