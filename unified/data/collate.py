@@ -19,7 +19,7 @@ from unified.masks.steps import Steps, before
 
 def collate(rows: list[list[Example]], row_length: int | None, objectives: tuple[str, ...], pad: int) -> Batch:
     """:func:`collate_flat` of B lists of examples."""
-    per_row = np.array([len(row) for row in rows], dtype=np.int64)
+    per_row = np.array([len(row) for row in rows])
     return collate_flat(Examples.of(list(chain.from_iterable(rows))), per_row, row_length, objectives, pad)
 
 
@@ -146,4 +146,4 @@ def _objective_numbers(examples: Examples, objectives: tuple[str, ...]) -> np.nd
             raise ValueError(
                 f"an example of the objective {objective!r}; those of this run are {', '.join(objectives)}"
             )
-    return np.array([number[objective] for objective in examples.objectives], dtype=np.int64)
+    return np.array([number[objective] for objective in examples.objectives])

@@ -125,7 +125,17 @@ def test_against_the_definition(seed, streams):
         assert batch.tokens.shape == (len(rows), width)
         own = [*range(width), *[NO_KEY] * (batch.positions.size(1) - width)]
         assert batch.mask.own_keys.tolist() == [own] * len(rows)
-        assert batch.objectives == OBJECTIVES
+        assert batch.objectives == OBJECTIVES and batch.entities is None
+
+
+def test_named_entities_are_those_of_the_examples_and_no_padding():
+    rng = np.random.default_rng(5)
+    examples = [random_example(rng, length, streams=True) for length in (3, 2, 4)]
+    within = [rng.random(len(one.tokens)) < 0.7 for one in examples]
+    examples = [replace(one, entities=own) for one, own in zip(examples, within, strict=True)]
+    batch = collate([examples[:2], examples[2:]], 7, OBJECTIVES, PAD)
+    assert batch.entities.dtype == torch.bool
+    assert batch.entities.tolist() == [[*within[0], *within[1], False, False], [*within[2], False, False, False]]
 
 
 def flat(tensors, names=()):
