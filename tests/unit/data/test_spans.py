@@ -58,6 +58,7 @@ def test_sentences_of_a_source_end_before_the_blank_in_front_of_the_next():
         ("a b", [2], [0], "field 'sentences' does not say where sentences of the source begin, got [2]"),
         ("a b", [0, 1], [0], "field 'sentences' does not say where sentences of the source begin, got [0, 1]"),
         ("a b", [0, 3], [0], "field 'sentences' does not say where sentences of the source begin, got [0, 3]"),
+        ("a b ", [0, 4], [0], "field 'sentences' does not say where sentences of the source begin, got [0, 4]"),
         ("a  b", [0], [0], "the source holds white space other than single blanks, so its sentences cannot be found"),
         ("a\tb", [0], [0], "the source holds white space other than single blanks, so its sentences cannot be found"),
         ("a b", [0, 2], [2], "field 'oracle' must hold numbers from 0 to 1, got [2]"),
@@ -106,6 +107,7 @@ def test_spans_are_read_of_items_in_any_order(tmp_path):
     """The last token of an item, its separator, is in no span."""
     found = beside(tmp_path, "entities", [[0, 1, 1, 3], [], [3, 4]])
     assert found.kinds == {"entities"}
+    found.check()
     found.check(2)
     spans = found.read("entities", np.array([2, 1, 0, 2]))
     assert spans.bounds.dtype == np.int64
