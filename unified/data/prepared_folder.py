@@ -81,8 +81,7 @@ class DataFolder:
 
 
 def _languages(name: str) -> tuple[str, str] | None:
-    parts = name.split(".")
-    if len(parts) < 4 or "-" not in parts[-3]:
-        return None
-    source, _, target = parts[-3].partition("-")
-    return (source, target) if parts[-2] in (source, target) else None
+    """Of the name ``SPLIT.SOURCE-TARGET.SIDE.idx`` of a file of pairs; None of another."""
+    *_, both, side, _ = name.split(".")
+    source, dash, target = both.partition("-")
+    return (source, target) if dash and side in (source, target) else None

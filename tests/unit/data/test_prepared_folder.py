@@ -60,10 +60,13 @@ def test_sides_of_pairs_must_share_a_dictionary(tmp_path):
 
 def test_files_of_other_names_make_no_pairs(tmp_path):
     """A name needs a split, two languages, and one of them; documents have none of these."""
-    for number, name in enumerate(["a-b.a.idx", "train.a-b.c.idx", "train.a.b-c.idx", "train.ab.a-b.idx"]):
+    for number, name in enumerate(
+        ["a-b.a.idx", "train.a-b.c.idx", "train.a.b-c.idx", "train.ab.a-b.idx", "a.b-c.d.d.idx", "b-c.b.x.idx"]
+    ):
         folder = DataFolder.open(str(folder_of(tmp_path / str(number), name)), None, None)
         assert not folder.paired, name
-    assert DataFolder.open(str(folder_of(tmp_path / "pairs", "train.a-b.b.idx")), None, None).source == "a"
+    dotted = DataFolder.open(str(folder_of(tmp_path / "pairs", "x.y.a-b.b.idx", "x.y.a-b.a.bin")), None, None)
+    assert (dotted.source, dotted.target) == ("a", "b")
 
 
 def test_folders_that_cannot_be_opened(tmp_path):
