@@ -13,15 +13,12 @@ _SHIFTS = (np.uint64(30), np.uint64(27), np.uint64(31))
 
 
 def hashes(seed: int, numbers: np.ndarray) -> np.ndarray:
-    """uint64, as many as ``numbers``: uniform, and independent between seeds (SplitMix64, Steele et al. 2014)."""
-    with np.errstate(over="ignore"):
-        return mixed(
-            mixed(np.asarray(numbers).astype(np.uint64)) ^ mixed(np.array([seed], dtype=np.int64).astype(np.uint64))
-        )
+    """uint64, as many as ``numbers`` (int64): uniform, and independent between seeds [Steele et al. 2014, SplitMix64]."""
+    return mixed(mixed(numbers.astype(np.uint64)) ^ mixed(np.array([seed]).astype(np.uint64)))
 
 
 def uniform(seed: int, numbers: np.ndarray) -> np.ndarray:
-    """float64 in [0, 1), as many as ``numbers``."""
+    """float64 in [0, 1), as many as ``numbers`` (int64)."""
     return (hashes(seed, numbers) >> np.uint64(11)) * 2.0**-53
 
 

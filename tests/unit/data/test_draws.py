@@ -2,6 +2,7 @@
 
 from collections import Counter
 from itertools import permutations
+from zlib import crc32
 
 import numpy as np
 
@@ -38,6 +39,8 @@ def test_permutations_are_equally_likely_and_of_each_example():
     fours = (order - np.repeat(extents.starts, counts))[np.repeat(counts, counts) == 4].reshape(-1, 4)
     seen = Counter(map(tuple, fours.tolist()))
     assert_probabilities(seen, dict.fromkeys(permutations(range(4)), 1 / 24))
+    nothing = Draws(np.empty(0, dtype=np.uint64)).permutations("x", np.empty(0, dtype=np.int64))
+    assert nothing.shape == (0,) and len(draws) == 30_000
     alone = draws.take(np.array([9])).permutations("x", counts[[9]])
     assert np.array_equal(alone, order[extents.starts[9] : extents.stops[9]] - extents.starts[9])
 
@@ -54,6 +57,9 @@ def test_streams_are_those_of_earlier_versions():
     purposes = ("PLAN", "ORDER", "OBJECTIVE", "EXAMPLE", "DEAL", "INSTANCES", "RUNS", "AUXILIARY", "NEGATIVES")
     rngs = [randomness.generator(7, 2, getattr(randomness, purpose), 5) for purpose in purposes]
     assert [int(rng.integers(100)) for rng in rngs] == [40, 98, 22, 82, 5, 18, 44, 5, 61]
+    # Of so many some have equal random bits, whose order tells how many of the bits are compared.
+    many = Draws.of(7, 2, randomness.EXAMPLE, np.arange(2)).permutations("x", np.array([300_000, 9]))
+    assert crc32(many.tobytes()) == 2126825423
     assert np.round(uniform(7, np.arange(3)), 6).tolist() == [0.314537, 0.206219, 0.104949]
 
 
