@@ -13,7 +13,7 @@ _SHIFTS = (np.uint64(30), np.uint64(27), np.uint64(31))
 
 
 def hashes(seed: int, numbers: np.ndarray) -> np.ndarray:
-    """uint64, as many as ``numbers`` (int64): uniform, and independent between seeds [Steele et al. 2014, SplitMix64]."""
+    """uint64, as many as ``numbers`` (int64): uniform, independent between seeds (SplitMix64, Steele et al. 2014)."""
     return mixed(mixed(numbers.astype(np.uint64)) ^ mixed(np.array([seed]).astype(np.uint64)))
 
 
