@@ -59,7 +59,7 @@ def test_equal_are_targets_of_which_each_array_is():
     for change in changes:
         assert own != replace(own, **change) and replace(own, **change) != own, change
     bare = ExampleTargets(own.output_indices, None)
-    assert bare == replace(bare, output_indices=own.output_indices.copy()) and bare != "targets"
+    assert bare == replace(bare, output_indices=own.output_indices.copy()) and (bare == "targets") is False
 
 
 @pytest.mark.parametrize("labelled", [True, False])
