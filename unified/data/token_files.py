@@ -143,14 +143,14 @@ class TokenFile:
         np.cumsum(self.sizes, out=offsets[1:])
         return offsets
 
-    def check_ids(self, listed: int) -> None:
-        """Read all tokens once: each must be an id below ``listed``, the number of symbols of the dictionary.
+    def check_ids(self, listed: int, at_once: int = _CHECKED_AT_ONCE) -> None:
+        """Read all tokens once, ``at_once`` after another: each must be an id of a dictionary of ``listed`` symbols.
 
         Raises:
             UnifiedError: one is not; data and dictionary do not belong together, or the file is garbled.
         """
-        for start in range(0, len(self._tokens), _CHECKED_AT_ONCE):
-            tokens = self._tokens[start : start + _CHECKED_AT_ONCE]
+        for start in range(0, len(self._tokens), at_once):
+            tokens = self._tokens[start : start + at_once]
             for token in (int(tokens.max()), int(tokens.min())):
                 if not 0 <= token < listed:
                     raise UnifiedError(

@@ -137,6 +137,43 @@ def test_nothing_appears_before_the_end_and_failures_leave_the_old_files(tmp_pat
     assert not exists(tmp_path / "b")
 
 
+def test_a_file_is_there_where_both_its_parts_are(tmp_path):
+    write(tmp_path / "a", [np.array([1, 2])], np.uint16)
+    assert exists(tmp_path / "a") and exists(str(tmp_path / "a")) and not exists(tmp_path / "b")
+    for end in ("bin", "idx"):
+        (tmp_path / f"b.{end}").touch()
+        assert exists(tmp_path / "b") == (end == "idx")
+    (tmp_path / "b.bin").unlink()
+    assert not exists(tmp_path / "b")
+
+
+@pytest.mark.parametrize("at_once", [1, 2, 3, 1 << 20])
+def test_ids_are_those_of_the_dictionary(tmp_path, at_once):
+    write(tmp_path / "a", [np.array([0, 3]), np.array([5]), np.array([2, 4])], np.int32)
+    file = TokenFile(tmp_path / "a")
+    file.check_ids(6, at_once)
+    file.check_ids(6)
+    with pytest.raises(UnifiedError) as caught:
+        file.check_ids(5, at_once)
+    assert str(caught.value) == (
+        f"{tmp_path / 'a'}.bin: holds token id 5, but dict.txt beside it lists 5 symbols; data and dictionary must "
+        "come from the same run of `unified prepare` or fairseq-preprocess"
+    )
+    write(tmp_path / "b", [np.array([7, 3]), np.array([-1, 2])], np.int32)
+    with pytest.raises(UnifiedError, match="holds token id -1, "):
+        TokenFile(tmp_path / "b").check_ids(8, at_once)
+
+
+@pytest.mark.parametrize("at_once", [1, 2, 3, 1 << 20])
+def test_symbols_that_occur_are_found(tmp_path, at_once):
+    write(tmp_path / "a", [np.array([0, 3]), np.array([5]), np.array([2, 4])], np.uint16)
+    file = TokenFile(tmp_path / "a")
+    for wanted in ([4, 1, 0], [0], [1], [3, 5], [6, 2, 3, 7], []):
+        found = file.holds(np.array(wanted, dtype=np.int64), at_once)
+        assert found.dtype == bool and found.tolist() == [token in (0, 3, 5, 2, 4) for token in wanted]
+    assert file.holds(np.array([1, 2])).tolist() == [False, True]
+
+
 @pytest.mark.parametrize("token", [-1, 65536])
 def test_a_token_that_does_not_fit_is_refused(tmp_path, token):
     with pytest.raises(UnifiedError, match=f"token {token} does not fit uint16"):
