@@ -212,11 +212,12 @@ class TokenFileWriter:
         """Append ``len(sizes)`` items whose tokens lie one after another in ``flat`` (sum of sizes,).
 
         Raises:
-            UnifiedError: the sizes do not add up, or a token does not fit the dtype.
+            UnifiedError: a size is none, the sizes do not add up, or a token does not fit the dtype.
         """
         flat, sizes = np.asarray(flat), np.asarray(sizes)
-        if len(sizes) and (sizes.min() < 0 or sizes.max() > np.iinfo(np.int32).max):
-            raise UnifiedError(f"{self.prefix}: an item of {sizes.max()} tokens cannot be stored")
+        wrong = sizes[(sizes < 0) | (sizes > np.iinfo(np.int32).max)]
+        if wrong.size:
+            raise UnifiedError(f"{self.prefix}: an item of {wrong[0]} tokens cannot be stored")
         if sizes.sum() != len(flat):
             raise UnifiedError(f"{self.prefix}: sizes add up to {sizes.sum()}, but {len(flat)} tokens arrived")
         if len(flat):
