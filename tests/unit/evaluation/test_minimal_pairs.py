@@ -11,7 +11,9 @@ from unified import UnifiedLM
 from unified.errors import UnifiedError
 from unified.evaluation.minimal_pairs import PairScores, score_pairs
 from unified.evaluation.pair_files import Paradigm, read_paradigms
+from unified.evaluation.patterns import Sampling
 from unified.evaluation.scorings import SCORINGS, scorings_named
+from unified.evaluation.token_scores import token_scores
 from unified.tasks.metrics.bootstrap import bootstrap_intervals
 from unified.tokenization.symbol_tokenizer import SymbolTokenizer
 
@@ -57,6 +59,26 @@ def test_scores_of_several_scorings_are_added():
     both = score_pairs(lm, own, scorings_named("both"))
     each = [score_pairs(lm, own, [SCORINGS[name]]).good for name in ("left_to_right", "right_to_left")]
     np.testing.assert_allclose(both.good, sum(each))
+
+
+def test_each_sentence_has_the_score_of_its_text_in_paradigms_of_any_size():
+    """With the draws that are asked for; the number of sentences that have been scored is told."""
+    lm, names, sampling, told = handle(), ("permutation", "left_to_right"), Sampling(2, seed=3), []
+    sizes = (3, 1, 4)
+    each = [paradigm(*PAIRS[sum(sizes[:i]) :][:size], name=str(i)) for i, size in enumerate(sizes)]
+    found = score_pairs(lm, each, [SCORINGS[name] for name in names], sampling, told.append)
+    for side, sentences in ((found.good, [g for g, _ in PAIRS]), (found.bad, [b for _, b in PAIRS])):
+        texts = [np.array(lm.encode(sentence)) for sentence in sentences]
+        own = [[one.total for one in token_scores(lm, texts, SCORINGS[name], sampling=sampling)] for name in names]
+        np.testing.assert_allclose(side, np.sum(own, axis=0), atol=1e-5)
+    assert sum(told) == len(names) * 2 * len(PAIRS)  # equal sentences are counted, though they are read once
+
+
+def test_a_scoring_that_the_model_cannot_do_is_refused_before_any_sentence_is_scored():
+    lm, told = handle("permutation", positions="relative"), []
+    with pytest.raises(UnifiedError, match="scoring 'shifted' reads a token at the symbol before it"):
+        score_pairs(lm, [paradigm(*PAIRS)], scorings_named("left_to_right+shifted"), done=told.append)
+    assert not told
 
 
 def test_accuracy_is_a_mean_over_paradigms_and_groups_are_means_over_theirs():
@@ -131,6 +153,12 @@ def test_what_is_no_pair_is_refused_by_its_line(tmp_path, name, content, message
         read_paradigms(tmp_path)
 
 
+def test_a_place_that_is_not_there_is_named(tmp_path):
+    with pytest.raises(UnifiedError) as caught:
+        read_paradigms(tmp_path / "missing")
+    assert str(caught.value) == f"{tmp_path / 'missing'}: no such file or folder"
+
+
 def test_a_paradigm_of_two_files_is_refused(tmp_path):
     for name in ("a", "b"):
         (tmp_path / f"{name}.jsonl").write_text(rows(("x", "y"), UID="same"))
@@ -139,7 +167,9 @@ def test_a_paradigm_of_two_files_is_refused(tmp_path):
 
 
 def test_sentences_that_the_model_cannot_read_are_refused_by_their_lines():
-    own = paradigm((" ", "w1"), ("w2", " ".join(["w1"] * 47)), name="two")
+    longest = " ".join(["w1"] * 46)
+    assert score_pairs(handle(), [paradigm(("w2", longest))], [SCORINGS["left_to_right"]]).size == 1
+    own = paradigm((" ", "w1"), ("w2", f"{longest} w1"), name="two")
     with pytest.raises(UnifiedError, match="two.jsonl, line 1: a sentence without a token; two.jsonl, line 2: a sent"):
         score_pairs(handle(), [own], [SCORINGS["left_to_right"]])
 

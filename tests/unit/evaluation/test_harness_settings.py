@@ -1,0 +1,172 @@
+"""What the adapter for lm-evaluation-harness makes of its settings and those of requests, and how it is registered."""
+
+import sys
+from types import ModuleType, SimpleNamespace
+
+import pytest
+import torch
+
+from tests.support.tiny_models import model, vocabulary
+from unified import UnifiedLM
+from unified.errors import UnifiedError
+from unified.evaluation import harness
+from unified.evaluation.harness import NAME, WITH_CONTEXT, HarnessModel
+from unified.evaluation.patterns import Sampling
+from unified.evaluation.scorings import SCORINGS
+from unified.evaluation.token_scores import token_scores
+from unified.evaluation.windows import scores_in_windows
+from unified.tokenization.symbol_tokenizer import SymbolTokenizer
+
+
+def saved(folder, writes: str = "next", objectives: str = "", **changes):
+    words = vocabulary()
+    lm = UnifiedLM(model(**changes), words, SymbolTokenizer(words.symbols), writes, folder)
+    lm.objectives = objectives
+    lm.save(folder)
+    return str(folder)
+
+
+def asked(*args):
+    return SimpleNamespace(args=args)
+
+
+def test_every_scoring_that_knows_a_context_is_taken(tmp_path):
+    folder = saved(tmp_path / "model")
+    for name in SCORINGS:
+        if name == "right_to_left":
+            with pytest.raises(UnifiedError, match="scoring 'right_to_left': requests have a context; take one of"):
+                HarnessModel(folder, scoring=name)
+        else:
+            assert HarnessModel(folder, scoring=name).scoring is SCORINGS[name] and name in WITH_CONTEXT
+    stream = saved(tmp_path / "stream", "permutation", positions="relative")
+    with pytest.raises(UnifiedError, match="scoring 'shifted' reads a token at the symbol before it"):
+        HarnessModel(stream, scoring="shifted")
+
+
+@pytest.mark.parametrize(
+    ("writes", "objectives", "scoring"),
+    [
+        ("next", "", "left_to_right"),
+        ("next", "random_spans", "infilling"),
+        ("next", "mass_style", "left_to_right"),  # nothing has taught any
+        ("left_to_right", "right_to_left,bidirectional", "pseudo_likelihood"),
+    ],
+)
+def test_without_a_name_the_first_scoring_that_the_model_has_learnt_is_taken(tmp_path, writes, objectives, scoring):
+    adapter = HarnessModel(saved(tmp_path / "model", writes, objectives))
+    assert adapter.lm.objectives == objectives and adapter.scoring.name == scoring
+
+
+def test_what_is_drawn_follows_the_number_and_the_seed(tmp_path):
+    folder = saved(tmp_path / "model", "nothing")
+    adapter = HarnessModel(folder, scoring="permutation", draws="3", seed="7")
+    assert adapter.sampling == Sampling(3, 7) and HarnessModel(folder).sampling == Sampling()
+    text = adapter.lm.encode("w1 w2 w3 w4")
+    (alone,) = token_scores(adapter.lm, [text], SCORINGS["permutation"], given=[2], sampling=Sampling(3, 7))
+    ((total, _),) = adapter.loglikelihood([asked("w1 w2", " w3 w4")])
+    assert total == pytest.approx(alone.total, abs=1e-6)
+    long = adapter.lm.encode(" ".join(f"w{i % 12}" for i in range(60)))
+    size = 46
+    (whole,) = scores_in_windows(adapter.lm, [long], SCORINGS["permutation"], size, size, Sampling(3, 7))
+    (found,) = adapter.loglikelihood_rolling([asked(adapter.lm.decode(long))])
+    assert found == pytest.approx(whole.total, abs=1e-4)
+
+
+def test_the_size_of_a_batch_and_the_device(tmp_path, monkeypatch):
+    folder, devices, load = saved(tmp_path / "model"), [], UnifiedLM.from_pretrained
+
+    def loading(pretrained, device):
+        devices.append(device)
+        return load(pretrained, device="cpu")
+
+    monkeypatch.setattr(UnifiedLM, "from_pretrained", loading)
+    sizes = {"7": 7, 9: 9, "auto": 32, "auto:4": 32, None: 32}
+    assert {size: HarnessModel(folder, batch_size=size).batch_size for size in sizes} == sizes
+    assert devices == ["cpu"] * len(sizes)
+    HarnessModel(folder, device="mps")
+    assert devices[-1] == "mps"
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    HarnessModel(folder, device="cuda:1")
+    assert devices[-1] == "cuda:1"
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({}, (24, False, 1.0, 1.0, 0)),  # half of 48 positions
+        ({"max_gen_toks": "5", "until": ["w0"]}, (5, False, 1.0, 1.0, 0)),
+        ({"max_gen_toks": 40}, (24, False, 1.0, 1.0, 0)),
+        ({"do_sample": True, "temperature": "0.5", "top_p": 0.25, "top_k": 3.0}, (24, True, 0.5, 0.25, 3)),
+        ({"do_sample": True}, (24, True, 1.0, 1.0, 0)),
+        ({"do_sample": True, "temperature": 1}, (24, True, 1.0, 1.0, 0)),
+        ({"do_sample": True, "temperature": 0.0, "top_p": 0.25}, (24, False, 1.0, 1.0, 0)),
+        ({"do_sample": False, "temperature": 0.5, "top_k": 3}, (24, False, 1.0, 1.0, 0)),
+    ],
+)
+def test_settings_of_requests_that_generate(tmp_path, monkeypatch, settings, expected):
+    adapter, calls, generate = HarnessModel(saved(tmp_path / "model"), batch_size=5), [], UnifiedLM.hypotheses
+
+    def generating(self, sources, config, **options):
+        calls.append((config, options))
+        return generate(self, sources, config, **options)
+
+    monkeypatch.setattr(UnifiedLM, "hypotheses", generating)
+    assert len(adapter.generate_until([asked("w1 w2", settings)])) == 1
+    ((config, options),) = calls
+    found = config.max_length, config.sampling, config.temperature, config.top_p, config.top_k
+    assert found == expected and config.beam == 1 and options == {"batch_size": 5}
+
+
+def test_where_positions_set_no_limit_256_tokens_are_written(tmp_path, monkeypatch):
+    adapter, lengths = HarnessModel(saved(tmp_path / "model", positions="rotary")), []
+
+    def generating(self, sources, config, **options):
+        lengths.append(config.max_length)
+        return [[SimpleNamespace(tokens=torch.tensor([5]))] for _ in sources]
+
+    monkeypatch.setattr(UnifiedLM, "hypotheses", generating)
+    assert adapter.generate_until([asked("w1", {}), asked("w2", {"max_gen_toks": 300})]) == ["w1", "w1"]
+    assert lengths == [256, 300]
+
+
+class Registry(dict):
+    """Stands in for the harness's registry of models."""
+
+    def register(self, name):
+        return lambda own: self.setdefault(name, own)
+
+
+def installed(monkeypatch):
+    """Stands in for the harness: its class of models, and what was registered whenever it was started."""
+    registry, starts = Registry(), []
+
+    class LM:
+        pass
+
+    modules = {
+        "lm_eval": {},
+        "lm_eval.api": {},
+        "lm_eval.api.model": {"LM": LM},
+        "lm_eval.api.registry": {"model_registry": registry},
+        "lm_eval.__main__": {"cli_evaluate": lambda: starts.append(dict(registry))},
+    }
+    for name, content in modules.items():
+        module = ModuleType(name)
+        vars(module).update(content)
+        monkeypatch.setitem(sys.modules, name, module)
+    return LM, starts
+
+
+def test_the_harness_is_started_with_our_model_registered_once(monkeypatch):
+    base, starts = installed(monkeypatch)
+    harness.main()
+    assert NAME == "unified" and [list(known) for known in starts] == [["unified"]]
+    registered = harness.register()
+    assert registered is starts[0]["unified"] is harness.register()
+    assert issubclass(registered, base) and issubclass(registered, HarnessModel)
+
+
+def test_a_harness_that_is_not_there_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "lm_eval.api.model", None)
+    with pytest.raises(UnifiedError, match=r"^pip install 'unified-lm\[harness\]' brings lm-evaluation-harness \("):
+        harness.register()
