@@ -57,11 +57,6 @@ class TokenizedTexts:
         """bool (all tokens,), True for tokens that are scored."""
         return self.extents.within >= self.given.repeat(self.extents.lengths)
 
-    @property
-    def scored_lengths(self) -> Integers:
-        """int64 (n,), how many tokens of each text are scored."""
-        return np.maximum(self.extents.lengths - self.given, 0)
-
 
 @dataclass(frozen=True)
 class SequenceForm:

@@ -13,6 +13,7 @@ from unified.errors import UnifiedError
 from unified.evaluation.perplexity import Documents, Perplexity, read_documents, score_documents
 from unified.evaluation.scorings import SCORINGS
 from unified.evaluation.windows import scores_in_windows, window_size, windows
+from unified.files.text_files import CHUNK_BYTES
 from unified.tasks.metrics.bootstrap import bootstrap_intervals
 from unified.tokenization.symbol_tokenizer import SymbolTokenizer
 
@@ -46,9 +47,18 @@ def test_documents_are_those_of_pretraining_and_counted_in_words_characters_and_
         assert [len(tokens) for tokens in own.tokens] == own.words.tolist() == [7, 11, 3]
         assert own.characters.tolist() == [20, 32, 7] and own.size.tolist() == [20, 32, 8] and own.unknown == 1
     assert all(np.array_equal(a, b) for a, b in zip(found.tokens, others.tokens, strict=True))
+    (tmp_path / "rows.jsonl").write_text(json.dumps({"text": "w1 w2"}) + "\n")
+    assert read_documents(tmp_path / "rows.jsonl", lm).words.tolist() == [2]
     (tmp_path / "empty.txt").write_text("\n \n")
     with pytest.raises(UnifiedError, match="empty.txt: holds no text"):
         read_documents(tmp_path / "empty.txt", lm)
+
+
+def test_a_document_that_is_read_in_several_chunks_is_one(tmp_path):
+    line = "w1 " * 3000 + "w2\n"
+    count = CHUNK_BYTES // len(line) + 2
+    (tmp_path / "text.txt").write_text(line * count + "\nw3 w4\n")
+    assert read_documents(tmp_path / "text.txt", handle()).words.tolist() == [3001 * count, 2]
 
 
 def test_perplexity_is_that_of_a_loop_over_windows_and_tokens(tmp_path):
@@ -87,6 +97,13 @@ def test_a_text_that_fits_is_one_window_and_another_scoring_counts_as_its_own():
     with pytest.raises(UnifiedError, match="windows of 47 tokens: the model reads 46 beside its special symbols"):
         window_size(lm, one_sided, 47)
     assert window_size(handle("permutation", positions="relative"), one_sided) == 512
+
+
+def test_a_perplexity_beyond_all_floats_is_infinite():
+    counts = np.array([2])
+    for nats, expected in ((699.9, math.exp(699.9)), (700.0, math.inf), (1e6, math.inf)):
+        own = Perplexity(Documents([np.zeros(2)], counts, counts, counts, 0), np.array([-2 * nats]))
+        assert own.measures()["token_perplexity"] == own.measures()["word_perplexity"] == pytest.approx(expected)
 
 
 def test_intervals_are_over_documents():

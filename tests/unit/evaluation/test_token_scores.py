@@ -240,6 +240,22 @@ def test_a_constant_loss_of_masked_tokens_adds_up_to_that_of_the_text(length, gi
     assert hidden.sum(1).tolist() == masked_counts(length - given, Sampling(5, seed=2)).tolist()
 
 
+def test_what_is_drawn_is_what_earlier_versions_drew():
+    """Scores that are compared with those of an earlier run have its draws. These were drawn once."""
+    assert Sampling() == Sampling(draws=16, seed=1)
+    assert orders(5, Sampling(2, 3)).tolist() == [[0, 2, 4, 1, 3], [0, 4, 1, 3, 2]]
+    assert masked_counts(9, Sampling(4, 3)).tolist() == [9, 2, 5, 7]
+    assert {masked_counts(4, Sampling(1, seed)).item() for seed in range(60)} == {1, 2, 3, 4}
+
+
+def test_texts_in_flat_arrays_are_integers_even_where_there_are_none():
+    for texts, given in (([np.array([5, 6])], None), ([np.array([5, 6])], [1]), ([], None), ([], [])):
+        found = TokenizedTexts.of(texts, given)
+        assert {found.tokens.dtype, found.extents.lengths.dtype, found.given.dtype} == {np.dtype(np.int64)}
+        assert found.given.tolist() == (given or [0] * len(texts))
+        assert found.scored.tolist() == [index >= sum(found.given) for index in range(len(found.tokens))]
+
+
 def test_every_order_asks_for_every_token_once_behind_all_that_it_sees():
     drawn = in_orders(4, 1, Sampling(3))
     hidden, asked = drawn.hidden.reshape(3, 3, 4), drawn.asked.reshape(3, 3, 4)
