@@ -113,8 +113,8 @@ def hidden_predictions(
     members: Integers,
     hidden: np.ndarray,
     asked: np.ndarray,
-    weights: np.ndarray | None = None,
-    shifted: bool = False,
+    weights: np.ndarray | None,
+    shifted: bool,
 ) -> Predictions:
     """Examples that hide tokens of a text; what is not hidden is seen by all.
 

@@ -75,7 +75,7 @@ def _hiding(
     pattern: Pattern, texts: TokenizedTexts, form: SequenceForm, sampling: Sampling, shifted: bool = False
 ) -> Predictions:
     members, found = _hidden(pattern, texts, sampling)
-    return hidden_predictions(texts, form, members, found.hidden, found.asked, found.weights, shifted=shifted)
+    return hidden_predictions(texts, form, members, found.hidden, found.asked, found.weights, shifted)
 
 
 def _infilling(texts: TokenizedTexts, form: SequenceForm, sampling: Sampling) -> Predictions:

@@ -240,6 +240,25 @@ def test_a_constant_loss_of_masked_tokens_adds_up_to_that_of_the_text(length, gi
     assert hidden.sum(1).tolist() == masked_counts(length - given, Sampling(5, seed=2)).tolist()
 
 
+@pytest.mark.parametrize(
+    ("writes", "mask", "form"),
+    [
+        ("cloze", "bidirectional", (False, False, False)),
+        ("next", "bidirectional", (False, True, False)),
+        ("left_to_right", "bidirectional", (False, False, False)),
+        ("permutation", "bidirectional", (True, False, False)),
+        ("nothing", "bidirectional", (False, False, False)),
+        ("nothing", "left_to_right", (False, False, True)),
+        ("next", "left_to_right", (False, True, False)),
+    ],
+)
+def test_the_form_of_sequences_follows_the_decoding_scheme(writes, mask, form):
+    lm = UnifiedLM(model(), vocabulary(), None, writes, None)
+    found = SequenceForm.of(lm, writes, mask)
+    assert (found.query_stream, found.target_next, found.causal_next) == form
+    assert found.special == lm.special and set(found.token_types) == set(masks.TEXT_MASKS)
+
+
 def test_what_is_drawn_is_what_earlier_versions_drew():
     """Scores that are compared with those of an earlier run have its draws. These were drawn once."""
     assert Sampling() == Sampling(draws=16, seed=1)
