@@ -259,6 +259,20 @@ def test_the_form_of_sequences_follows_the_decoding_scheme(writes, mask, form):
     assert found.special == lm.special and set(found.token_types) == set(masks.TEXT_MASKS)
 
 
+@pytest.mark.parametrize("scoring", SCORINGS)
+@pytest.mark.parametrize("writes", ["nothing", "left_to_right", "next", "permutation"])
+def test_examples_hold_integers_of_each_scored_token(writes, scoring):
+    lm = UnifiedLM(model(), vocabulary(), None, writes, None)
+    texts = TokenizedTexts.of([np.array([5, 9, 4, 12]), np.array([6, 8])], [1, 0])
+    made = SCORINGS[scoring].predictions(texts, SequenceForm.of(lm, writes, "bidirectional"), Sampling(8))
+    examples, own = made.examples, made.examples.targets["token"]
+    for array in (examples.tokens, examples.positions, examples.token_types, own.output_indices, own.labels):
+        assert array.dtype == np.int64
+    assert own.labels.tolist() == texts.tokens[made.tokens].tolist()
+    assert examples.lengths.sum() == len(examples.tokens) and {*examples.objectives} == {"scored"}
+    assert set(made.tokens.tolist()) == {1, 2, 3, 4, 5}
+
+
 def test_what_is_drawn_is_what_earlier_versions_drew():
     """Scores that are compared with those of an earlier run have its draws. These were drawn once."""
     assert Sampling() == Sampling(draws=16, seed=1)
