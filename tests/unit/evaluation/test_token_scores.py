@@ -266,11 +266,36 @@ def test_examples_hold_integers_of_each_scored_token(writes, scoring):
     texts = TokenizedTexts.of([np.array([5, 9, 4, 12]), np.array([6, 8])], [1, 0])
     made = SCORINGS[scoring].predictions(texts, SequenceForm.of(lm, writes, "bidirectional"), Sampling(8))
     examples, own = made.examples, made.examples.targets["token"]
-    for array in (examples.tokens, examples.positions, examples.token_types, own.output_indices, own.labels):
+    steps = examples.steps.query_step, examples.steps.key_start, examples.steps.key_stop
+    for array in (examples.tokens, examples.positions, examples.token_types, own.output_indices, own.labels, *steps):
         assert array.dtype == np.int64
     assert own.labels.tolist() == texts.tokens[made.tokens].tolist()
     assert examples.lengths.sum() == len(examples.tokens) and {*examples.objectives} == {"scored"}
     assert set(made.tokens.tolist()) == {1, 2, 3, 4, 5}
+
+
+def test_sequences_of_each_form_have_their_special_symbols():
+    """One example of each scoring, its tokens and token types; M is [MASK], and s the first sentinel."""
+    symbols = {0: "CLS", 2: "SEP", 5: "a", 9: "b"}
+
+    def shown(scoring, writes, mask="bidirectional"):
+        lm = UnifiedLM(model(), vocabulary(), None, writes, None)
+        names = symbols | {lm.special.mask: "M", lm.special.first_sentinel: "s"}
+        form = SequenceForm.of(lm, writes, mask)
+        first = (
+            SCORINGS[scoring].predictions(TokenizedTexts.of([np.array([5, 9])]), form, Sampling(1)).examples.split()[0]
+        )
+        return " ".join(names[token] for token in first.tokens.tolist()), first.token_types.tolist()
+
+    assert shown("left_to_right", "nothing", "left_to_right") == ("CLS a b", [0, 0, 0])
+    assert shown("left_to_right", "next") == ("CLS SEP CLS a b", [4, 4, 5, 5, 5])
+    assert shown("left_to_right", "cloze") == ("CLS a b M M", [2] * 5)
+    assert shown("right_to_left", "cloze") == ("a b SEP M M", [3] * 5)
+    assert shown("pseudo_likelihood", "cloze") == ("CLS M b SEP", [0] * 4)
+    assert shown("shifted", "nothing") == ("CLS M b SEP", [0] * 4)
+    assert shown("infilling", "next") == ("CLS s b SEP CLS s", [4] * 4 + [5] * 2)
+    for scoring in ("left_to_right", "pseudo_likelihood", "permutation", "diffusion"):
+        assert shown(scoring, "permutation") == ("a b SEP CLS", [0, 0, 0, 2])
 
 
 def test_what_is_drawn_is_what_earlier_versions_drew():
@@ -326,6 +351,7 @@ def test_names_of_scorings():
     with pytest.raises(UnifiedError, match="'both\\+left_to_right' has left_to_right twice"):
         scorings_named("both+left_to_right")
     assert tuple(SCORINGS) == tuple(SENTENCES) == DECLARED
+    assert [name for name, scoring in SCORINGS.items() if scoring.draws] == ["permutation", "diffusion"]
 
 
 @pytest.mark.parametrize(
