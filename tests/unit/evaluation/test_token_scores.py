@@ -298,6 +298,18 @@ def test_sequences_of_each_form_have_their_special_symbols():
         assert shown(scoring, "permutation") == ("a b SEP CLS", [0, 0, 0, 2])
 
 
+@pytest.mark.parametrize("scoring", SCORINGS)
+def test_the_cost_of_a_scoring_is_the_most_tokens_that_a_form_reads(scoring):
+    read = []
+    for writes, mask in (("cloze", ""), ("nothing", "left_to_right"), ("next", ""), ("permutation", "")):
+        lm = UnifiedLM(model(), vocabulary(), None, writes, None)
+        texts, form = TokenizedTexts.of([np.array([5, 9, 4, 12, 7])], [1]), SequenceForm.of(lm, writes, mask)
+        read.append(int(SCORINGS[scoring].predictions(texts, form, Sampling(3)).examples.lengths.sum()))
+    cost = SCORINGS[scoring].cost(5, 4, 3)
+    # What is read in one pass is counted with room for the special symbols of every form.
+    assert cost == max(read) + (2 if scoring.endswith(("to_right", "to_left")) else 0), read
+
+
 def test_what_is_drawn_is_what_earlier_versions_drew():
     """Scores that are compared with those of an earlier run have its draws. These were drawn once."""
     assert Sampling() == Sampling(draws=16, seed=1)
