@@ -1,5 +1,7 @@
 """Ways of scoring: what they draw, the sequences by which they ask, their costs, names and refusals."""
 
+import sys
+
 import numpy as np
 import pytest
 
@@ -167,6 +169,14 @@ def test_what_a_model_whose_objectives_nobody_names_has_learnt_follows_from_how_
     assert {writes: " ".join(names) for writes, names in found.items()} == learnt
 
 
+def test_no_class_is_imported_because_a_checkpoint_names_it(tmp_path, monkeypatch):
+    (tmp_path / "named_by_a_checkpoint.py").write_text("raise SystemExit")
+    monkeypatch.syspath_prepend(tmp_path)
+    lm = UnifiedLM(model(), vocabulary(), None, "next", None)
+    lm.objectives = "named_by_a_checkpoint:Mine"
+    assert learnt_scorings(lm) == ("left_to_right",) and "named_by_a_checkpoint" not in sys.modules
+
+
 def test_names_of_scorings():
     assert [one.name for one in scorings_named("both")] == ["left_to_right", "right_to_left"]
     assert [one.name for one in scorings_named("shifted + diffusion")] == ["shifted", "diffusion"]
@@ -188,6 +198,7 @@ def test_names_of_scorings():
         ({"sublayers": "entity,feed_forward"}, "nothing", "diffusion", "named entities"),
         ({"positions": "relative", "attn_type": "uni"}, "permutation", "pseudo_likelihood", "attn_type 'uni'"),
         ({"positions": "relative"}, "permutation", "infilling", "the symbol before it, and the model predicts by a q"),
+        ({"token_types": 5}, "nothing", "infilling", "needs 6 token types and a sentinel; the model has 5 and its"),
         ({"token_types": 2}, "nothing", "infilling", "needs 6 token types and a sentinel; the model has 2 and its"),
     ],
 )
