@@ -174,7 +174,9 @@ def test_no_class_is_imported_because_a_checkpoint_names_it(tmp_path, monkeypatc
     monkeypatch.syspath_prepend(tmp_path)
     lm = UnifiedLM(model(), vocabulary(), None, "next", None)
     lm.objectives = "named_by_a_checkpoint:Mine"
-    assert learnt_scorings(lm) == ("left_to_right",) and "named_by_a_checkpoint" not in sys.modules
+    assert learnt_scorings(lm) == ("left_to_right",)
+    assert len(token_scores(lm, [np.array([5, 6])], SCORINGS["left_to_right"])) == 1
+    assert "named_by_a_checkpoint" not in sys.modules
 
 
 def test_names_of_scorings():

@@ -193,6 +193,11 @@ def test_equal_texts_have_equal_scores_and_one_longer_than_the_positions_is_refu
     texts = [np.array([5, 6, 7]), np.array([5, 6]), np.array([5, 6, 7])]
     first, _, last = token_scores(lm, texts, SCORINGS["pseudo_likelihood"])
     assert first.total == last.total
+    # In memory the first two look alike.
+    narrow, wide, same = token_scores(
+        lm, [np.array([5, 0], dtype=np.int32), np.array([5]), np.array([5, 0])], SCORINGS["pseudo_likelihood"]
+    )
+    assert narrow.log_probs.tolist() == same.log_probs.tolist() and len(wide.log_probs) == 1
     with pytest.raises(UnifiedError, match=r"texts\[1\] has 47 tokens, the model reads 46 beside"):
         token_scores(lm, [texts[0], np.full(47, 5)], SCORINGS["left_to_right"])
 
