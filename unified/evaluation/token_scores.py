@@ -80,7 +80,7 @@ def token_scores(
     for number, (text, first) in enumerate(zip(texts, firsts, strict=True)):
         alike.setdefault((np.asarray(text, dtype=np.int64).tobytes(), first), []).append(number)
     distinct = sorted(alike.values(), key=lambda numbers: len(texts[numbers[0]]))
-    found: list[TokenScores] = [TokenScores(np.zeros(0), np.zeros(0, dtype=bool))] * len(texts)
+    found: dict[int, TokenScores] = {}
     form = form_of(lm, scoring)
     for portion in _portions(distinct, texts, firsts, scoring, sampling):
         of_portion = TokenizedTexts.of(
@@ -99,7 +99,7 @@ def token_scores(
             for number in numbers:
                 found[number] = TokenScores(sums[start:stop], never[start:stop])
         done(sum(map(len, portion)))
-    return found
+    return [found[number] for number in range(len(texts))]
 
 
 def _portions(
