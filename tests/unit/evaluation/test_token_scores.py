@@ -219,6 +219,25 @@ def test_a_long_text_is_read_in_several_batches():
     assert found.total == pytest.approx(alone.total, rel=0.2)
 
 
+@pytest.mark.parametrize(
+    ("count", "given", "portions"),
+    [
+        (8, 0, [2, 2, 2, 2]),  # 62 copies of 64 tokens for each text
+        (8, 30, [4, 4]),  # 32 copies: four texts have exactly as many tokens as are read at once
+        (129, 61, [128, 1]),
+        (129, 62, [129]),  # nothing to score
+        (129, 70, [129]),
+    ],
+)
+def test_as_many_texts_are_read_together_as_have_the_tokens_of_a_batch(count, given, portions):
+    lm = UnifiedLM(model(layers=1, width=8, heads=1, max_positions=64), vocabulary(), None, "nothing", None)
+    texts, told = np.random.default_rng(0).integers(4, 16, (count, 62)), []
+    found = token_scores(lm, [*texts], SCORINGS["pseudo_likelihood"], given=[given] * count, done=told.append)
+    assert told == portions and len(found) == count
+    (alone,) = token_scores(lm, [texts[5]], SCORINGS["pseudo_likelihood"], given=[given])
+    assert found[5].log_probs.tolist() == pytest.approx(alone.log_probs.tolist(), abs=1e-5)
+
+
 def test_greedy_is_whether_no_symbol_is_more_probable():
     lm = UnifiedLM(model(), vocabulary(), None, "left_to_right", None)
     text = [5]
