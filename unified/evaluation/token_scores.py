@@ -153,13 +153,11 @@ def label_log_probs(logits: torch.Tensor, labels: torch.Tensor) -> tuple[torch.T
 
 def _parts(examples: Examples) -> Iterator[Examples]:
     """Consecutive examples of about :data:`TOKENS_AT_ONCE` tokens with their padding."""
-    if len(examples) and len(examples) * int(examples.lengths.max()) <= TOKENS_AT_ONCE:
-        yield examples
-        return
     start = 0
     while start < len(examples):
         widths = np.maximum.accumulate(examples.lengths[start:])
-        fits = widths * np.arange(1, len(widths) + 1) <= TOKENS_AT_ONCE
-        count = max(1, int(np.argmin(fits)) if not fits.all() else len(fits))
-        yield Examples.joined([examples], np.arange(start, start + count))
+        sizes = widths * np.arange(1, len(widths) + 1)
+        count = max(1, int(sizes.searchsorted(TOKENS_AT_ONCE, side="right")))
+        whole = count == len(examples)
+        yield examples if whole else Examples.joined([examples], np.arange(start, start + count))
         start += count

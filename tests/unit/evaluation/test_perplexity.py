@@ -10,8 +10,10 @@ import torch
 from tests.support.tiny_models import model, vocabulary
 from unified import UnifiedLM, masks
 from unified.errors import UnifiedError
+from unified.evaluation.patterns import Sampling
 from unified.evaluation.perplexity import Documents, Perplexity, read_documents, score_documents
 from unified.evaluation.scorings import SCORINGS
+from unified.evaluation.token_scores import token_scores
 from unified.evaluation.windows import scores_in_windows, window_size, windows
 from unified.files.text_files import CHUNK_BYTES
 from unified.tasks.metrics.bootstrap import bootstrap_intervals
@@ -92,11 +94,20 @@ def test_a_text_that_fits_is_one_window_and_another_scoring_counts_as_its_own():
         [whole] = scores_in_windows(lm, [text], SCORINGS[name], size=4, stride=2)
         assert whole.log_probs.shape == (4,) and whole.total < 0
     one_sided = SCORINGS["left_to_right"]
-    assert window_size(lm, one_sided) == 46 and window_size(lm, one_sided, 7) == 7
+    assert window_size(lm, one_sided) == window_size(lm, one_sided, 46) == 46 and window_size(lm, one_sided, 7) == 7
     assert window_size(handle("next"), one_sided) == 45
     with pytest.raises(UnifiedError, match="windows of 47 tokens: the model reads 46 beside its special symbols"):
         window_size(lm, one_sided, 47)
     assert window_size(handle("permutation", positions="relative"), one_sided) == 512
+
+
+def test_windows_are_scored_with_the_draws_that_are_asked_for_and_counted():
+    lm, text, told = handle(), np.array([5, 6, 7, 8, 9, 10]), []
+    scoring, sampling = SCORINGS["permutation"], Sampling(3, seed=7)
+    (found,) = scores_in_windows(lm, [text], scoring, size=4, stride=2, sampling=sampling, done=told.append)
+    first, second = token_scores(lm, [text[:4], text[2:]], scoring, given=[0, 2], sampling=sampling)
+    assert found.log_probs.tolist() == pytest.approx([*first.log_probs, *second.log_probs[2:]], abs=1e-6)
+    assert sum(told) == 2
 
 
 def test_a_perplexity_beyond_all_floats_is_infinite():

@@ -14,8 +14,9 @@ from unified.evaluation.scorings import (
     SCORINGS,
     longest_text,
 )
-from unified.evaluation.token_scores import token_scores
+from unified.evaluation.token_scores import label_log_probs, token_scores
 from unified.generation import score
+from unified.model import UnifiedModel
 from unified.objectives.t5 import RandomSpans, ReplaceSpans
 from unified.objectives.unilm import next_token_examples
 
@@ -236,6 +237,39 @@ def test_as_many_texts_are_read_together_as_have_the_tokens_of_a_batch(count, gi
     assert told == portions and len(found) == count
     (alone,) = token_scores(lm, [texts[5]], SCORINGS["pseudo_likelihood"], given=[given])
     assert found[5].log_probs.tolist() == pytest.approx(alone.log_probs.tolist(), abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("scoring", "lengths", "shapes"),
+    [
+        ("permutation", [46], [(170, 48)] * 4 + [(56, 48)]),
+        ("pseudo_likelihood", [2] * 61 + [62], [(128, 64), (56, 64)]),  # rows are as long as the longest of them
+        ("pseudo_likelihood", [62, 62], [(124, 64)]),
+    ],
+)
+def test_batches_hold_as_many_rows_as_have_8192_tokens(monkeypatch, scoring, lengths, shapes):
+    lm = UnifiedLM(model(layers=1, width=8, heads=1, max_positions=64), vocabulary(), None, "nothing", None)
+    found, hidden, rng = [], UnifiedModel.hidden, np.random.default_rng(0)
+
+    def read(self, batch, **options):
+        found.append(tuple(batch.tokens.shape))
+        return hidden(self, batch, **options)
+
+    monkeypatch.setattr(UnifiedModel, "hidden", read)
+    texts = [np.array([4 + i // 8, 4 + i % 8, *rng.integers(4, 16, length - 2)]) for i, length in enumerate(lengths)]
+    token_scores(lm, texts, SCORINGS[scoring], sampling=Sampling(16))
+    assert found == shapes
+
+
+def test_log_probabilities_are_those_of_float64():
+    """But for the rounding of what is added, whose mean over a large vocabulary is nearly 0."""
+    torch.manual_seed(0)
+    logits, labels = torch.randn(70, 20_000) * 3, torch.randint(20_000, (70,))
+    logits[3, labels[3]] = logits[3].max()  # as probable as another
+    found, greedy = label_log_probs(logits, labels)
+    wanted = logits.double().log_softmax(-1)[torch.arange(70), labels]
+    assert found.dtype == torch.float64 and (found - wanted).abs().max() < 3e-8
+    assert greedy.tolist() == [number == 3 for number in range(70)]
 
 
 def test_greedy_is_whether_no_symbol_is_more_probable():
