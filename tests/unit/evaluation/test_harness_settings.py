@@ -1,5 +1,6 @@
 """What the adapter for lm-evaluation-harness makes of its settings and those of requests, and how it is registered."""
 
+import runpy
 import sys
 from types import ModuleType, SimpleNamespace
 
@@ -141,7 +142,8 @@ def installed(monkeypatch):
     registry, starts = Registry(), []
 
     class LM:
-        pass
+        def __init__(self):
+            self.begun = True
 
     modules = {
         "lm_eval": {},
@@ -157,13 +159,48 @@ def installed(monkeypatch):
     return LM, starts
 
 
-def test_the_harness_is_started_with_our_model_registered_once(monkeypatch):
+def test_the_harness_is_started_with_our_model_registered_once(tmp_path, monkeypatch):
     base, starts = installed(monkeypatch)
+    runpy.run_module("unified.evaluation.harness", run_name="unified.evaluation.other")
+    assert not starts
     harness.main()
     assert NAME == "unified" and [list(known) for known in starts] == [["unified"]]
     registered = harness.register()
     assert registered is starts[0]["unified"] is harness.register()
     assert issubclass(registered, base) and issubclass(registered, HarnessModel)
+    assert registered(saved(tmp_path / "model")).begun and registered.__name__ == "UnifiedHarnessModel"
+
+
+@pytest.mark.filterwarnings("ignore:.*found in sys.modules:RuntimeWarning")
+def test_the_module_starts_the_harness(monkeypatch):
+    _, starts = installed(monkeypatch)
+    runpy.run_module("unified.evaluation.harness", run_name="__main__")
+    assert [list(known) for known in starts] == [["unified"]]
+
+
+def test_requests_are_counted_as_they_are_scored(tmp_path, monkeypatch):
+    adapter, shown, told = HarnessModel(saved(tmp_path / "model")), [], []
+
+    class Shown:
+        def __init__(self, what, total, unit, **options):
+            shown.append((what, total, unit, options))
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *raised):
+            shown.append("end")
+
+        def advance(self, steps):
+            told.append(steps)
+
+    monkeypatch.setattr(harness, "StepProgress", Shown)
+    adapter.loglikelihood([asked("w1", " w2"), asked("w1 w3", " w2"), asked("w1", " w2")])
+    assert shown == [("log-likelihoods", 3, "requests", {"eager": False}), "end"] and sum(told) == 3
+
+
+def test_a_text_without_a_token_has_the_score_0(tmp_path):
+    assert HarnessModel(saved(tmp_path / "model", "nothing")).loglikelihood_rolling([asked("")]) == [0.0]
 
 
 def test_a_harness_that_is_not_there_is_named(monkeypatch):
