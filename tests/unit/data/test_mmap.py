@@ -16,7 +16,7 @@ def fairseq_files():
     return pytest.importorskip("fairseq.data.indexed_dataset")
 
 
-DTYPES = [np.uint8, np.int16, np.int32, np.int64, np.uint16, np.uint32]
+DTYPES = [np.uint8, np.int8, np.int16, np.int32, np.int64, np.uint16, np.uint32, np.uint64]
 
 
 def random_items(rng, count, dtype):
@@ -77,7 +77,8 @@ def test_slices_and_offsets_follow_their_definition(tmp_path):
         np.testing.assert_array_equal(file.slice(start, stop), expected)
     np.testing.assert_array_equal(file.offsets, np.cumsum([0] + [len(item) for item in items]))
     assert file.offsets.dtype == np.int64
-    np.testing.assert_array_equal(file[-1], items[-1])
+    for item in (-1, -300):
+        np.testing.assert_array_equal(file[item], items[item])
     for wrong in (300, -301):
         with pytest.raises(IndexError):
             file[wrong]
@@ -159,9 +160,10 @@ def test_ids_are_those_of_the_dictionary(tmp_path, at_once):
         f"{tmp_path / 'a'}.bin: holds token id 5, but dict.txt beside it lists 5 symbols; data and dictionary must "
         "come from the same run of `unified prepare` or fairseq-preprocess"
     )
-    write(tmp_path / "b", [np.array([7, 3]), np.array([-1, 2])], np.int32)
-    with pytest.raises(UnifiedError, match="holds token id -1, "):
-        TokenFile(tmp_path / "b").check_ids(8, at_once)
+    for items, wrong in (([[7, 3], [-1, 2]], -1), ([[8, 3], [1, 2]], 8), ([[1, 3], [2, 9]], 9)):
+        write(tmp_path / "b", map(np.array, items), np.int32)
+        with pytest.raises(UnifiedError, match=f"holds token id {wrong}, "):
+            TokenFile(tmp_path / "b").check_ids(8, at_once)
 
 
 @pytest.mark.parametrize("at_once", [1, 2, 3, 1 << 20])
@@ -218,6 +220,19 @@ def test_damaged_index(tmp_path, damage, message):
     index = tmp_path / "a.idx"
     index.write_bytes(damage(index.read_bytes()))
     with pytest.raises(UnifiedError, match=message):
+        TokenFile(tmp_path / "a")
+
+
+def test_an_index_of_more_than_a_million_items_is_checked_to_its_end(tmp_path):
+    """It is read in blocks."""
+    count = 2**20 + 3
+    with TokenFileWriter(tmp_path / "a", np.uint8) as writer:
+        writer.add_many(np.arange(count) % 200, np.ones(count, dtype=np.int64))
+    file = TokenFile(tmp_path / "a")
+    assert file[count - 1].tolist() == file.at(np.array([count - 1])).tolist() == [(count - 1) % 200]
+    index = tmp_path / "a.idx"
+    index.write_bytes(index.read_bytes()[:-16] + struct.pack("<qq", 7, count - 1))
+    with pytest.raises(UnifiedError, match=f"item {count - 2} does not begin where the item before it ends"):
         TokenFile(tmp_path / "a")
 
 
