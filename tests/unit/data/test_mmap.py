@@ -1,5 +1,6 @@
 """Token files against fairseq's own reader and writer, and what is refused."""
 
+import os
 import pickle
 import struct
 
@@ -174,6 +175,24 @@ def test_symbols_that_occur_are_found(tmp_path, at_once):
         found = file.holds(np.array(wanted, dtype=np.int64), at_once)
         assert found.dtype == bool and found.tolist() == [token in (0, 3, 5, 2, 4) for token in wanted]
     assert file.holds(np.array([1, 2])).tolist() == [False, True]
+
+
+def test_files_are_on_disk_before_they_get_their_names_and_the_index_comes_last(tmp_path, monkeypatch):
+    done, fsync, replace = [], os.fsync, os.replace
+
+    def to_disk(descriptor):
+        done.append(os.fstat(descriptor).st_size)
+        fsync(descriptor)
+
+    def named(old, new):
+        done.append(os.path.basename(new))
+        replace(old, new)
+
+    monkeypatch.setattr(os, "fsync", to_disk)
+    monkeypatch.setattr(os, "replace", named)
+    write(tmp_path / "a", [np.array([1, 2]), np.array([3])], np.uint16)
+    assert done == [6, 26 + 2 * 12, "a.bin", "a.idx"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.bin", "a.idx"]
 
 
 @pytest.mark.parametrize("token", [-1, 65536])
