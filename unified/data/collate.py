@@ -146,4 +146,4 @@ def _objective_numbers(examples: Examples, objectives: tuple[str, ...]) -> np.nd
             raise ValueError(
                 f"an example of the objective {objective!r}; those of this run are {', '.join(objectives)}"
             )
-    return np.array([number[objective] for objective in examples.objectives])
+    return np.array([number[objective] for objective in examples.objectives], dtype=np.int64)

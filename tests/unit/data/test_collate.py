@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from unified import masks
-from unified.data.collate import collate
-from unified.data.example import Example
+from unified.data.collate import collate, collate_flat
+from unified.data.example import Example, Examples
 from unified.data.targets import TOKEN, ExampleTargets
 from unified.masks import HIDDEN_START, HIDDEN_STOP, NO_KEY, NOWHERE, AttentionMask
 
@@ -126,6 +126,17 @@ def test_against_the_definition(seed, streams):
         own = [*range(width), *[NO_KEY] * (batch.positions.size(1) - width)]
         assert batch.mask.own_keys.tolist() == [own] * len(rows)
         assert batch.objectives == OBJECTIVES and batch.entities is None
+
+
+def test_rows_without_examples_are_padding_whatever_heads_there_are():
+    rng = np.random.default_rng(6)
+    some = Examples.of([random_example(rng, 4, streams=True) for _ in range(3)])
+    none = Examples.joined([some], np.empty(0, dtype=np.int64))
+    batch = collate_flat(none, np.zeros(2, dtype=np.int64), 3, OBJECTIVES, PAD)
+    assert batch.tokens.tolist() == [[PAD] * 3] * 2 and not batch.mask.dense().any()
+    assert TOKEN in batch.targets
+    for own in batch.targets.values():
+        assert len(own) == 0 and own.objectives.dtype == torch.int64 and own.divisors.tolist() == [0.0] * 3
 
 
 def test_named_entities_are_those_of_the_examples_and_no_padding():
