@@ -141,7 +141,7 @@ class Annotations:
         return frozenset(self._files)
 
     def check(self, at_once: int = _CHECKED_AT_ONCE) -> None:
-        """Read the spans of all items once, those of ``at_once`` items after another.
+        """Read the spans of all items once, those of ``at_once`` items at a time.
 
         Raises:
             UnifiedError: as :meth:`read`.

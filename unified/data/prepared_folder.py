@@ -25,7 +25,8 @@ class DataFolder:
         """Find out what lies in ``path``.
 
         Args:
-            source, target: languages of pairs; what is None is inferred from the names of files.
+            source, target: languages of pairs; what is None is inferred from the names of files. Where both are given,
+                no file is looked for.
 
         Raises:
             UnifiedError: no folder, nothing prepared in it, no pairs of the languages, or several.
@@ -37,19 +38,18 @@ class DataFolder:
             return cls(folder, source, target)
         found = map(_languages, (file.name for file in folder.glob("*.*-*.*.idx")))
         pairs = {languages for languages in found if languages is not None}
+        if not pairs and not list(folder.glob("*.idx")):
+            raise UnifiedError(f"{path}: holds no prepared data (*.idx); make it with `unified prepare`")
         if source or target:
-            there, either = sorted(pairs), pairs | {(second, first) for first, second in pairs}
+            there = f"its language pairs are {sorted(pairs)}" if pairs else "it holds documents"
+            either = pairs | {(second, first) for first, second in pairs}
             pairs = {pair for pair in either if source in (None, pair[0]) and target in (None, pair[1])}
             if not pairs:
                 asked = f"-s {source}" if source else f"-t {target}"
-                raise UnifiedError(f"{path}: holds no pairs for {asked}; its language pairs are {there}")
+                raise UnifiedError(f"{path}: holds no pairs for {asked}; {there}")
         if len(pairs) > 1:
             raise UnifiedError(f"{path}: holds several language pairs ({sorted(pairs)}); choose with -s and -t")
-        if pairs:
-            return cls(folder, *pairs.pop())
-        if not list(folder.glob("*.idx")):
-            raise UnifiedError(f"{path}: holds no prepared data (*.idx); make it with `unified prepare`")
-        return cls(folder)
+        return cls(folder, *pairs.pop()) if pairs else cls(folder)
 
     @property
     def paired(self) -> bool:
@@ -81,7 +81,7 @@ class DataFolder:
 
 
 def _languages(name: str) -> tuple[str, str] | None:
-    """Of the name ``SPLIT.SOURCE-TARGET.SIDE.idx`` of a file of pairs; None of another."""
+    """Source and target in the name of a file, ``SPLIT.SOURCE-TARGET.SIDE.idx``; None in a name of another form."""
     *_, both, side, _ = name.split(".")
     source, dash, target = both.partition("-")
     return (source, target) if dash and side in (source, target) else None

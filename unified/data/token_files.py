@@ -144,7 +144,7 @@ class TokenFile:
         return offsets
 
     def check_ids(self, listed: int, at_once: int = _CHECKED_AT_ONCE) -> None:
-        """Read all tokens once, ``at_once`` after another: each must be an id of a dictionary of ``listed`` symbols.
+        """Read all tokens once, ``at_once`` at a time: each must be an id of a dictionary of ``listed`` symbols.
 
         Raises:
             UnifiedError: one is not; data and dictionary do not belong together, or the file is garbled.
@@ -212,7 +212,7 @@ class TokenFileWriter:
         """Append ``len(sizes)`` items whose tokens lie one after another in ``flat`` (sum of sizes,).
 
         Raises:
-            UnifiedError: a size is none, the sizes do not add up, or a token does not fit the dtype.
+            UnifiedError: a size is negative or above 2^31 - 1, sizes do not add up, or a token does not fit the dtype.
         """
         flat, sizes = np.asarray(flat), np.asarray(sizes)
         wrong = sizes[(sizes < 0) | (sizes > np.iinfo(np.int32).max)]

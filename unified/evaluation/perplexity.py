@@ -109,7 +109,7 @@ class Perplexity:
 
 
 def _exp(nats: float) -> float:
-    return math.exp(nats) if nats < 700 else math.inf  # beyond that it is no float
+    return math.exp(nats) if nats < 700 else math.inf  # the largest float is e to the 709.8
 
 
 def score_documents(

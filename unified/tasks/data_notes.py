@@ -86,21 +86,21 @@ def capitals_note(
 ) -> str | None:
     """Sentence on a model that writes no capital letters where references have some; None for another.
 
-    Models with an uncased vocabulary are such. BLEU and exact matches then compare words that differ in capitals alone.
+    Models with an uncased vocabulary are such. To BLEU and exact matches words that differ in capitals alone are wrong.
 
     Args:
-        items: what was written for.
+        items: of the split that was scored.
         predictions: one for each item, with its ``text``.
         scores: as the task measures them.
     """
     if not {"bleu", "exact_match"} <= scores.keys() or any(_has_capitals(one["text"]) for one in predictions):
         return None
-    count = sum(any(map(_has_capitals, item.right)) for item in items if isinstance(item, WritingItem))
+    count = sum(all(map(_has_capitals, item.right)) for item in items if isinstance(item, WritingItem))
     if not count:
         return None
     return (
-        f"no prediction has a capital letter, and references of {count:,} of {len(items):,} items have some: bleu and "
-        "exact_match count such words as wrong, rouge1, rouge2 and rougeL do not"
+        f"no prediction has a capital letter, and all references of {count:,} of {len(items):,} items have some: bleu "
+        "and exact_match count such words as wrong, rouge1, rouge2 and rougeL do not"
     )
 
 
@@ -121,7 +121,8 @@ def require_known_labels(splits: Splits) -> None:
 
 
 def _has_capitals(text: str) -> bool:
-    return text != text.lower()
+    """Whether a word has a capital letter; UNK, an unknown word in summaries' references, does not count."""
+    return any(word not in (word.lower(), "UNK") for word in text.split())
 
 
 def _texts(items: Sequence[Any]) -> list[TextItem]:

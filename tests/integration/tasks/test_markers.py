@@ -20,7 +20,7 @@ from unified.conversions.bert import export_bert, read_bert
 from unified.conversions.export import Source
 from unified.conversions.xlnet import export_xlnet
 from unified.data.markers import marker_ids, markers_of, with_markers
-from unified.data.vocabulary import APPENDED, Vocabulary
+from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
 from unified.inference.sequences import Codec
 from unified.model import TransformerConfig, UnifiedModel
@@ -167,20 +167,6 @@ def test_reserved_symbols_are_taken_before_any_is_added(tmp_path, caplog, kind, 
     for symbol in markers_of(lm.vocabulary):
         rows = (one.model.symbols.weight[one.vocabulary.index(symbol)] for one in (lm, again))
         assert torch.equal(*rows)
-
-
-def test_new_markers_do_not_change_the_meaning_of_those_there():
-    vocabulary = Vocabulary(["the", "[unused7]", "[unused10]", "fox"])
-    grown = with_markers(vocabulary, 4)
-    assert grown.symbols == [*vocabulary.symbols, "[unused11]", "[unused12]"]
-    assert marker_ids(grown, 2, "x").tolist() == marker_ids(vocabulary, 2, "x").tolist() == [5, 6]
-    assert markers_of(grown) == ["[unused7]", "[unused10]", "[unused11]", "[unused12]"]
-    assert grown.special == vocabulary.special and grown.symbols[-2 - len(APPENDED) : -2] == list(APPENDED)
-    assert with_markers(vocabulary, 2) is vocabulary and with_markers(vocabulary, 0) is vocabulary
-    with pytest.raises(
-        UnifiedError, match=r"has 2 symbols \[unusedK\], and 3 are needed for x; `unified finetune` adds"
-    ):
-        marker_ids(vocabulary, 3, "x")
 
 
 def test_a_dictionary_that_does_not_begin_like_the_checkpoints_is_refused(tmp_path):

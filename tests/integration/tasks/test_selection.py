@@ -93,6 +93,8 @@ def texts(tmp_path_factory):
             target = "w2 w3 w4" if rare and split == "train" else "w5 w6 w7"
             rows.append({"title": target, "body": " ".join(["w0" if rare else "w1", *words])})
         (folder / "data" / f"{split}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    capitals = [{"title": title, "body": "w1 w5 w6"} for title in ("W5 w6", "w5 w6")]
+    (folder / "data" / "test.jsonl").write_text("".join(json.dumps(row) + "\n" for row in capitals))
     return folder
 
 
@@ -107,6 +109,8 @@ def test_a_writer_is_chosen_by_what_it_writes(texts, tmp_path):
     command = shlex.split(result.stdout.splitlines()[0])
     assert value_of(command, "--best-checkpoint-metric") == "rougeL" and value_of(command, "--eval-task") == "reuters"
     scores = logged(tmp_path / "run", "rougeL")
+    said = "test: no prediction has a capital letter, and all references of 1 of 2 items have some: "
+    assert said in result.stderr and "valid: no prediction" not in result.stderr
     assert len(scores) == 3 and max(scores) > 30 > 15 > scores[-1]
     (content,) = read_results([tmp_path / "run"])
     assert content["measure"] == "rougeL"

@@ -266,22 +266,6 @@ def test_spans_leave_the_random_choices_as_they_are(tmp_path):
         assert one.is_next == other.is_next
 
 
-@pytest.mark.parametrize(
-    "wrong, message",
-    [
-        ([0, 2], "holds a span without its tag"),
-        ([0, 2, 17], "holds a tag that is no part of speech"),
-        ([0, 2, -1], "holds a tag that is no part of speech"),
-        ([0, 4, 3], "item 0 has a span outside of its text"),
-    ],
-)
-def test_garbled_parts_of_speech_are_refused(tmp_path, wrong, message):
-    file = write_documents(tmp_path / "train", [[[5, 6, 7], [8]], [[9]]])
-    write_items(span_prefix(file.prefix, "parts_of_speech"), [wrong, [0, 1, 16], [], [], []])
-    with pytest.raises(UnifiedError, match=message):
-        Annotations(file).check()
-
-
 def test_annotations_of_other_tokens_or_garbled_ones_are_refused(tmp_path):
     file = write_documents(tmp_path / "train", [[[5, 6, 7], [8]], [[9]]])
     name = span_prefix(file.prefix, "entities")

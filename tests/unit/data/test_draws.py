@@ -57,7 +57,7 @@ def test_streams_are_those_of_earlier_versions():
     purposes = ("PLAN", "ORDER", "OBJECTIVE", "EXAMPLE", "DEAL", "INSTANCES", "RUNS", "AUXILIARY", "NEGATIVES")
     rngs = [randomness.generator(7, 2, getattr(randomness, purpose), 5) for purpose in purposes]
     assert [int(rng.integers(100)) for rng in rngs] == [40, 98, 22, 82, 5, 18, 44, 5, 61]
-    # Of so many some have equal random bits, whose order tells how many of the bits are compared.
+    # Among 300,000 numbers some agree in the 32 bits that are compared; more or fewer bits would order them otherwise.
     many = Draws.of(7, 2, randomness.EXAMPLE, np.arange(2)).permutations("x", np.array([300_000, 9]))
     assert crc32(many.tobytes()) == 2126825423
     assert np.round(uniform(7, np.arange(3)), 6).tolist() == [0.314537, 0.206219, 0.104949]

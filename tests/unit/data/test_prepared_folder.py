@@ -59,7 +59,7 @@ def test_sides_of_pairs_must_share_a_dictionary(tmp_path):
 
 
 def test_files_of_other_names_make_no_pairs(tmp_path):
-    """A name needs a split, two languages, and one of them; documents have none of these."""
+    """A name needs a split, two languages, and one of them; those of documents have a split alone."""
     for number, name in enumerate(
         ["a-b.a.idx", "train.a-b.c.idx", "train.a.b-c.idx", "train.ab.a-b.idx", "a.b-c.d.d.idx", "b-c.b.x.idx"]
     ):
@@ -94,7 +94,8 @@ def test_one_language_chooses_the_other_where_it_can(tmp_path):
         (path, "en", None, "holds several language pairs ([('en', 'de'), ('en', 'fr')]); choose with -s and -t"),
         (path, "it", None, "holds no pairs for -s it; its language pairs are [('de', 'en'), ('fr', 'en')]"),
         (path, None, "it", "holds no pairs for -t it; its language pairs are [('de', 'en'), ('fr', 'en')]"),
-        (documents, "fr", None, "holds no pairs for -s fr; its language pairs are []"),
+        (documents, "fr", None, "holds no pairs for -s fr; it holds documents"),
+        (folder_of(tmp_path / "nothing"), "fr", None, "holds no prepared data (*.idx); make it with `unified prepare`"),
     ):
         with pytest.raises(UnifiedError) as caught:
             DataFolder.open(str(folder), source, target)

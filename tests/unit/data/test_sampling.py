@@ -50,8 +50,8 @@ def test_sample_is_the_lines_of_smallest_keys_in_any_order():
     assert TextSample(10).lines() == []
 
 
-def test_a_full_sample_keeps_lines_of_one_key_in_their_order():
-    """Its threshold is the largest key that is kept, and none while there is room."""
+def test_a_full_sample_keeps_lines_of_one_key_in_alphabetical_order():
+    """Its threshold is the largest key that is kept, and 2^64 while there is room."""
     sample = TextSample(4)
     assert sample.threshold == 2**64
     for key, line in ((5, "bb"), (7, "c"), (5, "aa")):

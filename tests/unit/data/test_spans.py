@@ -125,6 +125,7 @@ def test_spans_are_read_of_items_in_any_order(tmp_path):
         ("parts_of_speech", [[0, 1], [], []], "holds a span without its tag; make the folder again"),
         ("parts_of_speech", [[0, 1, 17], [], []], "holds a tag that is no part of speech; make the folder again"),
         ("parts_of_speech", [[0, 1, -1], [], []], "holds a tag that is no part of speech; make the folder again"),
+        ("parts_of_speech", [[0, 4, 3], [], []], "item 0 has a span outside of its text; make the folder again"),
         ("entities", [[0, 1], [0, 3], []], "item 1 has a span outside of its text; make the folder again"),
         ("entities", [[], [-1, 1], [0, 9]], "item 1 has a span outside of its text; make the folder again"),
         ("entities", [[], [0, 1, 1, 1], []], "item 1 has a span outside of its text; make the folder again"),

@@ -15,7 +15,7 @@ from unified.data.text import Text
 from unified.data.texts import Texts
 
 
-def same(ones, others) -> None:
+def require_same_texts(ones, others) -> None:
     """Fails unless two lists of texts are equal, field by field."""
     for one, again in zip(ones, others, strict=True):
         for field in fields(Text):
@@ -32,10 +32,10 @@ def test_texts_of_a_batch_are_those_it_was_made_of(two):
     texts[5:7] = [replace(text, is_next=None) for text in texts[5:7]]
     made = Texts.of(texts)
     assert len(made) == 40
-    same(made.texts(), texts)
-    same(made.repeated(3).texts(), texts * 3)
+    require_same_texts(made.texts(), texts)
+    require_same_texts(made.repeated(3).texts(), texts * 3)
     plain = [replace(text, word_starts=None) for text in texts]
-    same(Texts.of(plain).repeated(2).texts(), plain * 2)
+    require_same_texts(Texts.of(plain).repeated(2).texts(), plain * 2)
     some = [plain[0], *texts[1:]]  # word starts of which one text has none are unknown
     assert Texts.of(some).word_starts is None
 
@@ -55,7 +55,7 @@ def test_first_segments_have_their_own_word_starts_and_spans():
         ]
         found = Texts.of(given).first_segments()
         assert found.lengths.shape == (1, 40)
-        same(found.texts(), expected)
+        require_same_texts(found.texts(), expected)
     one = Texts.of(random_texts(3, two=False))
     assert one.first_segments() is one
 

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from tests.support.tiny_models import model, vocabulary
+from tests.unit.evaluation.test_harness import asked
 from unified import UnifiedLM
 from unified.errors import UnifiedError
 from unified.evaluation import harness
@@ -27,18 +28,11 @@ def saved(folder, writes: str = "next", objectives: str = "", **changes):
     return str(folder)
 
 
-def asked(*args):
-    return SimpleNamespace(args=args)
-
-
 def test_every_scoring_that_knows_a_context_is_taken(tmp_path):
     folder = saved(tmp_path / "model")
-    for name in SCORINGS:
-        if name == "right_to_left":
-            with pytest.raises(UnifiedError, match="scoring 'right_to_left': requests have a context; take one of"):
-                HarnessModel(folder, scoring=name)
-        else:
-            assert HarnessModel(folder, scoring=name).scoring is SCORINGS[name] and name in WITH_CONTEXT
+    assert set(WITH_CONTEXT) == set(SCORINGS) - {"right_to_left"}
+    for name in WITH_CONTEXT:
+        assert HarnessModel(folder, scoring=name).scoring is SCORINGS[name]
     stream = saved(tmp_path / "stream", "permutation", positions="relative")
     with pytest.raises(UnifiedError, match="scoring 'shifted' reads a token at the symbol before it"):
         HarnessModel(stream, scoring="shifted")
@@ -159,6 +153,7 @@ def installed(monkeypatch):
     return LM, starts
 
 
+@pytest.mark.filterwarnings("ignore:.*found in sys.modules:RuntimeWarning")
 def test_the_harness_is_started_with_our_model_registered_once(tmp_path, monkeypatch):
     base, starts = installed(monkeypatch)
     runpy.run_module("unified.evaluation.harness", run_name="unified.evaluation.other")

@@ -110,7 +110,7 @@ def test_windows_are_scored_with_the_draws_that_are_asked_for_and_counted():
     assert sum(told) == 2
 
 
-def test_a_perplexity_beyond_all_floats_is_infinite():
+def test_a_perplexity_of_e_to_the_700_or_more_is_infinite():
     counts = np.array([2])
     for nats, expected in ((699.9, math.exp(699.9)), (700.0, math.inf), (1e6, math.inf)):
         own = Perplexity(Documents([np.zeros(2)], counts, counts, counts, 0), np.array([-2 * nats]))

@@ -10,7 +10,7 @@ from unified import UnifiedLM, masks
 from unified.errors import UnifiedError
 from unified.evaluation.names import SENTENCES
 from unified.evaluation.patterns import Sampling, in_orders, masked_at_random, masked_counts, orders, spaced_counts
-from unified.evaluation.predictions import SequenceForm, TokenizedTexts
+from unified.evaluation.predictions import OBJECTIVE, SequenceForm, TokenizedTexts
 from unified.evaluation.scorings import (
     SCORINGS,
     learnt_scorings,
@@ -69,7 +69,7 @@ def test_examples_hold_integers_of_each_scored_token(writes, scoring):
     for array in (examples.tokens, examples.positions, examples.token_types, own.output_indices, own.labels, *steps):
         assert array.dtype == np.int64
     assert own.labels.tolist() == texts.tokens[made.tokens].tolist()
-    assert examples.lengths.sum() == len(examples.tokens) and {*examples.objectives} == {"scored"}
+    assert examples.lengths.sum() == len(examples.tokens) and {*examples.objectives} == {OBJECTIVE}
     assert set(made.tokens.tolist()) == {1, 2, 3, 4, 5}
 
 

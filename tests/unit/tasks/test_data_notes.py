@@ -83,18 +83,21 @@ def test_what_silence_scores_is_said_where_a_model_may_leave_questions_unanswere
 def test_a_model_that_writes_no_capital_letters_is_compared_with_its_references():
     targets = ["RUSSIA SAYS no", "oil falls", "Gold ends up"]
     written = [WritingItem(str(i), "a source", target) for i, target in enumerate(targets)]
-    written.append(WritingItem("3", "a source", "it falls", ("it falls", "It fell")))  # capitals in one reference only
+    # A reference without capitals is enough, and an unknown word has none.
+    written.append(WritingItem("3", "a source", "it falls", ("it falls", "It fell")))
+    written.append(WritingItem("4", "a source", "UNK falls"))
     references = [item.right for item in written]
-    small = [{"text": target.lower()} for target, *_ in references]
+    small = [{"text": text} for text in ("russia says no", "oil falls", "gold ends up", "it falls", "falls")]
     scores = score_generation([one["text"] for one in small], references).to_dict()
     said = (
-        "no prediction has a capital letter, and references of 3 of 4 items have some: bleu and exact_match count such "
-        "words as wrong, rouge1, rouge2 and rougeL do not"
+        "no prediction has a capital letter, and all references of 2 of 5 items have some: bleu and exact_match count "
+        "such words as wrong, rouge1, rouge2 and rougeL do not"
     )
     assert capitals_note(written, small, scores) == said
     # The scores are what the sentence says of them.
-    assert scores["exact_match"] == 50.0 and scores["bleu"] < 100 and scores["rougeL"] == 100.0
-    assert capitals_note(written, [*small[:3], {"text": "It falls"}], scores) is None
+    own = score_generation([small[0]["text"]], references[:1]).to_dict()
+    assert own["exact_match"] == 0.0 and own["bleu"] < 100 and own["rougeL"] == 100.0
+    assert capitals_note(written, [*small[:4], {"text": "It falls"}], scores) is None
     assert capitals_note(written[1:2], small[1:2], scores) is None  # references without capitals
     without_bleu = {name: score for name, score in scores.items() if name != "bleu"}
     assert capitals_note(written, small, without_bleu) is None and capitals_note(written, small, {"bleu": 1.0}) is None
