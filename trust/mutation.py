@@ -3,10 +3,12 @@
     python -m trust.mutation                                   two mutants of every module
     python -m trust.mutation --sample 20 unified/masks         20 of every module of a package
     python -m trust.mutation --sample 0 unified/masks/mask.py  all of a module
+    python -m trust.mutation --seconds 12 unified/masks        each on 12 seconds of tests at most
     python -m trust.mutation --show unified/masks/mask.py      lists them, runs nothing
 
 A run that was stopped goes on where it stopped. Mutants that were noticed are not run again unless their module
-changes; those that were not are, when tests or code have changed. The status is 1 where fewer than 98 % are noticed.
+changes; those that were not are, when tests or code have changed, or with more seconds of tests. The status is 1 where
+fewer than 98 % are noticed.
 """
 
 from __future__ import annotations
@@ -35,9 +37,10 @@ KEPT = ROOT / "trust" / "results" / "mutation"
 #: Mutants that behave as the code does, each with its reason.
 EQUIVALENT = Path(__file__).parent / "mutating" / "equivalent.txt"
 LEAST = 0.98
-#: Seconds of tests, as they take without a mistake: a mutant is tried on so many first, and if none of them notices
-#: it, on so many more.
-BUDGETS = (60.0, 600.0)
+#: Seconds of tests, as they take without a mistake, on which a mutant is tried.
+SECONDS = 660.0
+#: It is tried on so many of them first, and on the others if none of these notices it.
+FIRST = 60.0
 #: Seconds of a processor that a mutant may take beyond five times those of its tests. One test may take as many beyond
 #: five times its own and those of its file, whose fixtures it may have to make.
 SPARE = 10.0
@@ -93,15 +96,18 @@ class Results:
                 line = json.loads(text)
                 self.lines[line["module"], line["source"], line["mutant"]] = line
 
-    def of(self, module: str, source: str, mutant: Mutant) -> dict | None:
-        """The line of a mutant that need not be run again, or None."""
+    def of(self, module: str, source: str, mutant: Mutant, seconds: float) -> dict | None:
+        """The line of a mutant that need not be run again on ``seconds`` of tests, or None."""
         line = self.lines.get((module, _hash([source]), mutant.key))
-        noticed = line is not None and line["status"] in (forks.KILLED, forks.TIMED_OUT)
-        return line if noticed or (line is not None and line["code"] == self.code) else None
+        if line is None or line["status"] in (forks.KILLED, forks.TIMED_OUT):
+            return line
+        return line if line["code"] == self.code and line["seconds"] >= seconds else None
 
-    def add(self, module: str, source: str, mutant: Mutant, status: str, **more: object) -> dict:
+    def add(self, module: str, source: str, mutant: Mutant, status: str, seconds: float, **more: object) -> dict:
+        """Keeps the status of a mutant that was tried on at most ``seconds`` of tests; returns its line."""
         line = {"module": module, "line": mutant.line, "status": status, "said": str(mutant), "text": mutant.text,
-                "source": _hash([source]), "mutant": mutant.key, "code": self.code, **more}  # fmt: skip
+                "source": _hash([source]), "mutant": mutant.key, "code": self.code, "seconds": seconds,
+                **more}  # fmt: skip
         with self.file.open("a", encoding="utf-8") as file:
             file.write(json.dumps(line, ensure_ascii=False) + "\n")
         return line
@@ -115,18 +121,21 @@ def _hash(texts: Iterable[str]) -> str:
 
 
 def try_mutant(
-    project: Path, module: str, source: str, mutant: Mutant, covered: Coverage, spare: float
+    project: Path, module: str, source: str, mutant: Mutant, covered: Coverage, most: float, spare: float
 ) -> tuple[str, dict]:
-    """Status of a mutant; how many tests may notice it, how many of them were tried, and what the first one said."""
+    """Status of a mutant on ``most`` seconds of tests, and what was done.
+
+    That is how many tests may notice it, how many of them were tried, and what the first one said.
+    """
     concerned, tried = covered.concerned(module, mutant.lines), 0
     outcome = forks.Outcome(forks.NO_TESTS, "")
-    for budget in BUDGETS:
+    for budget in [min(FIRST, most), *([most - FIRST] if most > FIRST else [])]:
         chosen, seconds = _within(budget, concerned[tried:], covered.seconds)
         if not chosen:
             break
-        most = {one: spare + 5 * covered.seconds[one] + covered.file_seconds[one.partition("::")[0]] for one in chosen}
+        each = {one: spare + 5 * covered.seconds[one] + covered.file_seconds[one.partition("::")[0]] for one in chosen}
         with forks.changed(project / module, mutant.applied(source)):
-            outcome = forks.run_pytest(project, chosen, spare + 5 * seconds, plugins=[forks.TimeOfEachTest(most)])
+            outcome = forks.run_pytest(project, chosen, spare + 5 * seconds, plugins=[forks.TimeOfEachTest(each)])
         tried += len(chosen)
         if outcome.status != forks.PASSED:
             break
@@ -172,7 +181,7 @@ def noticed(counts: Counter[str]) -> float:
 
 
 def run(modules: Sequence[str], tests: Sequence[str], sample: int, seed: int, kept: Path, root: Path = ROOT,
-        code: Sequence[str] = CODE, spare: float = SPARE) -> list[dict]:  # fmt: skip
+        code: Sequence[str] = CODE, spare: float = SPARE, seconds: float = SECONDS) -> list[dict]:  # fmt: skip
     """Runs the mutants that have no result yet; returns the lines of all.
 
     Args:
@@ -184,6 +193,7 @@ def run(modules: Sequence[str], tests: Sequence[str], sample: int, seed: int, ke
         root: folder of the project.
         code: folders of the project's code.
         spare: seconds, see :data:`SPARE`.
+        seconds: of tests on which a mutant is tried, see :data:`SECONDS`.
     """
     known = equivalents() if root == ROOT else set()
     with tempfile.TemporaryDirectory(prefix="mutated-") as folder:
@@ -197,11 +207,12 @@ def run(modules: Sequence[str], tests: Sequence[str], sample: int, seed: int, ke
         for module in modules:
             source = (project / module).read_text(encoding="utf-8")
             for mutant in drawn(module, source, sample, seed, known):
-                line = results.of(module, source, mutant)
+                line = results.of(module, source, mutant, seconds)
                 if line is None:
                     began = time.monotonic()
-                    status, more = try_mutant(project, module, source, mutant, covered, spare)
-                    line = results.add(module, source, mutant, status, **more, took=round(time.monotonic() - began, 1))
+                    status, more = try_mutant(project, module, source, mutant, covered, seconds, spare)
+                    took = round(time.monotonic() - began, 1)
+                    line = results.add(module, source, mutant, status, seconds, **more, took=took)
                     print(f"{module} | {mutant} | {status} | {line['took']} s", flush=True)
                 lines.append(line)
     return lines
@@ -230,6 +241,9 @@ def main() -> int:
     parser.add_argument("places", nargs="*", default=list(CODE), help="modules, or folders of them (default: all code)")
     parser.add_argument("--tests", nargs="+", default=list(TESTS), metavar="PLACE", help="files of tests, or folders")
     parser.add_argument("--sample", type=int, default=2, help="mutants of each module, 0: all (default: %(default)s)")
+    parser.add_argument(
+        "--seconds", type=float, default=SECONDS, help="of tests on which a mutant is tried (default: %(default)s)"
+    )
     parser.add_argument("--seed", type=int, default=1, help="of the sample (default: %(default)s)")
     parser.add_argument("--kept", type=Path, default=KEPT, help="folder of results (default: trust/results/mutation)")
     parser.add_argument("--json", type=Path, help="file for the counts")
@@ -243,7 +257,8 @@ def main() -> int:
                 print(f"{module}: {mutant}    [{mutant.text}]")
         return 0
     forks.preload()
-    lines = run(modules, tests_of(options.tests), options.sample, options.seed, options.kept.resolve())
+    tests, kept = tests_of(options.tests), options.kept.resolve()
+    lines = run(modules, tests, options.sample, options.seed, kept, seconds=options.seconds)
     print(report(lines))
     counts = Counter(line["status"] for line in lines)
     if options.json:

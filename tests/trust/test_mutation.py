@@ -208,11 +208,23 @@ def test_a_line_that_a_kill_has_cut_is_run_again(tmp_path):
     mutants = mutants_of(CODE)[:2]
     results = Results(tmp_path / "results.jsonl", "code")
     for mutant in mutants:
-        results.add("small/rules.py", CODE, mutant, "survived")
+        results.add("small/rules.py", CODE, mutant, "survived", 12)
     results.file.write_text(results.file.read_text()[:-9])
     again = Results(results.file, "code")
-    assert [again.of("small/rules.py", CODE, mutant) is None for mutant in mutants] == [False, True]
-    assert Results(results.file, "other code").of("small/rules.py", CODE, mutants[0]) is None
+    assert [again.of("small/rules.py", CODE, mutant, 12) is None for mutant in mutants] == [False, True]
+    assert Results(results.file, "other code").of("small/rules.py", CODE, mutants[0], 12) is None
+
+
+def test_what_was_missed_is_run_again_with_more_seconds_of_tests_and_what_was_noticed_is_not(tmp_path):
+    missed, seen = mutants_of(CODE)[:2]
+    results = Results(tmp_path / "results.jsonl", "code")
+    results.add("small/rules.py", CODE, missed, "survived", 12)
+    results.add("small/rules.py", CODE, seen, "killed", 12)
+    again = Results(results.file, "code")
+    kept = [
+        [again.of("small/rules.py", CODE, one, seconds) is not None for one in (missed, seen)] for seconds in (12, 13)
+    ]
+    assert kept == [[True, True], [False, True]]
 
 
 def test_equal_mistakes_in_equal_lines_are_numbered_in_the_order_of_the_module():

@@ -1,0 +1,110 @@
+"""Texts as sequences under each mask, typed out; and which symbol sees all of one."""
+
+import numpy as np
+import pytest
+
+from tests.support.tiny_models import vocabulary
+from unified import masks
+from unified.data.targets import TASK
+from unified.errors import UnifiedError
+from unified.inference.sequences import Codec, class_index, first_index, sequence, token_types_under
+from unified.masks import TEXT_MASKS
+from unified.model import TransformerConfig
+from unified.objectives.xlnet import CLS_TYPE
+from unified.tokenization.symbol_tokenizer import SymbolTokenizer
+
+WORDS = vocabulary()
+CLS, SEP = WORDS.special.begin, WORDS.special.separator
+ONE, TWO = (np.array([7, 8, 9]),), (np.array([7, 8, 9]), np.array([10, 11]))
+
+
+def config(**changes) -> TransformerConfig:
+    return TransformerConfig(**{"vocabulary_size": len(WORDS), "token_types": 6, **changes})
+
+
+def codec(**changes) -> Codec:
+    return Codec.for_model(config(**changes), SymbolTokenizer(WORDS.symbols), WORDS, 40)
+
+
+#: (mask, positions) -> token types of one text and of two, and where each of them is read.
+TYPES = {
+    "bidirectional": ([0] * 5, [0] * 5 + [1] * 3, 0, 0),
+    "left_to_right": ([2] * 5, [2] * 8, 4, 7),
+    "right_to_left": ([3] * 5, [3] * 8, 0, 0),
+    "seq2seq": ([4] * 5, [4] * 5 + [5] * 3, 0, 7),
+}
+
+
+@pytest.mark.parametrize("mask", TYPES)
+def test_cls_and_each_text_with_a_separator_behind_it(mask):
+    one, two, reads_one, reads_two = TYPES[mask]
+    own = codec(mask=mask)
+    for texts, tokens, types, read in (
+        (ONE, [CLS, 7, 8, 9, SEP], one, reads_one),
+        (TWO, [CLS, 7, 8, 9, SEP, 10, 11, SEP], two, reads_two),
+    ):
+        found = sequence(texts, own)
+        assert found.tokens.tolist() == tokens and found.token_types.tolist() == types
+        assert found.positions.tolist() == list(range(len(tokens))) and found.objective == "task"
+        sizes = [len(text) for text in texts]
+        assert found.targets[TASK].output_indices.ravel().tolist() == [read] == [class_index(sizes, own)]
+        blocks = (5, len(tokens) - 5) if mask == "seq2seq" else (len(tokens),)
+        assert found.mask == TEXT_MASKS[mask](*blocks)
+        seen = found.mask.dense()[read]
+        assert seen.all() and found.entities is None
+    assert first_index(own) == 1
+
+
+def test_two_token_types_are_those_of_the_texts_whatever_the_mask():
+    for mask in TYPES:
+        assert sequence(TWO, codec(mask=mask, token_types=2)).token_types.tolist() == [0] * 5 + [1] * 3
+        assert token_types_under(mask, config(token_types=5)) == (0, 1)
+        assert token_types_under(mask, config(positions="relative")) == (0, 1)
+
+
+def test_the_last_symbol_stands_for_all_in_models_with_relative_positions():
+    own = codec(positions="relative")
+    found = sequence(TWO, own)
+    assert found.tokens.tolist() == [7, 8, 9, SEP, 10, 11, SEP, CLS]
+    assert found.token_types.tolist() == [0] * 4 + [1] * 3 + [CLS_TYPE]
+    assert found.targets[TASK].output_indices.ravel().tolist() == [7] and first_index(own) == 0
+    prefix = sequence(TWO, codec(positions="relative", mask="seq2seq"))
+    assert prefix.mask == masks.seq2seq(4, 4) and prefix.targets[TASK].output_indices.ravel().tolist() == [7]
+    alone = sequence(ONE, codec(positions="relative", mask="seq2seq"))
+    assert alone.mask == masks.seq2seq(5, 0)
+    with pytest.raises(UnifiedError) as raised:
+        codec(positions="relative", mask="right_to_left")
+    assert str(raised.value) == (
+        "mask 'right_to_left' needs positions 'learned': with 'relative' ones CLS stands at the end (XLNet), where it "
+        "would see itself alone"
+    )
+
+
+def test_what_is_read_can_be_named():
+    found = sequence(TWO, codec(), np.array([1, 2, 6]))
+    assert found.targets[TASK].output_indices.ravel().tolist() == [1, 2, 6]
+
+
+def test_entities_are_marked_within_the_texts():
+    """No special symbol lies in one."""
+    own = codec(sublayers="entity,feed_forward", token_types=2)
+    assert own.marks_entities and not codec().marks_entities
+    inside = (np.array([True, False, True]), np.array([False, True]))
+    marks = sequence(TWO, own, entities=inside).entities
+    assert marks.dtype == bool and marks.tolist() == [False, True, False, True, False, False, True, False]
+
+
+def test_positions_and_masks_of_like_sequences_are_shared_and_cannot_be_written_to():
+    first, second = sequence(TWO, codec()), sequence((ONE[0] + 1, TWO[1]), codec())
+    assert first.positions is second.positions and first.mask is second.mask
+    with pytest.raises(ValueError, match="read-only"):
+        first.positions[0] = 1
+
+
+def test_texts_are_encoded_at_once_and_apart():
+    own = codec()
+    texts = ["w1 w2", "", "w0"]
+    first = WORDS.index("w0")
+    assert [ids.tolist() for ids in own.encode(texts)] == [[first + 1, first + 2], [], [first]]
+    assert all(ids.dtype == np.int64 for ids in own.encode(texts))
+    assert own.encode([]) == [] == own.encode_offsets([])
