@@ -1,0 +1,156 @@
+"""What attention is given must fit its mask: another shape or something else than a mask is refused."""
+
+import pytest
+import torch
+
+import unified.kernels.cpu  # noqa: F401  (registers the backend "blocked")
+from unified import masks
+from unified.attention import BACKENDS, BackendChoice, attend, choose, prepare
+from unified.attention.dense import DenseAttention
+from unified.errors import UnifiedError
+
+CPU = torch.device("cpu")
+ROWS, HEADS, QUERIES, KEYS, SIZE = 2, 3, 4, 6, 8
+
+
+def mask(batched: bool = True):
+    """Four queries of six keys, in two rows or in one that serves any number of rows."""
+    row = masks.left_to_right(QUERIES).with_memory(KEYS - QUERIES)
+    return masks.batch([row] * ROWS) if batched else row
+
+
+def given(rows=ROWS, heads=HEADS, queries=QUERIES, keys=KEYS, size=SIZE):
+    return torch.zeros(rows, heads, queries, size), *torch.zeros(2, rows, heads, keys, size)
+
+
+def refused(query, key, value, prepared) -> str:
+    with pytest.raises(UnifiedError) as raised:
+        attend(query, key, value, prepared)
+    return str(raised.value)
+
+
+def test_a_mask_of_one_row_serves_any_number_of_rows_and_of_several_their_own():
+    one, two = (prepare(mask(batched), torch.float32, CPU, backend="dense") for batched in (False, True))
+    assert one.shape == (0, QUERIES, KEYS) and two.shape == (ROWS, QUERIES, KEYS)
+    for rows in (1, 2, 5):
+        assert attend(*given(rows), one).shape == (rows, HEADS, QUERIES, SIZE)
+    assert attend(*given(), two).shape == (ROWS, HEADS, QUERIES, SIZE)
+    assert (
+        refused(*given(3), two) == "the mask is for 2 rows of 4 queries and 6 keys, got 3 rows of 4 queries and 6 keys"
+    )
+
+
+@pytest.mark.parametrize("changed", [{"queries": 5}, {"keys": 5}])
+def test_lengths_are_those_of_the_mask(changed):
+    for batched, of_rows in ((True, "2 rows of "), (False, "")):
+        prepared = prepare(mask(batched), torch.float32, CPU, backend="dense")
+        lengths = {"queries": QUERIES, "keys": KEYS} | changed
+        assert refused(*given(**changed), prepared) == (
+            f"the mask is for {of_rows}4 queries and 6 keys, got 2 rows of {lengths['queries']} queries and "
+            f"{lengths['keys']} keys"
+        )
+
+
+@pytest.mark.parametrize("which", range(3))
+@pytest.mark.parametrize("axis", range(4))
+def test_queries_keys_and_values_agree_with_each_other(which, axis):
+    """In rows, heads and size; values may be of another size than keys, and queries of another number."""
+    tensors = list(given())
+    tensors[which] = torch.zeros([n + (i == axis) for i, n in enumerate(tensors[which].shape)])
+    prepared = prepare(mask(), torch.float32, CPU, backend="dense")
+    if (which, axis) == (2, 3):
+        assert attend(*tensors, prepared).shape == (ROWS, HEADS, QUERIES, SIZE + 1)
+    elif (which, axis) == (0, 2):
+        assert refused(*tensors, prepared).startswith("the mask is for 2 rows of 4 queries")
+    else:
+        shapes = ", ".join(str(tuple(tensor.shape)) for tensor in tensors)
+        assert refused(*tensors, prepared) == (
+            f"query, key and value must agree in rows, heads, keys and size, got {shapes}"
+        )
+
+
+@pytest.mark.parametrize("which", range(3))
+def test_all_have_four_axes(which):
+    tensors = list(given())
+    tensors[which] = tensors[which][0]
+    axes = ", ".join("3" if i == which else "4" for i in range(3))
+    assert refused(*tensors, prepare(mask(), torch.float32, CPU, backend="dense")) == (
+        f"query, key and value must be (rows, heads, length, size), got {axes} axes"
+    )
+
+
+def test_a_backend_without_a_shape_takes_any():
+    """As a cache does, which stands in place of a backend."""
+    prepared = DenseAttention(mask(), torch.float32)
+    assert prepared.shape is None and prepared.fully_masked is None
+    assert attend(*given(3), DenseAttention(mask(batched=False), torch.float32)).shape[0] == 3
+
+
+def test_queries_without_a_key_are_known_where_the_mask_hides_tokens_from_themselves():
+    alone = masks.batch([masks.left_to_right(3).without_self()] * 2)
+    prepared = prepare(alone, torch.float32, CPU)
+    assert prepared.fully_masked.tolist() == [[True, False, False]] * 2
+    assert prepare(masks.left_to_right(3), torch.float32, CPU).fully_masked is None
+
+
+def test_something_else_than_a_mask_is_refused():
+    with pytest.raises(UnifiedError) as raised:
+        prepare(torch.ones(3, 3), torch.float32, CPU)
+    assert str(raised.value) == "mask must be an AttentionMask of unified.masks, got Tensor"
+
+
+class Typed(DenseAttention):
+    """Dense attention that remembers the type for which it was prepared."""
+
+    name = "typed"
+
+    def __init__(self, mask, dtype):
+        super().__init__(mask, dtype)
+        self.dtype = dtype
+
+
+def test_under_autocast_of_a_cpu_attention_is_prepared_for_its_type(monkeypatch):
+    monkeypatch.setitem(BACKENDS, "typed", Typed)
+    for device in (CPU, torch.device("meta")):
+        assert prepare(mask(), torch.float32, device, backend="typed").dtype == torch.float32
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            found = prepare(mask(), torch.float32, device, backend="typed").dtype
+        assert found == (torch.bfloat16 if device == CPU else torch.float32)
+
+
+def test_auto_passes_over_what_does_not_pay_or_serve_and_says_what_it_refused(monkeypatch, caplog):
+    class Slow(DenseAttention):
+        name = "slow"
+
+        @staticmethod
+        def pays(mask, device, dtype, dropout, needs):
+            return (dtype, dropout, needs) == (torch.float64, 0.5, "bias")
+
+    class Choosy(DenseAttention):
+        name = "choosy"
+
+        @staticmethod
+        def unsupported(mask, device, dropout, needs):
+            return f"not {dropout} and {needs}"
+
+    for backend in (Slow, Choosy):
+        monkeypatch.setitem(BACKENDS, backend.name, backend)
+    names = ("slow", "choosy", "dense")
+    with caplog.at_level("INFO"):
+        assert choose(mask(), CPU, 0.25, needs="weights", automatic=names) is DenseAttention
+    assert caplog.messages == ["attention backend 'dense' on cpu (choosy: not 0.25 and weights)"]
+    assert choose(mask(), CPU, 0.5, needs="bias", dtype=torch.float64, automatic=names) is Slow
+    with pytest.raises(UnifiedError) as raised:
+        choose(mask(), CPU, 0.0, automatic=("slow", "choosy"))
+    assert str(raised.value) == (
+        "no attention backend of slow, choosy can serve this on cpu (choosy: not 0.0 and None); name another, such as "
+        "'dense'"
+    )
+
+
+def test_a_choice_skips_other_documents_where_a_backend_that_it_may_take_does():
+    own = type("Own", (BackendChoice,), {"automatic": ("dense", "blocked")})
+    cuda = torch.device("cuda")
+    assert own().skips_other_documents(CPU) and not own("dense").skips_other_documents(CPU)
+    assert not BackendChoice().skips_other_documents(CPU) and not own().skips_other_documents(cuda)
+    assert BackendChoice("blocked").skips_other_documents(CPU)
