@@ -154,3 +154,11 @@ def test_a_choice_skips_other_documents_where_a_backend_that_it_may_take_does():
     assert own().skips_other_documents(CPU) and not own("dense").skips_other_documents(CPU)
     assert not BackendChoice().skips_other_documents(CPU) and not own().skips_other_documents(cuda)
     assert BackendChoice("blocked").skips_other_documents(CPU)
+    assert DenseAttention(mask(), torch.float32).skips_other_documents(CPU) is False
+
+
+def test_a_backend_that_gives_no_weights_says_so():
+    prepared = prepare(mask(), torch.float32, CPU, backend="sdpa")
+    with pytest.raises(UnifiedError) as raised:
+        prepared.with_weights(*given())
+    assert str(raised.value) == "attention backend 'sdpa' does not give its weights; use 'dense'"
