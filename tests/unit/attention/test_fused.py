@@ -147,6 +147,15 @@ def test_gradients_are_those_of_finite_differences(name):
     assert torch.autograd.gradcheck(case.attention("fused", CPU), leaves)
 
 
+def test_second_derivatives_are_refused():
+    """Its gradients are written out, and theirs are not."""
+    case = Case(rows_of("permutation"), torch.float64)
+    leaves = [leaf.requires_grad_() for leaf in case.leaves]
+    (first,) = torch.autograd.grad(case.attention("fused", CPU)(*leaves).pow(2).sum(), leaves[:1], create_graph=True)
+    with pytest.raises(RuntimeError, match="once_differentiable"):
+        first.sum().backward()
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
 def test_queries_that_see_nothing_give_zeros_and_get_no_gradient(dtype):
     mask = rows_of("both streams").with_idle_queries(3)

@@ -162,3 +162,34 @@ def test_a_backend_that_gives_no_weights_says_so():
     with pytest.raises(UnifiedError) as raised:
         prepared.with_weights(*given())
     assert str(raised.value) == "attention backend 'sdpa' does not give its weights; use 'dense'"
+
+
+#: Backend -> whether it serves any shape at no further cost, and whether torch.compile can compile it.
+DECLARED = {
+    "dense": (True, True),
+    "sdpa": (True, True),
+    "flex": (False, True),
+    "flex_flash": (False, True),
+    "fused": (False, True),
+    "blocked": (False, False),
+}
+
+
+@pytest.mark.parametrize("name", DECLARED)
+def test_what_a_backend_declares_can_be_asked_of_its_class_and_of_what_it_makes(name):
+    own = BACKENDS[name]
+    assert (own.any_shape, own.compiles) == DECLARED[name]
+    made = own(mask(), torch.float32)
+    assert made.unsupported(mask(), CPU, 0.1, "weights") == own.unsupported(mask(), CPU, 0.1, "weights")
+    of_dtype = CPU, torch.float32, 0.0, None
+    assert made.pays(mask(), *of_dtype) == own.pays(mask(), *of_dtype)
+
+
+@pytest.mark.parametrize("name", ["dense", "sdpa", "blocked"])
+def test_nothing_is_dropped_unless_that_is_asked_for(name):
+    query, key, value = (torch.randn(one.shape) for one in given())
+    made = BACKENDS[name](mask(), torch.float32)
+    assert torch.equal(made(query, key, value), attend(query, key, value, made, 0.0))
+    if name == "dense":
+        weights, read = made.with_weights(query, key, value)
+        assert torch.equal(read, made(query, key, value)) and torch.allclose(weights.sum(-1), torch.ones(()))
