@@ -7,6 +7,7 @@ import unified.kernels.cpu  # noqa: F401  (registers the backend "blocked")
 from unified import masks
 from unified.attention import BACKENDS, BackendChoice, attend, choose, prepare
 from unified.attention.dense import DenseAttention
+from unified.attention.sdpa import SdpaAttention
 from unified.errors import UnifiedError
 
 CPU = torch.device("cpu")
@@ -193,3 +194,11 @@ def test_nothing_is_dropped_unless_that_is_asked_for(name):
     if name == "dense":
         weights, read = made.with_weights(query, key, value)
         assert torch.equal(read, made(query, key, value)) and torch.allclose(weights.sum(-1), torch.ones(()))
+
+
+def test_whether_a_query_sees_nothing_is_looked_at_on_a_cpu_alone():
+    """A look at a value of a card waits for the card; without one, zeros are filled in there in any case."""
+    alone = masks.batch([masks.left_to_right(3).without_self()])
+    assert SdpaAttention(alone, torch.float32).empty.squeeze(-1).tolist() == [[[True, False, False]]]
+    assert SdpaAttention(mask(), torch.float32).empty is None
+    assert SdpaAttention(mask().to("meta"), torch.float32).empty.shape == (ROWS, 1, QUERIES, 1)
