@@ -1,0 +1,114 @@
+"""Caches of decoding: sentences that leave, rows that move, and attention that remembers or reads them."""
+
+import pytest
+import torch
+
+from tests.support.tiny_models import decoder, next_logits, sources, vocabulary
+from unified import generation, masks
+from unified.attention import prepare
+from unified.generation.cache import DecodingState, RecordingAttention, SourceCache, Window, join_beams, split_beams
+
+SPECIAL = vocabulary().special
+
+
+def source_cache(counts=(2, 5, 3)) -> SourceCache:
+    """Caches of two layers whose numbers say which sentence they belong to."""
+    numbers = torch.arange(len(counts), dtype=torch.float32)
+    layers = [numbers.view(-1, 1, 1, 1).expand(-1, 2, 5, 4) + 10 * layer for layer in (0, 1)]
+    positions = torch.arange(5).expand(len(counts), -1)
+    next_position = torch.tensor(counts)
+    return SourceCache(
+        layers, [-layer for layer in layers], positions < next_position.unsqueeze(1), positions, next_position, 5
+    )
+
+
+@pytest.mark.parametrize("keep", [torch.tensor([2, 0]), torch.tensor([True, False, True])])
+def test_sentences_that_stay_keep_all_that_is_theirs(keep):
+    whole, rest = source_cache(), source_cache().select(keep)
+    rows = torch.arange(3)[keep]
+    for name in ("keys", "values"):
+        for mine, before in zip(getattr(rest, name), getattr(whole, name), strict=True):
+            assert torch.equal(mine, before[rows])
+    for name in ("visible", "positions", "next_position"):
+        assert torch.equal(getattr(rest, name), getattr(whole, name)[rows])
+    assert rest.longest == 3
+
+
+def test_where_no_sentence_stays_the_longest_has_no_token():
+    assert source_cache().select(torch.tensor([], dtype=torch.long)).longest == 0
+
+
+def test_the_size_of_a_cache_is_that_of_keys_and_values():
+    assert source_cache().bytes == 2 * 2 * (3 * 2 * 5 * 4) * 4
+
+
+def test_rows_of_a_text_move_and_its_sources_stay():
+    keys = [torch.randn(6, 2, 3, 4) for _ in range(2)]
+    state = DecodingState(source_cache(), 2, keys, [key + 1 for key in keys])
+    source, rows = state.source, torch.tensor([1, 1, 5, 0])
+    assert state.length == 3
+    state.reorder(rows)
+    assert all(torch.equal(found, key[rows]) for found, key in zip(state.keys, keys, strict=True))
+    assert all(torch.equal(found, key[rows] + 1) for found, key in zip(state.values, keys, strict=True))
+    assert state.source is source
+
+
+def test_beams_side_by_side():
+    """Rows of a sentence become queries of one, and rows again."""
+    rows = torch.randn(3 * 2, 4, 5, 7)
+    joined = join_beams(rows, 2)
+    assert joined.shape == (3, 4, 2 * 5, 7)
+    for sentence in range(3):
+        for beam in range(2):
+            assert torch.equal(joined[sentence, :, 5 * beam : 5 * (beam + 1)], rows[2 * sentence + beam])
+    assert torch.equal(split_beams(joined, 2), rows)
+
+
+def test_a_window_reaches_as_far_on_either_side():
+    """Positions of the text are counted on from those of each source."""
+    window = Window(2, torch.tensor([3, 4]), torch.tensor([0, 1, 2, 3, 4]))
+    assert window.in_text().tolist() == [[False, True, True, True, True], [False, False, True, True, True]]
+    source = source_cache((5, 2))
+    found = Window(2, torch.tensor([0, 1]), torch.tensor([0])).in_source(source)
+    for sentence, count in enumerate((5, 2)):
+        for query in range(2):
+            wanted = [abs(count + query - position) <= 2 for position in range(5)]
+            assert found[sentence, query].tolist() == wanted
+
+
+def test_what_records_attends_as_what_it_stands_for_and_drops_nothing_by_itself():
+    mask = masks.batch([masks.left_to_right(4).without_self()] * 2)
+    inner = prepare(mask, torch.float32, torch.device("cpu"), backend="dense")
+    recorder, (query, key, value) = RecordingAttention(inner), torch.randn(3, 2, 3, 4, 8)
+    assert recorder.fully_masked is inner.fully_masked is not None and recorder.shape == inner.shape
+    assert torch.equal(recorder(query, key, value), inner(query, key, value))
+    assert recorder.key is key and recorder.value is value
+    other = key + 1
+    found = recorder.with_weights(query, other, value)
+    assert all(map(torch.equal, found, inner.with_weights(query, other, value))) and recorder.key is other
+    recorder.read = False
+    assert recorder(query, key, value) is value and recorder.key is key
+
+
+@pytest.mark.parametrize("scheme", ["cloze", "next", "left_to_right", "permutation"])
+def test_a_model_of_one_layer_writes_too(scheme):
+    cached, rows = decoder(scheme, layers=1), sources([3, 5])
+    state = cached.begin(cached.encode(rows), 1)
+    written: list[list[int]] = [[], []]
+    last = None
+    for _ in range(3):
+        logits = cached.step(last, state)
+        for row, own in enumerate(written):
+            expected = next_logits(cached.model, SPECIAL, scheme, rows[row], own)
+            torch.testing.assert_close(logits[row], expected, rtol=1e-4, atol=1e-4)
+        last = logits.argmax(-1)
+        for own, token in zip(written, last.tolist(), strict=True):
+            own.append(token)
+
+
+def test_every_name_of_the_package_is_there():
+    assert sorted(generation.__all__) == sorted(set(generation.__all__))
+    assert all(getattr(generation, name).__name__ == name for name in generation.__all__ if name != "SCHEMES")
+    assert set(generation.SCHEMES) == {"cloze", "next", "left_to_right", "permutation"}
+    with pytest.raises(AttributeError, match="module 'unified.generation' has no attribute 'serach'"):
+        generation.serach  # noqa: B018
