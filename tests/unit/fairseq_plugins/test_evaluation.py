@@ -1,0 +1,109 @@
+"""Metrics of generated texts as sums: in whatever batches they come, the scores are those of the official programs."""
+
+import math
+from argparse import Namespace
+from types import SimpleNamespace
+
+import pytest
+import sacrebleu
+import torch
+from fairseq.logging import metrics
+from rouge_score.rouge_scorer import RougeScorer
+
+from fairseq_plugins.evaluation import METRICS, Bleu, GeneratedTexts, Rouge, generation_options
+from unified.errors import UnifiedError
+
+HYPOTHESES = ["the cat sat on the mat", "a dog", "", "running dogs ran over the red hill"]
+REFERENCES = ["the cat sat on a mat", "the dog barked", "nothing", "dogs were running over the hill"]
+
+
+def logged(metric, *batches) -> dict:
+    """What is logged of hypotheses and references in batches of these sizes, by fairseq's sums of logs."""
+    texts = SimpleNamespace(metric=metric)
+    logs, start = [], 0
+    for size in batches:
+        stop = start + size
+        logs.append({**metric.update(HYPOTHESES[start:stop], REFERENCES[start:stop]), "loss": 3.0})
+        start = stop
+    metrics.reset()
+    with metrics.aggregate("valid", new_root=True) as found:
+        GeneratedTexts.log(texts, logs)
+    return found.get_smoothed_values()
+
+
+@pytest.mark.parametrize("batches", [(4,), (1, 3), (2, 2), (1, 1, 1, 1)])
+def test_bleu_is_that_of_the_whole_corpus(batches):
+    expected = sacrebleu.corpus_bleu(HYPOTHESES, [REFERENCES]).score
+    assert logged(Bleu(), *batches)["bleu"] == round(expected, 2) > 0
+
+
+@pytest.mark.parametrize("batches", [(4,), (1, 3), (1, 1, 1, 1)])
+def test_rouge_is_the_mean_of_all_texts(batches):
+    names = ["rouge1", "rouge2", "rougeL"]
+    scorer = RougeScorer(names, use_stemmer=True)
+    scores = [scorer.score(reference, text) for text, reference in zip(HYPOTHESES, REFERENCES, strict=True)]
+    found = logged(Rouge(), *batches)
+    for name in names:
+        assert found[name] == round(25 * sum(score[name].fmeasure for score in scores), 2) > 0
+    assert found["rouge"] == found["rougeL"] and Rouge.measures == ("rouge", *names)
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_without_a_batch_nothing_is_logged(name):
+    assert logged(METRICS[name]) == {}
+
+
+def test_bleu_of_texts_without_a_word_is_zero():
+    metrics.reset()
+    metric = Bleu()
+    with metrics.aggregate("valid", new_root=True) as found:
+        metric.compute(metric.update([""], ["nothing"]))
+    score = found.get_smoothed_values()["bleu"]
+    assert score == 0.0 and not math.isnan(score)
+    assert set(METRICS) == {"rouge", "bleu"} and Bleu.measures == ("bleu",)
+
+
+class Task:
+    """Writes rows of numbers as texts, and finds for each source the same numbers first."""
+
+    def inference_step(self, generator, models, sample):
+        self.asked = generator, models
+        return [[{"tokens": row + 1}, {"tokens": row}] for row in sample["net_input"]["src_tokens"]]
+
+    def text(self, tokens):
+        return " ".join(map(str, tokens.tolist()))
+
+
+def test_the_best_text_of_each_source_is_compared_with_its_target():
+    task = Task()
+    texts = GeneratedTexts("bleu", task, "model", "generator")
+    texts.begin()
+    source = torch.tensor([[1, 2, 3, 4, 5], [2, 3, 4, 5, 6]])
+    sums = texts.add({"net_input": {"src_tokens": source}, "target": source + 1})
+    assert task.asked == ("generator", ["model"])
+    assert sums == {
+        **{f"_bleu_counts_{n}": 2 * (5 - n) for n in range(4)},
+        **{f"_bleu_totals_{n}": 2 * (5 - n) for n in range(4)},
+        "_bleu_sys_len": 10,
+        "_bleu_ref_len": 10,
+    }
+
+
+def test_options_of_generation_are_a_json_object_with_the_names_of_fairseq_generate():
+    assert generation_options('{"beam": 3, "lenpen": 0.5}') == Namespace(beam=3, lenpen=0.5)
+    assert generation_options("{}") == Namespace()
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ('{"beem": 3}', "--eval-generate-args: fairseq-generate has no option 'beem' (did you mean 'beam'?)"),
+        ("[1]", "--eval-generate-args '[1]': expected a JSON object"),
+    ],
+)
+def test_other_options_are_refused(text, says):
+    with pytest.raises(UnifiedError) as raised:
+        generation_options(text)
+    assert str(raised.value) == says
+    with pytest.raises(UnifiedError, match="^--eval-generate-args '{beam': "):
+        generation_options("{beam")
