@@ -126,9 +126,10 @@ def parse_grid(words: Sequence[str]) -> Grid:
         name = option.replace("-", "_")
         if name not in VARIED or not equals:
             known = [known.replace("_", "-") for known in VARIED]
+            meant = "" if name in VARIED else nearest(option, known)
             raise UnifiedError(
-                f"--grid {word}: expected a setting and its values, such as lr=1e-5,2e-5"
-                f"{nearest(option, known)}; settings are {', '.join(known)}"
+                f"--grid {word}: expected a setting and its values, such as lr=1e-5,2e-5{meant}; settings are "
+                f"{', '.join(known)}"
             )
         if name in values:
             raise UnifiedError(f"--grid {word}: {option} is there twice; give all of its values at once")

@@ -1,0 +1,72 @@
+"""Several tasks that one model learns at once: notation, heads, folders, and settings of another paper."""
+
+import pytest
+
+from unified.errors import UnifiedError
+from unified.tasks.catalogue import TASKS, task_named
+from unified.tasks.settings import Training
+from unified.tasks.several import MT_DNN, SeveralTasks, WeightedTask, folders_of, head_name, tasks_named
+
+
+def refused(function, *arguments) -> str:
+    with pytest.raises(UnifiedError) as raised:
+        function(*arguments)
+    return str(raised.value)
+
+
+def test_settings_are_those_of_mt_dnn():
+    assert MT_DNN == Training(epochs=5, batch_size=32, lr=5e-5, max_length=512, optimizer="adamax", weight_decay=0.0)
+    assert tasks_named("rte, cola").training == MT_DNN and tasks_named("rte, cola").grid is None
+
+
+def test_one_name_is_a_task_and_several_go_together_with_their_weights():
+    assert tasks_named("rte") == task_named("rte")
+    several = tasks_named("rte:2, mine=cola:0.5, mrpc")
+    assert isinstance(several, SeveralTasks) and several.name == "rte, mine, mrpc"
+    assert [(member.name, member.weight) for member in several.members] == [("rte", 2), ("mine", 0.5), ("mrpc", 1)]
+    heads = {name: TASKS[name].head for name in ("rte", "cola", "mrpc")}
+    assert several.head == f"rte={heads['rte']}:2, mine={heads['cola']}:0.5, mrpc={heads['mrpc']}"
+
+
+def test_a_name_becomes_that_of_a_head():
+    assert head_name("squad1.1") == "squad1_1" and head_name("a-b c") == "a_b_c"
+    assert WeightedTask(TASKS["squad1.1"]).name == "squad1_1" and WeightedTask(TASKS["rte"]).weight == 1.0
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("rte, squad_qg", "it is a generation task, which has no head; only understanding tasks go together"),
+        ("rte, data=cola", "'data' is what the folder with the data of all is called; take another name"),
+        ("rte, rte", "rte"),
+        ("rte, colla", "no such task"),
+    ],
+)
+def test_tasks_that_do_not_go_together_are_refused(text, says):
+    assert says in refused(tasks_named, text)
+
+
+def test_settings_of_another_paper_are_taken_where_all_tasks_have_the_same():
+    found = tasks_named("rte:2, mrpc").as_in("spanbert")
+    wanted = [TASKS[name].as_in("spanbert") for name in ("rte", "mrpc")]
+    assert [member.task for member in found.members] == wanted and found.training == wanted[0].training
+    assert [member.weight for member in found.members] == [2, 1]
+    assert TASKS["squad2.0"].as_in("spanbert").training != wanted[0].training
+    assert refused(tasks_named("rte, squad2.0").as_in, "spanbert") == (
+        "--system spanbert: rte and squad2.0 have different settings there, so they cannot be learnt at once by them; "
+        "leave --system out"
+    )
+
+
+def test_each_task_has_a_folder_called_like_it_or_like_glues(tmp_path):
+    for name in ("RTE", "STS-B", "stsb", "other"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "cola").write_text("a file")
+    members = [WeightedTask(TASKS[name]) for name in ("rte", "stsb", "cola", "mrpc")]
+    assert folders_of(tmp_path, members[:2]) == [tmp_path / "RTE", tmp_path / "stsb"]
+    (tmp_path / "stsb").rmdir()
+    assert folders_of(tmp_path, members[1:2]) == [tmp_path / "STS-B"]
+    assert refused(folders_of, tmp_path, members) == (
+        f"--data {tmp_path}: no folder cola and no folder mrpc in it; several tasks have one each there"
+    )
+    assert refused(folders_of, tmp_path / "none", members[:1]).startswith(f"--data {tmp_path / 'none'}: no folder rte ")
