@@ -1,0 +1,131 @@
+"""Files of checkpoints: whole or not there, on the disk before they get their names, and refused by name."""
+
+import os
+from types import SimpleNamespace
+
+import pytest
+import torch
+from omegaconf import OmegaConf
+
+from fairseq_plugins import checkpoints
+from fairseq_plugins.checkpoints import copy_atomically, remove_parts
+
+
+@pytest.fixture
+def steps(monkeypatch):
+    """What happens to files in order: what is flushed to the disk, with its size, and what gets another name."""
+    found, fsync, replace = [], os.fsync, os.replace
+
+    def flushed(descriptor):
+        found.append(("fsync", os.fstat(descriptor).st_size))
+        fsync(descriptor)
+
+    def renamed(source, target):
+        found.append(("rename", os.path.basename(source), os.path.basename(target)))
+        replace(source, target)
+
+    monkeypatch.setattr(os, "fsync", flushed)
+    monkeypatch.setattr(os, "replace", renamed)
+    return found
+
+
+def test_a_copy_is_on_the_disk_before_it_has_its_name(tmp_path, steps):
+    source, target = tmp_path / "source", tmp_path / "target"
+    source.write_bytes(b"x" * 5_000_001)
+    target.write_text("old")
+    assert copy_atomically(str(source), str(target), overwrite=True) == str(target)
+    assert target.read_bytes() == source.read_bytes() and len(list(tmp_path.iterdir())) == 2
+    assert steps == [("fsync", 5_000_001), ("rename", f"target.{os.getpid()}.part", "target")]
+
+
+def test_a_file_that_is_there_is_not_copied_over_unless_that_is_said(tmp_path):
+    source, target = tmp_path / "source", tmp_path / "target"
+    source.write_text("new")
+    copy_atomically(str(source), str(target))
+    assert target.read_text() == "new"
+    source.write_text("newer")
+    for options in ({}, {"overwrite": False}):
+        with pytest.raises(FileExistsError) as raised:
+            copy_atomically(str(source), str(target), **options)
+        assert str(raised.value) == f"{target} exists and overwrite is False"
+    assert target.read_text() == "new"
+
+
+def test_a_checkpoint_is_on_the_disk_before_it_has_its_name(tmp_path, steps):
+    save = checkpoints._saved(lambda *given, **options: pytest.fail("fairseq's own is not called"))
+    path = tmp_path / "checkpoint_last.pt"
+    save({"numbers": torch.arange(100_000)}, str(path))
+    assert torch.load(path, weights_only=True)["numbers"][-1] == 99_999
+    assert steps == [("fsync", path.stat().st_size), ("rename", "checkpoint_last.pt.part", "checkpoint_last.pt")]
+
+
+def test_fairseqs_own_writing_in_the_background_stays_its_own(tmp_path):
+    asked = []
+    save = checkpoints._saved(lambda *given, **options: asked.append((given, options)) or "handle")
+    assert save("content", "file", async_write=True) == "handle"
+    assert asked == [(("content", "file"), {"async_write": True})] and not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, TypeError])
+def test_an_interruption_and_other_errors_stay_what_they_are_and_leave_no_part(tmp_path, error):
+    part = tmp_path / "part"
+    with pytest.raises(error), checkpoints._whole_or_refused(str(part), str(tmp_path / "target")):
+        part.write_text("half")
+        raise error("why")
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_error_of_the_system_is_a_refusal_that_says_what_helps(tmp_path):
+    """Also where another error came of it, as torch's does; and where the part is gone already."""
+    target = str(tmp_path / "target")
+
+    def full():
+        raise OSError(28, "No space left on device")
+
+    def through():
+        try:
+            full()
+        except OSError:
+            raise RuntimeError("unexpected pos") from None
+
+    def nameless():
+        raise OSError("odd")
+
+    advice = "the checkpoints before it are whole: the same command goes on from the last one"
+    for fail, why in ((full, "No space left on device"), (through, "No space left on device"), (nameless, "odd")):
+        with pytest.raises(SystemExit) as raised, checkpoints._whole_or_refused(str(tmp_path / "part"), target):
+            fail()
+        assert str(raised.value) == f"unified_lm: error: {target}: {why}; {advice}"
+
+
+def test_parts_of_checkpoints_alone_are_removed(tmp_path):
+    gone = ["checkpoint_last.pt.12.part", "checkpoint_1_10.pt.part"]
+    kept = ["checkpoint_last.pt", "other.pt.part", "checkpoint.part", "train.log"]
+    for name in (*gone, *kept):
+        (tmp_path / name).touch()
+    remove_parts(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(kept)
+
+
+def test_a_damaged_checkpoint_is_refused_by_its_name(tmp_path):
+    path = tmp_path / "model.pt"
+    path.write_text("no checkpoint")
+    load = checkpoints._named(lambda path, *more, **options: torch.load(path, weights_only=True))
+    with pytest.raises(SystemExit, match=f"^unified_lm: error: {path}: "):
+        load(str(path), {"a": 1}, load_on_all_ranks=True)
+    whole = checkpoints._named(lambda *given, **options: (given, options))
+    assert whole(str(path), 2, three=3) == ((str(path), 2), {"three": 3})
+
+
+def test_every_process_reads_a_checkpoint_itself():
+    trainer = SimpleNamespace(cfg=OmegaConf.create({"checkpoint": {"load_checkpoint_on_all_dp_ranks": False}}))
+    OmegaConf.set_struct(trainer.cfg, True)
+    load = checkpoints._read_by_all(lambda cfg, trainer, **more: (cfg, trainer, more))
+    assert load("cfg", trainer, passthrough=1) == ("cfg", trainer, {"passthrough": 1})
+    assert trainer.cfg.checkpoint.load_checkpoint_on_all_dp_ranks is True
+
+
+def test_what_is_saved_is_passed_on():
+    save = checkpoints._announced(lambda cfg, trainer, *given, **options: (given, options))
+    other = SimpleNamespace(task="of somebody else")
+    assert save(SimpleNamespace(no_save=False), other, 1, 2, three=3) == ((1, 2), {"three": 3})
