@@ -113,6 +113,7 @@ def test_a_damaged_checkpoint_is_refused_by_its_name(tmp_path):
     load = checkpoints._named(lambda path, *more, **options: torch.load(path, weights_only=True))
     with pytest.raises(SystemExit, match=f"^unified_lm: error: {path}: "):
         load(str(path), {"a": 1}, load_on_all_ranks=True)
+    torch.save({"whole": 1}, path)
     whole = checkpoints._named(lambda *given, **options: (given, options))
     assert whole(str(path), 2, three=3) == ((str(path), 2), {"three": 3})
 
