@@ -102,7 +102,7 @@ def test_other_numbers_of_rows_in_an_update_are_cut_anew():
     for read in (0, 1, 8, 13):
         found = remaining_batches(batches, read, Cut(None, 2, 4), Cut(None, 3, 2), cut_by_count(3))
         assert as_lists(found) == as_lists(cut_by_count(3)(rows[read:]))
-    assert remaining_batches(batches, 14, Cut(None, 2, 4), Cut(None, 3, 2), cut_by_count(3)) == []
+    assert remaining_batches(batches, 14, Cut(None, 2, 4), Cut(None, 3, 2), lambda rest: [rest]) == []
 
 
 def test_an_update_that_does_not_fit_into_its_batches_is_cut_anew():

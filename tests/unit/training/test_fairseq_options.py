@@ -26,6 +26,7 @@ def test_an_option_that_is_true_is_a_flag_and_all_come_back():
 def test_values_are_several_words_or_stand_behind_an_equals_sign():
     words = ["--lr=1e-3", "--betas", "(0.9,", "0.98)", "--fp16", "--name=a=b", "--lr", "2"]
     assert by_name(words) == {"--lr": "2", "--betas": "(0.9, 0.98)", "--fp16": True, "--name": "a=b"}
+    assert by_name(["first", "words", "--fp16"]) == {"": "first words", "--fp16": True}
 
 
 def test_what_decides_nothing_that_is_learnt_is_left_out():

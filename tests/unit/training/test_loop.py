@@ -1,0 +1,109 @@
+"""`unified.train`: when it saves, what it says, and what the trained model knows of itself."""
+
+import numpy as np
+import pytest
+import torch
+
+import unified
+from tests.support.token_files import numbered_documents, random_sizes, write_documents
+from unified import UnifiedLM
+from unified.data.vocabulary import Vocabulary
+from unified.model import PRESETS
+from unified.training import loop
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Ten short documents of numbered symbols."""
+    path = tmp_path / "data"
+    path.mkdir()
+    sizes = random_sizes(np.random.default_rng(0), 10, 6, 9)
+    file = write_documents(path / "train", numbered_documents(sizes))
+    Vocabulary([f"w{number}" for number in range(int(np.asarray(file.slice(0, len(file))).max()))]).save(
+        path / "dict.txt"
+    )
+    return path
+
+
+def trained(folder, **options) -> UnifiedLM:
+    model = PRESETS["unified_lm_tiny"](layers=1, width=16, heads=2, feed_forward=32, dropout=0.0)
+    numbers = {"tokens_per_sample": 32, "max_tokens": 64, "updates": 7, "device": "cpu", **options}
+    return unified.train(model, folder, "bidirectional", **numbers)
+
+
+@pytest.mark.parametrize(
+    ("save_every", "saved"),
+    [(None, [7]), (1, [1, 2, 3, 4, 5, 6, 7]), (2, [2, 4, 6, 7]), (3, [3, 6, 7]), (7, [7]), (99, [7])],
+)
+def test_it_saves_as_often_as_asked_and_at_the_end(folder, tmp_path, monkeypatch, save_every, saved):
+    found, updates = [], []
+    clip = torch.nn.utils.clip_grad_norm_
+    monkeypatch.setattr(torch.nn.utils, "clip_grad_norm_", lambda *given: updates.append(1) or clip(*given))
+    monkeypatch.setattr(UnifiedLM, "save", lambda lm, output: found.append((len(updates), output)))
+    trained(folder, output=tmp_path / "model", save_every=save_every)
+    assert found == [(count, tmp_path / "model") for count in saved]
+
+
+def test_without_a_folder_nothing_is_saved(folder, monkeypatch):
+    monkeypatch.setattr(UnifiedLM, "save", lambda lm, output: pytest.fail("saved"))
+    trained(folder, save_every=2)
+
+
+def test_the_model_knows_what_it_has_learnt_and_how(folder):
+    lm = trained(folder)
+    assert lm.objectives == "bidirectional" and not lm.model.training
+    assert [row["update"] for row in lm.history] == list(range(1, 8))
+    rates = [row["lr"] for row in lm.history]
+    assert rates == [3e-4 * (1 - update / 7) for update in range(7)]  # a twentieth of seven updates is none
+    losses = ["loss", "bidirectional_loss", "bidirectional_next_sentence_loss"]
+    assert set(lm.history[0]) == {"update", "lr", *losses}
+    for row in lm.history:
+        assert row["loss"] == pytest.approx(row[losses[1]] + row[losses[2]])
+
+
+def test_progress_names_the_work_and_the_loss(folder, monkeypatch):
+    said = []
+
+    class Progress:
+        def __init__(self, *given):
+            said.append(given)
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *error):
+            said.append("end")
+
+        def advance(self, text):
+            said.append(text)
+
+    monkeypatch.setattr(loop, "StepProgress", Progress)
+    lm = trained(folder, updates=2)
+    assert said == [("training", 2, "updates"), *(f"loss {row['loss']:.3f}" for row in lm.history), "end"]
+
+
+def test_a_card_is_taken_where_there_is_one(folder, monkeypatch):
+    asked = []
+
+    def usable(device):
+        asked.append(device)
+        return torch.device("cpu")
+
+    monkeypatch.setattr(loop, "usable_device", usable)
+    for there, device in ((True, None), (False, None), (True, "cpu"), (False, "mps")):
+        monkeypatch.setattr(torch.cuda, "is_available", lambda there=there: there)
+        trained(folder, device=device, updates=1)
+    assert asked == ["cuda", "cpu", "cpu", "mps"]
+
+
+def test_the_least_numbers_of_a_processor_become_zero(folder, monkeypatch):
+    """A CPU takes many times as long for them."""
+    asked = []
+    monkeypatch.setattr(torch, "set_flush_denormal", asked.append)
+    trained(folder, updates=1)
+    assert asked == [True]
+
+
+def test_a_run_depends_on_its_seed_alone(folder):
+    first, same, other = (trained(folder, seed=seed).history for seed in (3, 3, 4))
+    assert first == same != other
