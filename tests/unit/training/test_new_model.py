@@ -114,6 +114,13 @@ def test_left_out_symbols_are_scored_where_they_are_targets():
     assert all_in.scored is None
 
 
+def test_a_model_that_goes_on_scores_the_targets_of_its_new_texts():
+    lm = trained()
+    lm.model.symbols.scored[[8, 9]] = 0
+    found = new_model(lm, VOCABULARY, MIXTURE, ROW, [Holds([8, 10])]).symbols.left_out
+    assert not found[8] and found[9] and not found[10] and lm.model.symbols.left_out[8]
+
+
 def test_models_are_named_by_size_or_as_a_whole():
     names = model_names()
     assert names[:5] == ["tiny", "mini", "small", "base", "large"] and "bert_base" in names

@@ -1,0 +1,72 @@
+"""Rows of examples: how short they may be, what objectives miss is refused, and which texts are planned anew."""
+
+import numpy as np
+import pytest
+
+from tests.support.token_files import SPECIAL, numbered_documents, random_sizes, write_documents
+from unified.errors import UnifiedError
+from unified.objectives import parse_objectives
+from unified.planning.documents import DocumentTexts
+from unified.planning.planners import BLOCKS
+from unified.training import row_dataset
+from unified.training.row_dataset import RowDataset, longest_text
+
+
+@pytest.fixture
+def texts(tmp_path):
+    sizes = random_sizes(np.random.default_rng(0), 14, 15, 20)
+    return DocumentTexts(write_documents(tmp_path / "train", numbered_documents(sizes)), SPECIAL)
+
+
+@pytest.mark.parametrize("name", ["left_to_right", "bert", "bert(next_sentence=False)", "spanbert(scheme='subword')"])
+def test_rows_hold_the_shortest_text_of_their_objectives_and_no_less(texts, name):
+    mixture = parse_objectives(name)
+    (objective,) = mixture.objectives
+    shortest = (objective.planner or BLOCKS).shortest
+    least = next(length for length in range(1, 99) if longest_text(mixture.objectives, length) == shortest)
+    assert len(RowDataset(texts, mixture, least, 1)) > 0
+    with pytest.raises(UnifiedError) as raised:
+        RowDataset(texts, mixture, least - 1, 1)
+    assert str(raised.value) == (
+        f"rows of {least - 1} tokens hold no text beside the special tokens of {mixture.names[0]}"
+    )
+
+
+def test_what_an_objective_misses_is_refused_under_its_name(texts):
+    mixture = parse_objectives("left_to_right,words=bidirectional(whole_words=True)")
+    (problem,) = {mixture.objectives[1].unmet(row_dataset.Supply(SPECIAL, False, 30, frozenset()))}
+    with pytest.raises(UnifiedError) as raised:
+        RowDataset(texts, mixture, 32, 1)
+    assert str(raised.value) == f"objective words: {problem}" and "word" in problem
+
+
+@pytest.mark.parametrize(
+    ("names", "plans"),
+    [
+        ("left_to_right,bidirectional(next_sentence=False)", 1),  # one plan for all epochs
+        ("bert", 3),  # its second segments are drawn anew
+        ("left_to_right,bert", 6),  # two plans, and documents are dealt anew
+    ],
+)
+def test_texts_are_planned_in_each_epoch_where_they_change(texts, monkeypatch, names, plans):
+    made, plan = [], row_dataset._PlannedTogether.plan
+
+    def counted(own, *given):
+        made.append(own)
+        return plan(own, *given)
+
+    monkeypatch.setattr(row_dataset._PlannedTogether, "plan", counted)
+    rows = RowDataset(texts, parse_objectives(names), 64, 1)
+    for epoch in (2, 2, 3):
+        rows.set_epoch(epoch)
+    assert len(made) == plans
+
+
+def test_seeds_have_64_bits(texts):
+    mixture = parse_objectives("left_to_right")
+    for seed in (0, 2**64 - 1):
+        RowDataset(texts, mixture, 32, seed)
+    for seed in (-1, 2**64):
+        with pytest.raises(UnifiedError) as raised:
+            RowDataset(texts, mixture, 32, seed)
+        assert str(raised.value) == f"the seed must be a whole number from 0 to 2^64 - 1, got {seed}"
