@@ -21,8 +21,10 @@ def generator(seed: int, epoch: int, purpose: int, index: int = 0) -> np.random.
         seed, epoch, index: whole numbers from 0 to 2^64 - 1.
         purpose: :data:`PLAN` or another of the constants above.
     """
+    # NumPy would make floating-point numbers of a tuple with one from 2^63 on, in which neighbours are the same.
+    key, counter = (np.array(words, dtype=np.uint64) for words in ((seed, epoch), (0, index, purpose, 0)))
     # The lowest word of the counter counts the numbers drawn, so no two streams meet.
-    return np.random.Generator(np.random.Philox(key=(seed, epoch), counter=(0, index, purpose, 0)))
+    return np.random.Generator(np.random.Philox(key=key, counter=counter))
 
 
 class Draws:
