@@ -168,7 +168,8 @@ def test_numbers_that_a_type_cannot_hold_are_refused(tmp_path):
         (no_xlnet, RELATIVE, [{"positions": "learned"}, {"token_head": "transform"}, {"norm": "pre"},
                               {"sublayers": "feed_forward,self"}, {"linear_without_bias": True}]),
         (no_modern_bert, ROTARY, [{"sublayers": "neighbor,feed_forward"}, {"positions": "learned", "token_types": 2},
-                                  {"gated": False}, {"norm": "post", "embedding_norm": False}, {"embedding_norm": False}, {"token_types": 2},
+                                  {"gated": False}, {"norm": "post", "embedding_norm": False},
+                                  {"embedding_norm": False}, {"token_types": 2},
                                   {"norm_type": "rms"}, {"token_head": "plain"}]),
     ],
 )  # fmt: skip

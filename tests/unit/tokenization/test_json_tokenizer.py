@@ -1,0 +1,266 @@
+"""Tokenizers from ``tokenizer.json``: special symbols, words' beginnings, offsets, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
+
+from unified.errors import UnifiedError
+from unified.tokenization.json_tokenizer import SPECIAL_FIELDS, JsonTokenizer, added_token, write_special
+
+LETTERS = ["a", "b", "c", "ab"]
+
+
+def bpe(*special: str, level: object = None, **changes) -> dict:
+    """Byte-level where nothing else is said; ``special`` are the first entries."""
+    begin = "\u0120" if level is None else "\u2581"
+    entries = [*special, *LETTERS, begin, f"{begin}a"]
+    ids = {entry: i for i, entry in enumerate(entries)}
+    unknown = special[0] if special else None
+    made = Tokenizer(models.BPE(ids, [("a", "b"), (begin, "a")], unk_token=unknown))
+    made.pre_tokenizer = level or pre_tokenizers.ByteLevel(add_prefix_space=False)
+    made.decoder = decoders.ByteLevel() if level is None else decoders.Metaspace()
+    return {**json.loads(made.to_str()), **changes}
+
+
+def tokenizer(content: dict | None = None, special: dict | None = None) -> JsonTokenizer:
+    found = {"<unk>": "<unk>", "<s>": "<s>"} if special is None else special
+    return JsonTokenizer(content or bpe("<unk>", "<s>"), found)
+
+
+def loaded(folder: Path, content: dict, settings: dict | None = None) -> JsonTokenizer:
+    (folder / "tokenizer.json").write_text(json.dumps(content), encoding="utf-8")
+    (folder / "tokenizer_config.json").unlink(missing_ok=True)
+    if settings is not None:
+        (folder / "tokenizer_config.json").write_text(json.dumps(settings), encoding="utf-8")
+    return JsonTokenizer.load(folder / "tokenizer.json")
+
+
+def refusal(call, *arguments) -> str:
+    with pytest.raises(UnifiedError) as raised:
+        call(*arguments)
+    return str(raised.value)
+
+
+# Entries and special symbols
+
+
+def test_entries_stand_in_the_order_of_their_ids_with_added_ones():
+    added = [{"id": 2, "content": "b", "special": True}, {"id": 3, "content": "<e>", "special": True}]
+    content = {"model": {"type": "BPE", "vocab": {"c": 1, "a": 0}, "merges": []}, "added_tokens": added}
+    assert tokenizer(content).entries == ["a", "c", "b", "<e>"]
+    known = {"id": 1, "content": "c", "special": False}  # in the vocabulary already
+    assert tokenizer({**content, "added_tokens": [known]}).entries == ["a", "c"]
+    assert tokenizer({**content, "added_tokens": None}).entries == ["a", "c"]
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ({}, "has no vocabulary, or its added_tokens are not objects with a content"),
+        ({"model": []}, "has no vocabulary, or its added_tokens are not objects with a content"),
+        ({"model": {"vocab": [["a", 0.0], "b"]}}, "has no vocabulary, or its added_tokens are not objects with a "
+         "content"),
+        ({"model": {"vocab": [["a", 0.0, 1]]}}, "has no vocabulary, or its added_tokens are not objects with a "
+         "content"),
+        ({"model": {"vocab": [[1, 0.0]]}}, "has no vocabulary, or its added_tokens are not objects with a content"),
+        ({"model": {"vocab": {}}, "added_tokens": ["a"]}, "has no vocabulary, or its added_tokens are not objects "
+         "with a content"),
+        ({"model": {"vocab": {"a": 0}}, "added_tokens": [{"content": "b", "id": 1}]}, "adds tokens that are no "
+         "special symbols, which is not built: b"),
+        ({"model": {"vocab": {"a": 1}}}, "the ids of its 1 entries are not 0 to 0"),
+        ({"model": {"vocab": {"a": 0, "b": 0}}}, "the ids of its 2 entries are not 0 to 1"),
+        ({"model": {"vocab": {"a": 0, "b": True}}}, "the ids of its 2 entries are not 0 to 1"),
+        ({"model": {"vocab": {"a": 0}}, "added_tokens": [{"content": "b", "special": True}]}, "the ids of its 2 "
+         "entries are not 0 to 1"),
+        ({"model": {"vocab": {"a" * 4097: 0}}}, "an entry of 4,097 characters; the longest may have 4,096"),
+    ],
+)  # fmt: skip
+def test_vocabularies_that_are_none_are_refused(content, said):
+    assert refusal(JsonTokenizer, content, {}) == f"tokenizer.json: {said}"
+    assert refusal(JsonTokenizer, content, {}, "x/y.json") == f"x/y.json: {said}"
+
+
+def test_an_entry_may_have_4096_characters():
+    content = bpe("<unk>")
+    content["model"]["vocab"]["a" * 4096] = len(content["model"]["vocab"])
+    assert len(tokenizer(content).entries[-1]) == 4096
+
+
+def test_a_model_that_the_library_does_not_read_is_refused():
+    content = bpe("<unk>")
+    content["model"]["type"] = "Nothing"
+    assert refusal(JsonTokenizer, content, {}).startswith(
+        "tokenizer.json: not a tokenizer that the library tokenizers reads ("
+    )
+
+
+@pytest.mark.parametrize(
+    ("settings", "special"),
+    [
+        (None, {"<s>": "<s>", "<pad>": "<pad>", "[SEP]": "</s>", "<mask>": "<mask>"}),
+        ({}, {"<s>": "<s>", "<pad>": "<pad>", "[SEP]": "</s>", "<mask>": "<mask>"}),
+        ({"cls_token": "[CLS]", "bos_token": "<s>"}, {"[CLS]": "<s>", "<pad>": "<pad>", "[SEP]": "</s>",
+         "<mask>": "<mask>"}),
+        ({"cls_token": "absent", "bos_token": "[CLS]"}, {"[CLS]": "<s>", "<pad>": "<pad>", "[SEP]": "</s>",
+         "<mask>": "<mask>"}),
+        ({"cls_token": {"content": "a"}, "eos_token": "b", "unk_token": "c", "mask_token": "ab", "pad_token": "<s>"},
+         {"a": "<s>", "<s>": "<pad>", "b": "</s>", "c": "<unk>", "ab": "<mask>"}),
+        ({"cls_token": "<pad>", "pad_token": "<pad>", "sep_token": 5}, {"<pad>": "<s>", "[SEP]": "</s>",
+         "<mask>": "<mask>"}),
+    ],
+)  # fmt: skip
+def test_special_symbols_are_named_by_the_settings_or_as_usual(tmp_path, settings, special):
+    content = bpe("<s>", "[CLS]", "<pad>", "[SEP]", "<mask>")
+    content["model"]["unk_token"] = None
+    found = loaded(tmp_path, content, settings)
+    assert found.special == special
+    symbols = dict(zip(found.entries, found.native_symbols(), strict=True))
+    assert {entry: symbols[entry] for entry in special} == special
+    others = {"<s>": "[s]", "<pad>": "[pad]", "<mask>": "[mask]"}  # the names are taken
+    assert all(symbols[one] == others.get(one, one) for one in symbols.keys() - special)
+
+
+@pytest.mark.parametrize(
+    ("entry", "symbol"),
+    [("<s>", "<s>"), ("[CLS]", "<s>"), ("<cls>", "<s>"), ("<pad>", "<pad>"), ("[PAD]", "<pad>"), ("</s>", "</s>"),
+     ("[SEP]", "</s>"), ("<sep>", "</s>"), ("<unk>", "<unk>"), ("[UNK]", "<unk>"), ("<mask>", "<mask>"),
+     ("[MASK]", "<mask>")],
+)  # fmt: skip
+def test_usual_names_of_special_symbols(tmp_path, entry, symbol):
+    assert loaded(tmp_path, bpe(entry)).special == {entry: symbol}
+
+
+def test_special_symbols_that_the_vocabulary_lacks_are_none():
+    assert tokenizer(special={"<unk>": "<unk>", "absent": "<mask>"}).special == {"<unk>": "<unk>"}
+
+
+# Text
+
+
+def test_special_symbols_in_a_text_are_text_and_nothing_is_put_around_it():
+    content = bpe("<unk>", "<s>")
+    content["added_tokens"] = [added_token(1, "<s>")]
+    template = {"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "<s>", "type_id": 0}}], "pair": [],
+                "special_tokens": {"<s>": {"id": "<s>", "ids": [1], "tokens": ["<s>"]}}}  # fmt: skip
+    content |= {"post_processor": template, "truncation": {"max_length": 1, "stride": 0, "strategy": "LongestFirst",
+                "direction": "Right"}, "padding": {"strategy": {"Fixed": 9}, "direction": "Right", "pad_id": 0,
+                "pad_type_id": 0, "pad_token": "<unk>", "pad_to_multiple_of": None}}  # fmt: skip
+    own = tokenizer(content)
+    assert own.encode("abc <s>") == ["ab", "c", "\u0120", "<unk>", "<unk>", "<unk>"]
+    assert own.content is content
+    scores = [["<unk>", 0.0], ["<s>", -1.0], ["a", -2.0], ["<", -3.0], ["s", -3.0], [">", -3.0]]
+    unigram = {"model": {"type": "Unigram", "unk_id": 0, "vocab": scores}}
+    assert tokenizer(unigram).encode("a<s>") == ["a", "<", "s", ">"]
+    assert tokenizer(unigram).entries == [entry for entry, _ in scores]
+    assert unigram["model"]["vocab"][1] == ["<s>", -1.0]
+
+
+def test_white_space_before_a_text_counts_where_the_tokenizer_is_byte_level():
+    own = tokenizer()
+    assert own.encode("a") == ["a"] and own.encode(" a ") == ["\u0120a"] == own.encode("\t a")
+    assert own.encode("") == [] and own.encode("a\n\nb") == ["a", "\u0120", "b"]
+    metaspace = tokenizer(bpe("<unk>", level=pre_tokenizers.Metaspace()))
+    assert metaspace.encode("a") == metaspace.encode(" a") == ["\u2581a"]
+
+
+def test_ids_sizes_and_characters_of_many_texts():
+    own = tokenizer()
+    ids, sizes = own.encode_ids(["ab  a", "", " c"])
+    assert [own.entries[i] for i in ids] == ["ab", "\u0120a", "c"] and sizes.tolist() == [2, 0, 1]
+    again, counts, offsets = own.encode_offsets(["ab  a", "", " c"])
+    assert again.tolist() == ids.tolist() and counts.tolist() == sizes.tolist()
+    assert offsets.tolist() == [[0, 2], [2, 4], [0, 1]]
+    metaspace = tokenizer(bpe("<unk>", level=pre_tokenizers.Metaspace()))
+    assert metaspace.encode_offsets(["c"])[2].tolist() == [[0, 1], [0, 1]]  # the space put before it has no extent
+
+
+def test_a_tokenizer_without_an_unknown_symbol_may_refuse_a_text():
+    content = {"model": {"type": "WordLevel", "vocab": {"a": 0}, "unk_token": "<unk>"}}
+    own = tokenizer(content)
+    assert own.encode("a") == ["a"]
+    for call in (own.encode, lambda text: own.encode_ids([text]), lambda text: own.encode_offsets([text])):
+        assert refusal(call, "b").startswith("tokenizer.json: cannot divide a text into tokens (")
+
+
+def test_pieces_become_a_text_by_the_decoder_or_with_spaces_between():
+    own = tokenizer()
+    assert own.decode(["\u0120a", "b", "\u0120", "c"]) == "ab c"
+    assert tokenizer(bpe("<unk>", decoder=None)).decode(["a", "b", "c"]) == "a b c"
+
+
+@pytest.mark.parametrize(
+    ("changes", "begin"),
+    [
+        ({}, "\u0120"),
+        ({"pre_tokenizer": None}, None),
+        ({"pre_tokenizer": {"type": "Whitespace"}}, None),
+        ({"pre_tokenizer": {"type": "Sequence", "pretokenizers": [{"type": "Whitespace"}, {"type": "ByteLevel",
+          "add_prefix_space": False, "trim_offsets": True, "use_regex": True}]}}, "\u0120"),
+        ({"pre_tokenizer": {"type": "Metaspace", "replacement": "\u2581", "prepend_scheme": "always", "split": True}},
+         "\u2581"),
+        ({"pre_tokenizer": None, "normalizer": {"type": "Replace", "pattern": {"String": " "}, "content": "\u2581"}},
+         "\u2581"),
+        ({"pre_tokenizer": None, "normalizer": {"type": "Sequence", "normalizers": [{"type": "NFC"}, {"type":
+          "Replace", "pattern": {"String": " "}, "content": "\u2581"}]}}, "\u2581"),
+    ],
+)  # fmt: skip
+def test_words_begin_with_the_mark_of_the_pre_tokenizer(changes, begin):
+    own = tokenizer(bpe("<unk>", **changes))
+    assert [own.word_start(f"{mark}a") for mark in ("\u0120", "\u2581", "", "a\u0120")] == [
+        begin == "\u0120", begin == "\u2581", False, False
+    ]  # fmt: skip
+
+
+# Files
+
+
+def test_what_is_saved_is_loaded_and_entries_can_be_added(tmp_path):
+    content = bpe("[UNK]", "[CLS]", "[SEP]", "\u00e9")
+    own = loaded(tmp_path, content)
+    more = own.with_entries(["<x>", "<y>"])
+    assert more.entries == [*own.entries, "<x>", "<y>"] and more.special == own.special
+    assert own.with_entries([]).entries == own.entries and "<x>" not in own.entries
+    again = more.with_entries(["<z>"])
+    assert again.entries == [*more.entries, "<z>"]
+    again.save(tmp_path, model_max_length=7)
+    back = JsonTokenizer.load(tmp_path / "tokenizer.json")
+    assert back.content == again.content and back.special == own.special and back.entries == again.entries
+    text = (tmp_path / "tokenizer.json").read_text(encoding="utf-8")
+    assert text.endswith("}\n") and "\u00e9" in text
+    settings = (tmp_path / "tokenizer_config.json").read_text(encoding="utf-8")
+    assert json.loads(settings) == {
+        "tokenizer_class": "PreTrainedTokenizerFast",
+        "model_input_names": ["input_ids", "token_type_ids", "attention_mask"],
+        "cls_token": "[CLS]", "sep_token": "[SEP]", "unk_token": "[UNK]", "model_max_length": 7,
+    }  # fmt: skip
+    assert added_token(5, "<x>") == {
+        "id": 5, "content": "<x>", "single_word": False, "lstrip": False, "rstrip": False, "normalized": False,
+        "special": True,
+    }  # fmt: skip
+
+
+def test_special_symbols_are_written_under_the_first_of_their_fields(tmp_path):
+    write_special(tmp_path / "x.json", dict(zip(SPECIAL_FIELDS, "1234\u00e9", strict=True)))
+    text = (tmp_path / "x.json").read_text(encoding="utf-8")
+    fields = {"cls_token": "1", "pad_token": "2", "sep_token": "3", "unk_token": "4", "mask_token": "\u00e9"}
+    assert json.loads(text).items() >= fields.items() and '"\u00e9"' in text and text.startswith('{\n  "')
+
+
+def test_refusals_of_a_file_name_it(tmp_path):
+    said = refusal(loaded, tmp_path, {"model": 5})
+    assert (
+        said == f"{tmp_path / 'tokenizer.json'}: has no vocabulary, or its added_tokens are not objects with a content"
+    )
+
+
+def test_normalizers_that_are_no_objects_are_passed_over():
+    content = bpe("<unk>")
+    content["normalizer"] = json.loads(Tokenizer(models.BPE()).to_str())["normalizer"]
+    assert content["normalizer"] is None and tokenizer(content).word_start("\u0120a")
+    made = Tokenizer.from_str(json.dumps(content))
+    made.normalizer = normalizers.Lowercase()
+    assert tokenizer(json.loads(made.to_str())).encode("A") == ["a"]

@@ -1,0 +1,193 @@
+"""Files of WordPiece tokenizers: entries, settings and their names, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from unified.errors import UnifiedError
+from unified.tokenization import load_tokenizer, tokenizer_files
+from unified.tokenization.wordpiece import WordPieceTokenizer
+from unified.tokenization.wordpiece_files import is_wordpiece, read_entries, read_json, read_settings, write_settings
+
+ENTRIES = ["[UNK]", "a", "##b"]
+
+
+def content(**changes) -> dict:
+    whole = {
+        "model": {
+            "type": "WordPiece", "unk_token": "[UNK]", "continuing_subword_prefix": "##",
+            "max_input_chars_per_word": 100, "vocab": {entry: i for i, entry in enumerate(ENTRIES)},
+        },
+        "normalizer": {
+            "type": "BertNormalizer", "clean_text": True, "handle_chinese_chars": False, "strip_accents": None,
+            "lowercase": True,
+        },
+        "pre_tokenizer": {"type": "BertPreTokenizer"},
+    }  # fmt: skip
+    return whole | changes
+
+
+def written(folder: Path, value: dict, name: str = "tokenizer.json") -> Path:
+    (folder / name).write_text(json.dumps(value), encoding="utf-8")
+    return folder / name
+
+
+def refusal(call, *arguments, **options) -> str:
+    with pytest.raises(UnifiedError) as raised:
+        call(*arguments, **options)
+    return str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("data", "entries"),
+    [
+        (b"a\nb\n", ["a", "b"]),
+        (b"a\nb", ["a", "b"]),
+        (b"a\r\nb\r\n", ["a", "b"]),
+        (b"a\n\n\nb\n", ["a", "", "", "b"]),
+        (b" a \n\xe2\x80\xa8\n", [" a ", "\u2028"]),
+    ],
+)
+def test_each_line_is_an_entry(tmp_path, data, entries):
+    (tmp_path / "vocab.txt").write_bytes(data)
+    assert read_entries(tmp_path / "vocab.txt") == entries
+
+
+def test_a_vocabulary_is_utf_8(tmp_path):
+    path = tmp_path / "vocab.txt"
+    path.write_bytes(b"ab\n\xff\n")
+    assert refusal(read_entries, path) == f"{path}: not UTF-8 at byte 3; vocab.txt is a UTF-8 text file"
+
+
+def test_settings_have_the_names_of_transformers(tmp_path):
+    path = tmp_path / "tokenizer_config.json"
+    assert read_settings(path) == {}
+    write_settings(path, {"lowercase": True, "strip_accents": None, "split_chinese": False})
+    text = path.read_text()
+    assert text == (
+        '{\n  "tokenizer_class": "BertTokenizer",\n  "do_lower_case": true,\n  "strip_accents": null,\n'
+        '  "tokenize_chinese_chars": false\n}\n'
+    )
+    assert read_settings(path) == {"lowercase": True, "split_chinese": False}
+    for name in ("do_lower_case", "strip_accents", "tokenize_chinese_chars"):
+        for value in (1, "true", []):
+            said = f"{path}: {name} is {value!r}, neither true nor false"
+            assert refusal(read_settings, written(tmp_path, {name: value}, path.name)) == said
+
+
+def test_entries_and_settings_of_a_tokenizer_json(tmp_path):
+    assert read_json(written(tmp_path, content())) == (ENTRIES, {"lowercase": True, "split_chinese": False})
+    more = [{"content": "<x>", "id": 3, "special": True}, {"content": "a", "id": 1, "special": True}]
+    assert read_json(written(tmp_path, content(added_tokens=more)))[0] == [*ENTRIES, "<x>"]
+    turned = content()
+    turned["model"]["vocab"] = {"a": 1, "##b": 2, "[UNK]": 0}
+    turned["normalizer"] |= {"strip_accents": True, "lowercase": None, "handle_chinese_chars": True}
+    assert read_json(written(tmp_path, turned)) == (ENTRIES, {"strip_accents": True, "split_chinese": True})
+
+
+@pytest.mark.parametrize(
+    ("part", "name", "value", "usual"),
+    [
+        ("model", "type", "BPE", "WordPiece"),
+        ("model", "unk_token", "<unk>", "[UNK]"),
+        ("model", "continuing_subword_prefix", "@@", "##"),
+        ("model", "max_input_chars_per_word", 99, 100),
+        ("normalizer", "type", "NFC", "BertNormalizer"),
+        ("normalizer", "clean_text", False, True),
+        ("pre_tokenizer", "type", "Whitespace", "BertPreTokenizer"),
+    ],
+)
+def test_tokenizers_that_are_not_berts_are_refused(tmp_path, part, name, value, usual):
+    changed = content()
+    changed[part][name] = value
+    path, ending = tmp_path / "tokenizer.json", "only BERT's WordPiece tokenizers are read from tokenizer.json"
+    assert refusal(read_json, written(tmp_path, changed)) == f"{path}: {part} {name} {value!r}, not {usual!r}; {ending}"
+    said = refusal(read_json, written(tmp_path, content(**{part: None})))
+    assert said.startswith(f"{path}: {part} type None, not ") and said.endswith(ending)
+
+
+@pytest.mark.parametrize(
+    ("vocabulary", "added", "said"),
+    [
+        ([], [], "has no vocabulary, or its added_tokens are not objects with a content"),
+        ({"a": 0}, ["x"], "has no vocabulary, or its added_tokens are not objects with a content"),
+        ({"a": 0}, [{"content": "x", "id": "1"}], "has no vocabulary, or its added_tokens are not objects with a "
+         "content"),
+        ({"a": 0}, [{"content": "x", "id": 1}, {"content": "y", "id": 2, "special": False}], "adds tokens that are no "
+         "special symbols, which is not built: x; y"),
+        ({"a": 1}, [], "the ids of its 1 entries are not 0 to 0"),
+        ({"a": 0, "b": 0}, [], "the ids of its 2 entries are not 0 to 1"),
+        ({"a": 0, "b": True}, [], "the ids of its 2 entries are not 0 to 1"),
+        ({"a": 0}, [{"content": "x", "special": True}], "the ids of its 2 entries are not 0 to 1"),
+    ],
+)  # fmt: skip
+def test_vocabularies_that_are_none_are_refused(tmp_path, vocabulary, added, said):
+    changed = content(added_tokens=added)
+    changed["model"]["vocab"] = vocabulary
+    assert refusal(read_json, written(tmp_path, changed)) == f"{tmp_path / 'tokenizer.json'}: {said}"
+
+
+def test_a_setting_of_the_normalizer_must_be_true_or_false(tmp_path):
+    changed = content()
+    changed["normalizer"]["handle_chinese_chars"] = 1
+    said = f"{tmp_path / 'tokenizer.json'}: handle_chinese_chars is 1, neither true nor false"
+    assert refusal(read_json, written(tmp_path, changed)) == said
+
+
+def test_a_wordpiece_tokenizer_is_known_by_its_model(tmp_path):
+    assert is_wordpiece(written(tmp_path, content()))
+    assert not is_wordpiece(written(tmp_path, {"model": {"type": "BPE"}}))
+    assert not is_wordpiece(written(tmp_path, {"model": ["type", "WordPiece"]})) and not is_wordpiece(
+        written(tmp_path, {})
+    )
+
+
+# The tokenizer that is made of them
+
+
+def test_settings_beside_a_vocabulary_have_the_last_word(tmp_path):
+    path = written(tmp_path, content())
+    own = load_tokenizer(path)
+    assert (own.entries, own.lowercase, own.strip_accents, own.split_chinese) == (ENTRIES, True, None, False)
+    written(tmp_path, {"do_lower_case": False, "strip_accents": True}, "tokenizer_config.json")
+    own = load_tokenizer(tmp_path)
+    assert (own.lowercase, own.strip_accents, own.split_chinese) == (False, True, False)
+    said = f"{path}: lower case was asked to be True, its tokenizer_config.json says False"
+    assert refusal(load_tokenizer, tmp_path, lowercase=True) == said
+    assert load_tokenizer(tmp_path, lowercase=False).lowercase is False
+
+
+def test_a_vocabulary_is_cased_where_nothing_says_it(tmp_path):
+    (tmp_path / "vocab.txt").write_text("[UNK]\na\n")
+    assert load_tokenizer(tmp_path).lowercase is False and load_tokenizer(tmp_path, lowercase=True).lowercase is True
+    own = load_tokenizer(tmp_path)
+    assert (own.strip_accents, own.split_chinese) == (None, True)
+
+
+def test_a_copy_with_more_entries_keeps_its_settings():
+    own = WordPieceTokenizer(ENTRIES, lowercase=True, strip_accents=False, split_chinese=False)
+    more = own.with_entries(["<x>"])
+    assert more.entries == [*ENTRIES, "<x>"] and own.entries == ENTRIES
+    assert (more.lowercase, more.strip_accents, more.split_chinese) == (True, False, False)
+
+
+def test_a_tokenizer_json_says_the_same_again_beside_another_file(tmp_path):
+    assert tokenizer_files(tmp_path) == []
+    (tmp_path / "tokenizer.json").touch()
+    assert tokenizer_files(tmp_path) == ["tokenizer.json"]
+    (tmp_path / "vocab.txt").touch()
+    assert tokenizer_files(str(tmp_path)) == ["vocab.txt"]
+    (tmp_path / "anna.json").touch()
+    assert tokenizer_files(tmp_path) == ["vocab.txt", "anna.json"]
+    (tmp_path / "tokenizer.json").unlink()
+    assert tokenizer_files(tmp_path) == ["vocab.txt", "anna.json"]
+
+
+def test_other_tokenizers_have_their_own_rules_for_case(tmp_path):
+    path = written(tmp_path, {"model": {"type": "WordLevel", "vocab": {"a": 0}, "unk_token": "a"}})
+    said = f"{path}: this tokenizer has its own rules for case; leave --lowercase out"
+    assert refusal(load_tokenizer, path, lowercase=False) == said
+    assert load_tokenizer(path).encode("a") == ["a"]
