@@ -28,6 +28,9 @@ _WHITE_SPACE = r"[\s\x1c-\x1f]+"
 def sentencepiece_json(tokenizer: SentencePieceTokenizer) -> dict[str, Any]:
     """The content of a ``tokenizer.json`` that divides texts like ``tokenizer``; nothing is put around them.
 
+    It differs where a combining mark follows a character for which the model puts others, such as a ligature: the
+    library ``tokenizers`` drops that mark.
+
     Raises:
         UnifiedError: the model has rules that ``tokenizers`` lacks.
     """
