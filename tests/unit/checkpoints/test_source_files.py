@@ -1,0 +1,207 @@
+"""Files of other libraries: parameters in one file or in parts, settings and their bounds, and damage by name."""
+
+from __future__ import annotations
+
+import binascii
+import json
+import pickle
+
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from unified.checkpoints.files import fingerprint, load_checkpoint, named_damage
+from unified.checkpoints.sources import (
+    counted,
+    read_config,
+    read_parameters,
+    read_settings,
+    reading_config,
+    required,
+)
+from unified.errors import UnifiedError
+
+STATE = {"a": torch.arange(3.0), "b": torch.ones(2, 2)}
+
+
+def refusal(call, *arguments) -> str:
+    with pytest.raises(UnifiedError) as raised:
+        call(*arguments)
+    return str(raised.value)
+
+
+def same(found: dict, wanted: dict = STATE) -> bool:
+    return found.keys() == wanted.keys() and all(torch.equal(found[name], wanted[name]) for name in wanted)
+
+
+def test_the_last_names_in_paths_are_counted():
+    assert counted(["x/adam_m", "y/z/adam_m", "global_step", "y/adam_v"]) == [
+        "adam_m of 2 variables", "global_step", "adam_v"
+    ]  # fmt: skip
+    assert counted([]) == []
+
+
+def test_a_file_must_be_there(tmp_path):
+    path = tmp_path / "x.json"
+    for call in (required, read_settings, read_config):
+        assert refusal(call, path) == f"{path}: no such file"
+    path.write_text('{"anything": [1]}')
+    assert required(path) == path and read_settings(path) == {"anything": [1]}
+
+
+@pytest.mark.parametrize(
+    ("name", "least", "most"),
+    [("num_hidden_layers", 1, 1000), ("n_layer", 1, 1000), ("num_attention_heads", 1, None), ("n_head", 1, None),
+     ("global_attn_every_n_layers", 1, None)],
+)  # fmt: skip
+def test_counts_have_bounds(tmp_path, name, least, most):
+    path = tmp_path / "config.json"
+
+    def read(value: int) -> dict:
+        path.write_text(json.dumps({name: value}))
+        return read_config(path)
+
+    assert read(least) == {name: least}
+    assert refusal(read, least - 1) == f"{path}: {name!r} must be at least {least}, got {least - 1}"
+    if most is None:
+        assert read(10**6)
+    else:
+        assert read(most) == {name: most}
+        assert refusal(read, most + 1) == f"{path}: {name!r} must be at most 1,000, got {most + 1}"
+
+
+def test_what_is_missing_or_refused_while_a_configuration_is_made_names_the_file():
+    with reading_config("a BERT's"):
+        pass
+
+    def missing():
+        with reading_config("a BERT's"):
+            {}["width"]
+
+    def wrong():
+        with reading_config("a BERT's"):
+            raise UnifiedError("too wide")
+
+    assert refusal(missing) == "config.json: no width; is it a BERT's?"
+    assert refusal(wrong) == "config.json: too wide"
+
+
+# Parameters
+
+
+def test_one_file_of_safetensors_comes_before_parts_and_those_before_bin_files(tmp_path):
+    torch.save({"c": torch.ones(1)}, tmp_path / "pytorch_model.bin")
+    assert same(read_parameters(tmp_path), {"c": torch.ones(1)})
+    save_file({"a": STATE["a"]}, tmp_path / "one.safetensors")
+    save_file({"b": STATE["b"]}, tmp_path / "two.safetensors")
+    index = {"weight_map": {"a": "one.safetensors", "b": "two.safetensors"}}
+    (tmp_path / "model.safetensors.index.json").write_text(json.dumps(index))
+    assert same(read_parameters(tmp_path))
+    save_file({"d": torch.ones(1)}, tmp_path / "model.safetensors")
+    assert same(read_parameters(tmp_path), {"d": torch.ones(1)})
+    whole = (tmp_path / "model.safetensors").read_bytes()
+    (tmp_path / "model.safetensors").write_bytes(whole[:-1])
+    said = refusal(read_parameters, tmp_path)
+    assert said.startswith(f"{tmp_path / 'model.safetensors'}: damaged, its content cannot be read (")
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ({}, "weight_map must be an object; it names the file of each parameter"),
+        ({"weight_map": {"a": "../x"}}, "'../x' is not the name of a file beside it"),
+        ({"weight_map": {"a": "x\n"}}, "'x\\n' is not the name of a file beside it"),
+        ({"weight_map": {"a": "none"}}, "names 'none', and there is no such file"),
+        ({"weight_map": {"a": "x" * 255}}, f"names '{'x' * 255}', and there is no such file"),
+    ],
+)
+def test_an_index_names_files_beside_it(tmp_path, content, said):
+    path = tmp_path / "model.safetensors.index.json"
+    path.write_text(json.dumps(content))
+    with pytest.raises(UnifiedError) as raised:
+        read_parameters(tmp_path)
+    assert raised.value.details == f"{path}: {said}"
+
+
+def test_an_index_cannot_name_a_file_whose_name_is_too_long(tmp_path):
+    (tmp_path / "model.safetensors.index.json").write_text(json.dumps({"weight_map": {"a": "x" * 256}}))
+    assert refusal(read_parameters, tmp_path).endswith(" is not the name of a file beside it")
+
+
+def test_of_several_bin_files_it_must_be_pytorch_model(tmp_path):
+    path = tmp_path / "pytorch_model.bin"
+    assert refusal(read_parameters, tmp_path) == f"{path}: no such file"
+    torch.save(STATE, tmp_path / "any.bin")
+    assert same(read_parameters(tmp_path))
+    torch.save({}, tmp_path / "training_args.bin")
+    assert refusal(read_parameters, tmp_path) == f"{path}: no such file"
+    torch.save(STATE, path, _use_new_zipfile_serialization=False)  # the format of torch before 1.6
+    assert same(read_parameters(tmp_path))
+
+
+@pytest.mark.parametrize(
+    "content",
+    [[1], {1: torch.ones(1)}, {"a": 3}, {"a": torch.ones(2).to_sparse()}, {"a": torch.ones(2, device="meta")}],
+)
+def test_a_bin_file_is_a_dictionary_of_tensors(tmp_path, content):
+    torch.save(content, tmp_path / "x.bin")
+    said = f"{tmp_path / 'x.bin'}: expected a dictionary of tensors, the state_dict of a model"
+    assert refusal(read_parameters, tmp_path) == said
+
+
+# torch's files
+
+
+def test_the_older_format_is_read_only_where_it_will_do(tmp_path):
+    path = tmp_path / "x.pt"
+    torch.save(STATE, path, _use_new_zipfile_serialization=False)
+    assert same(load_checkpoint(path, older=True))
+    assert refusal(load_checkpoint, path).startswith(f"{path}: not a checkpoint, or a truncated or damaged one (")
+    path.write_bytes(path.read_bytes()[:40])
+    said = refusal(load_checkpoint, path, True)
+    assert said.startswith(f"{path}: damaged, its content cannot be read (")
+    path.write_bytes(b"\x80\x02other")
+    assert refusal(load_checkpoint, path, True).startswith(f"{path}: not a checkpoint, or a truncated or damaged one (")
+
+
+@pytest.mark.parametrize(
+    ("message", "culprit"),
+    [
+        ("first\n  a GLOBAL x.y was not allowed \nUnsupported z", "a GLOBAL x.y was not allowed"),
+        ("first\nUnsupported operand 9", "Unsupported operand 9"),
+        ("  first \nsecond", "first"),
+        ("", "unknown"),
+        ("x" * 200, "x" * 120),
+    ],
+)
+def test_what_the_unpickler_refuses_is_named(tmp_path, message, culprit):
+    torch.save({}, tmp_path / "x.pt")
+
+    def read():
+        with named_damage(tmp_path / "x.pt"):
+            raise pickle.UnpicklingError(message)
+
+    said = (
+        f"{tmp_path / 'x.pt'}: refused, because it holds more than tensors and plain values ({culprit}); nothing in it"
+    )
+    with pytest.raises(UnifiedError) as raised:
+        read()
+    assert raised.value.details == f"{said} was executed"
+
+
+@pytest.mark.parametrize(
+    "error",
+    [RuntimeError, EOFError, KeyError, IndexError, TypeError, ValueError, AttributeError, AssertionError],
+)
+def test_what_damage_raises_becomes_one_sentence(tmp_path, error):
+    torch.save({}, tmp_path / "x.pt")
+
+    def read():
+        with named_damage(str(tmp_path / "x.pt")):
+            raise error("something")
+
+    assert refusal(read) == f"{tmp_path / 'x.pt'}: damaged, its content cannot be read ({error.__name__})"
+
+
+def test_a_fingerprint_is_the_checksum_of_the_lines():
+    assert fingerprint(["a", "é"]) == binascii.crc32(b"a\n\xc3\xa9") and fingerprint([]) == 0
