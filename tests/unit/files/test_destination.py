@@ -1,0 +1,171 @@
+"""A new folder appears whole or not at all, replaces only what is its own, and a manifest says what it holds."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from unified.errors import UnifiedError
+from unified.files.destination import (
+    MANIFEST,
+    check_destination,
+    describe,
+    manifest_outputs,
+    new_folder,
+    write_manifest,
+)
+
+
+def made(destination: Path, files: dict[str, str], overwrite: bool = False) -> None:
+    """A folder with these files and a manifest of them."""
+    with new_folder(destination, overwrite) as partial:
+        for name, text in files.items():
+            (partial / name).parent.mkdir(exist_ok=True)
+            (partial / name).write_text(text)
+        write_manifest(partial, {})
+
+
+def texts(folder: Path) -> dict[str, str]:
+    files = (path for path in folder.rglob("*") if path.is_file() and path.name != MANIFEST)
+    return {str(path.relative_to(folder)): path.read_text() for path in files}
+
+
+def refusal(destination: Path, overwrite: bool, *advice: str) -> str:
+    with pytest.raises(UnifiedError) as refused:
+        check_destination(destination, overwrite, *advice)
+    with pytest.raises(UnifiedError) as again, new_folder(destination, overwrite, *advice):
+        raise AssertionError("the block must not be entered")
+    assert str(refused.value) == str(again.value)
+    return str(refused.value)
+
+
+def test_a_folder_appears_when_the_block_ends_well(tmp_path):
+    destination = tmp_path / "above" / "more" / "new"
+    with new_folder(str(destination), overwrite=False) as partial:
+        assert partial == tmp_path / "above" / "more" / f".new.{os.getpid()}.partial" and partial.is_dir()
+        (partial / "a").write_text("x")
+        assert not destination.exists()
+    assert texts(destination) == {"a": "x"} and os.listdir(destination.parent) == ["new"]
+
+
+def test_nothing_is_left_where_the_block_fails(tmp_path):
+    made(tmp_path / "old", {"a": "before"})
+    for name in ("new", "old"):
+        with pytest.raises(KeyError), new_folder(tmp_path / name, overwrite=True) as partial:
+            (partial / "a").write_text("half")
+            raise KeyError
+    assert os.listdir(tmp_path) == ["old"] and texts(tmp_path / "old") == {"a": "before"}
+
+
+def test_files_are_on_the_disk_before_the_folder_has_its_name(tmp_path, monkeypatch):
+    synced, destination = [], tmp_path / "new"
+
+    def fsync(number: int) -> None:
+        assert not destination.exists()
+        synced.append(os.fstat(number).st_ino)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    made(destination, {"a": "x", "in/b": "y"})
+    files = [destination / "a", destination / "in" / "b", destination / MANIFEST]
+    assert sorted(synced) == sorted(path.stat().st_ino for path in files)
+
+
+def test_a_folder_of_ones_own_is_replaced_whole(tmp_path):
+    made(tmp_path / "new", {"a": "1", "in/b": "1"})
+    made(tmp_path / "new", {"c": "2"}, overwrite=True)
+    assert texts(tmp_path / "new") == {"c": "2"} and os.listdir(tmp_path) == ["new"]
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_an_empty_folder_is_taken(tmp_path, overwrite):
+    (tmp_path / "new").mkdir()
+    check_destination(tmp_path / "new", overwrite)
+    check_destination(tmp_path / "none", overwrite)
+    made(tmp_path / "new", {"a": "x"}, overwrite)
+    assert texts(tmp_path / "new") == {"a": "x"} and os.listdir(tmp_path) == ["new"]
+
+
+def test_what_is_there_is_not_replaced_unasked(tmp_path):
+    made(tmp_path / "new", {"a": "1"})
+    assert refusal(tmp_path / "new", False) == f"{tmp_path / 'new'}: not empty; name a new folder"
+    assert refusal(tmp_path / "new", False, "say --overwrite") == f"{tmp_path / 'new'}: not empty; say --overwrite"
+    (tmp_path / "file").write_text("x")
+    for overwrite in (False, True):
+        assert refusal(tmp_path / "file", overwrite) == f"{tmp_path / 'file'}: a file, where the new folder should be"
+    assert texts(tmp_path / "new") == {"a": "1"}
+
+
+@pytest.mark.parametrize("foreign", ["b", "in/b", "empty/", "link", "broken"])
+def test_what_the_manifest_does_not_list_is_never_replaced(tmp_path, foreign):
+    folder = tmp_path / "new"
+    made(folder, {"a": "1", "z": "1", "in/a": "1"})
+    if foreign.endswith("/"):
+        (folder / foreign).mkdir()
+    elif foreign in ("link", "broken"):
+        (folder / foreign).symlink_to(tmp_path if foreign == "link" else tmp_path / "nowhere")
+    else:
+        (folder / foreign).write_text("mine")
+    assert refusal(folder, True) == (
+        f"{folder}: holds {foreign.rstrip('/')}, which manifest.json there does not list, so it will not be replaced; "
+        "move it away or name another folder"
+    )
+
+
+@pytest.mark.parametrize("manifest", [None, "nothing", '{"outputs": {"a": {}}}', '{"files": {}}'])
+def test_without_a_manifest_of_ours_every_file_is_foreign(tmp_path, manifest):
+    (tmp_path / "a").write_text("mine")
+    if manifest is not None:
+        (tmp_path / MANIFEST).write_text(manifest)
+    assert refusal(tmp_path, True).startswith(f"{tmp_path}: holds a, which manifest.json there does not list")
+
+
+def test_a_folder_that_another_run_left_is_named_and_stays(tmp_path, capsys):
+    for name in (".a[b].7.partial", ".a[b].12.partial", ".ab.7.partial", ".a[b].7.old"):
+        (tmp_path / name).mkdir()
+    made(tmp_path / "a[b]", {})
+    assert capsys.readouterr().err.splitlines() == [
+        f"note: {tmp_path / left} was left by a run that was killed, unless one is at work; remove it by hand"
+        for left in (".a[b].12.partial", ".a[b].7.partial")
+    ]
+    assert (tmp_path / ".a[b].7.partial").is_dir()
+
+
+def test_a_manifest_has_size_and_hash_of_every_other_file(tmp_path):
+    (tmp_path / "in").mkdir()
+    contents = {"b": b"", "a": b"x" * 70_000, "in/c": "é".encode()}
+    for name, data in contents.items():
+        (tmp_path / name).write_bytes(data)
+    write_manifest(tmp_path, {"command": "été", "seed": 1})
+    outputs = {
+        name: {"bytes": len(contents[name]), "sha256": hashlib.sha256(contents[name]).hexdigest()}
+        for name in ("a", "b", "in/c")
+    }
+    expected = json.dumps({"command": "été", "seed": 1, "outputs": outputs}, indent=2, ensure_ascii=False) + "\n"
+    assert (tmp_path / "manifest.json").read_bytes() == expected.encode()
+    assert manifest_outputs(tmp_path) == {name: one["sha256"] for name, one in outputs.items()}
+    assert describe(str(tmp_path / "a")) == outputs["a"]
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ("{}", "damaged, 'outputs' is missing; make the folder anew"),
+        ('{"outputs": []}', "damaged, 'outputs' must be an object; make the folder anew"),
+        ('{"outputs": {"a": {}}}', "damaged, 'sha256' of 'a' of 'outputs' is missing; make the folder anew"),
+        ('{"outputs": {"a": {"sha256": 1}}}', "damaged, 'sha256' of 'a' of 'outputs' must be a text; make the folder "
+         "anew"),
+        ("[]", "not a JSON object"),
+    ],
+)  # fmt: skip
+def test_a_damaged_manifest_is_refused(tmp_path, content, says):
+    (tmp_path / "manifest.json").write_text(content)
+    with pytest.raises(UnifiedError) as refused:
+        manifest_outputs(tmp_path)
+    assert str(refused.value) == f"{tmp_path / 'manifest.json'}: {says}"
+    (tmp_path / "manifest.json").unlink()
+    with pytest.raises(UnifiedError, match=r"manifest\.json: no such file or folder$"):
+        manifest_outputs(tmp_path)
