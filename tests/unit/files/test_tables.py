@@ -1,0 +1,178 @@
+"""Tables as rows: separators, places, and the limits on cells and on Parquet files."""
+
+from __future__ import annotations
+
+import csv
+import sys
+import types
+
+import pytest
+from pyarrow import parquet
+
+from unified.errors import UnifiedError
+from unified.files import tables
+from unified.files.tables import csv_entries, hub_entries, parquet_entries, tsv_entries
+
+
+def written(folder, text: str | bytes, name: str = "a.csv") -> str:
+    (folder / name).write_bytes(text.encode() if isinstance(text, str) else text)
+    return str(folder / name)
+
+
+def refusal(entries) -> str:
+    with pytest.raises(UnifiedError) as refused:
+        list(entries)
+    return str(refused.value)
+
+
+@pytest.fixture
+def cell_limit():
+    """The library csv's limit, which a test may change."""
+    before = csv.field_size_limit()
+    yield csv.field_size_limit
+    csv.field_size_limit(before)
+
+
+@pytest.mark.parametrize(
+    ("first", "row", "fields"),
+    [
+        ("a,b", "1;2,3", {"a": "1;2", "b": "3"}),
+        ("a;b,c;d", "1;2;3", {"a": "1", "b,c": "2", "d": "3"}),
+        ("a\tb", "1,2\t3", {"a": "1,2", "b": "3"}),
+        ("a,b;c", "1,2", {"a": "1", "b;c": "2"}),
+        ("a;b\tc", "1;2", {"a": "1", "b\tc": "2"}),
+        ("a", "1", {"a": "1"}),
+        (" a , b ", " 1 , 2 ", {"a": " 1 ", "b": " 2 "}),
+        ('"a,b",c', '"x ""y""",z', {"a,b": 'x "y"', "c": "z"}),
+    ],
+)
+def test_the_separator_is_what_the_first_line_has_most_of(tmp_path, first, row, fields):
+    assert list(csv_entries(written(tmp_path, f"{first}\n{row}\n"))) == [("line 2", fields)]
+    assert list(csv_entries(written(tmp_path, f"\n\n{first}\n\n{row}"))) == [("line 5", fields)]
+
+
+def test_a_table_without_rows_has_none(tmp_path):
+    for text in ("", "\n\n", "a,b\n"):
+        path = written(tmp_path, text)
+        assert list(csv_entries(path)) == list(tsv_entries(path)) == []
+
+
+def test_rows_have_the_places_where_they_begin(tmp_path):
+    path = written(tmp_path, '"a\nb",c\n"1\n2\n3",4\n\n5\n6,7\n')
+    found = list(csv_entries(path))
+    assert [place for place, _ in found] == ["line 3", "line 7", "line 8"]
+    assert [fields for _, fields in found[::2]] == [{"a\nb": "1\n2\n3", "c": "4"}, {"a\nb": "6", "c": "7"}]
+    assert str(found[1][1]) == "1 cells, but the first line names 2 columns"
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ('"a,b\n1,2\n', ", line 1: a quotation mark opens a cell here, and none closes it"),
+        ('a,b\n1,2\n\n"3,4\n', ", line 4: a quotation mark opens a cell here, and none closes it"),
+        ('a,b\n"1" 2,3\n', ", line 2: text stands behind the closing quotation mark of a cell; within a quoted cell "
+         "write the mark twice"),
+        ("a,b\n1\r2,3\n", ", line 2: a cell without quotation marks holds a carriage return"),
+        ("a, b,a ,b\n", ": two columns are called 'a'; the first line must name each by itself"),
+    ],
+)  # fmt: skip
+def test_a_table_that_cannot_be_read_on_is_refused(tmp_path, text, says):
+    path = written(tmp_path, text)
+    assert refusal(csv_entries(path)) == path + says
+
+
+def test_a_cell_may_have_as_many_characters_as_the_limit(tmp_path, monkeypatch, cell_limit):
+    monkeypatch.setattr(tables, "_LONGEST_CELL", 1000)
+    cell_limit(10)
+    assert next(csv_entries(written(tmp_path, "a\n" + "x" * 1000)))[1] == {"a": "x" * 1000}
+    path = written(tmp_path, "a\n1\n" + "x" * 1001)
+    assert refusal(csv_entries(path)) == f"{path}, line 3: a cell is longer than 32 MiB"
+
+
+def test_the_limit_of_a_cell_is_32_mebibytes_and_a_higher_one_stays(tmp_path, cell_limit):
+    path = written(tmp_path, "a\n1\n")
+    for before, behind in ((10, 32 * 2**20), (40 * 2**20, 40 * 2**20)):
+        cell_limit(before)
+        list(csv_entries(path))
+        assert cell_limit() == behind
+
+
+def test_marks_of_tables_separated_by_tabs_quote_cells_where_the_whole_table_can_be_read_so(tmp_path):
+    both, neither = 'a\tb\n"x"\ty\n', 'a\tb\n"x" y\tz\none\n'
+    assert list(tsv_entries(written(tmp_path, both))) == [("line 2", {"a": "x", "b": "y"})]
+    unquoted = written(tmp_path, 'a\tb\n"x" y\tz\n"\tx\n')
+    assert [fields for _, fields in tsv_entries(unquoted)] == [{"a": '"x" y', "b": "z"}, {"a": '"', "b": "x"}]
+    # A mark that swallows a line makes cells too few: then no mark quotes.
+    swallowed = written(tmp_path, 'a\tb\n"x\ty\n1\t2"\n')
+    assert [fields for _, fields in tsv_entries(swallowed)] == [{"a": '"x', "b": "y"}, {"a": "1", "b": '2"'}]
+    assert refusal(tsv_entries(written(tmp_path, neither))).partition(": ")[2].startswith("text stands behind")
+    assert list(tsv_entries(written(tmp_path, "a,b\tc\n1,2\t3\n"))) == [("line 2", {"a,b": "1,2", "c": "3"})]
+
+
+class Long(str):
+    """A text that says how long it is, and takes no memory."""
+
+    length = 0
+
+    def __len__(self) -> int:
+        return self.length
+
+
+def pretend_parquet(monkeypatch, batches: list[list[dict]], count: int | None = None) -> None:
+    """Has pyarrow read these batches of rows, whatever the file."""
+    found = [types.SimpleNamespace(to_pylist=lambda rows=rows: rows) for rows in batches]
+    rows = sum(map(len, batches)) if count is None else count
+    file = types.SimpleNamespace(iter_batches=lambda size: found, metadata=types.SimpleNamespace(num_rows=rows))
+    monkeypatch.setattr(parquet, "ParquetFile", lambda path: file)
+
+
+@pytest.mark.parametrize(("file_size", "most"), [(1, 2**27), (2**21, 2**27), (2**22, 2**28), (2**22 + 1, 2**28 + 64)])
+def test_a_parquet_file_holds_at_most_so_much_more_than_its_size(tmp_path, monkeypatch, file_size, most):
+    """64 bytes a row, and the lengths of texts and lists, are at most 64 times the file's, or 128 MiB."""
+    path = written(tmp_path, b"", "a.parquet")
+    with open(path, "wb") as stream:
+        stream.truncate(file_size)
+    for over in (0, 1):
+        text = Long()
+        text.length = most - 2 * 64 - 3 - 2 + over
+        rows = [[{"a": text, "n": 10**9, "none": None}], [{"list": [0, 0, 0], "bytes": b"xy", "yes": True}]]
+        pretend_parquet(monkeypatch, rows)
+        if not over:
+            assert [place for place, _ in parquet_entries(path)] == ["row 1", "row 2"]
+        else:
+            assert refusal(parquet_entries(path)) == (
+                f"{path}: holds more than 64 times as many bytes as the file, as no data set does; write it as .jsonl "
+                "if this is what it should be"
+            )
+
+
+def test_a_parquet_file_with_fewer_rows_than_it_says_is_refused(tmp_path, monkeypatch):
+    path = written(tmp_path, b"PAR1", "a.parquet")
+    pretend_parquet(monkeypatch, [[{"a": 1}, {"a": 2}], [{"a": 3}]])
+    assert list(parquet_entries(path)) == [("row 1", {"a": 1}), ("row 2", {"a": 2}), ("row 3", {"a": 3})]
+    pretend_parquet(monkeypatch, [[{"a": 1}, {"a": 2}]], count=3)
+    assert refusal(parquet_entries(path)) == f"{path}: damaged, it says that it has 3 rows and holds 2"
+
+
+def test_what_pyarrow_refuses_is_refused_in_one_line(tmp_path, monkeypatch):
+    assert refusal(parquet_entries(f"{tmp_path}/none")) == f"{tmp_path}/none: no such file"
+    path = written(tmp_path, b"PAR1", "a.parquet")
+
+    def wrong(path: str) -> None:
+        raise OSError("first\nsecond")
+
+    monkeypatch.setattr(parquet, "ParquetFile", wrong)
+    assert refusal(parquet_entries(path)) == f"{path}: not a Parquet file, or a damaged one, behind row 0 (first)"
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"), [(ValueError("no such split\nat all"), "no such split"), (KeyError(), "KeyError")]
+)
+def test_what_the_hub_refuses_is_said_in_one_line(monkeypatch, error, reason):
+    def load_dataset(*args, **options):
+        raise error
+
+    monkeypatch.setitem(sys.modules, "datasets", types.SimpleNamespace(load_dataset=load_dataset))
+    assert refusal(hub_entries("hub:a/b@c")) == (
+        f"hub:a/b@c: the hub does not give it ({reason}); download the files and name them"
+    )
