@@ -23,6 +23,8 @@ def read_yaml_object(path: str | Path) -> dict[Any, Any]:
         if Path(path).stat().st_size > _LARGEST:
             raise UnifiedError(f"{path}: longer than {_LARGEST >> 20} MiB; options take a few lines")
         content = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+    except UnifiedError:
+        raise
     except UnicodeDecodeError as error:
         raise UnifiedError(f"{path}: not UTF-8 at byte {error.start}") from None
     except yaml.MarkedYAMLError as error:
