@@ -1,9 +1,13 @@
 """Freed memory stays with the process."""
 
+import ctypes
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
+
+from unified.kernels.cpu import keep_freed_memory
 
 SIZES = """
 import sys, torch
@@ -36,3 +40,35 @@ def share_that_stays(how: str) -> float:
 def test_a_large_block_stays_when_it_is_freed():
     assert share_that_stays("kept") > 0.95
     assert share_that_stays("given back") < 0.05
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """What the C library's `mallopt` is called with; it takes the settings that are not in ``refused``."""
+    calls, refused = [], set()
+    library = SimpleNamespace(mallopt=lambda name, value: calls.append((name, value)) or int(name not in refused))
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.setattr(ctypes, "CDLL", {None: library}.__getitem__)
+    return SimpleNamespace(calls=calls, refused=refused, library=library)
+
+
+def test_the_allocator_is_told_to_map_nothing_and_to_return_nothing(asked):
+    """glibc's malloc.h: M_MMAP_THRESHOLD is -3, M_TRIM_THRESHOLD -1, M_TOP_PAD -2; values are C integers."""
+    assert keep_freed_memory() is True
+    assert asked.calls == [(-3, 1_073_741_824), (-1, 2_147_483_647), (-2, 67_108_864)]
+
+
+@pytest.mark.parametrize("name", [-3, -1, -2])
+def test_a_setting_that_is_not_taken_is_told(asked, name):
+    asked.refused.add(name)
+    assert keep_freed_memory() is False
+    assert len(asked.calls) == 3
+
+
+def test_other_systems_and_other_libraries_stay_as_they_are(asked, monkeypatch):
+    monkeypatch.setattr(sys, "platform", "darwin")
+    assert keep_freed_memory() is False
+    monkeypatch.setattr(sys, "platform", "linux")
+    del asked.library.mallopt
+    assert keep_freed_memory() is False
+    assert asked.calls == []
