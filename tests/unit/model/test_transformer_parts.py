@@ -1,0 +1,295 @@
+"""Parts of the Transformer by their definitions: refusals, what each attention is prepared for, positions, tables."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+import unified.kernels.cpu  # noqa: F401  (registers the backend "blocked")
+from unified import masks
+from unified.attention import BackendChoice
+from unified.errors import UnifiedError
+from unified.masks import NO_KEY, AttentionMask
+from unified.model import Transformer, TransformerConfig
+from unified.model import transformer as parts
+from unified.model.relative import Memory, TransformerXLAttention
+
+SHAPE = {"layers": 2, "width": 16, "heads": 2, "max_positions": 32, "attention_dropout": 0.0, "dropout": 0.0}
+
+
+def model(vocabulary: int = 20, **changes) -> Transformer:
+    torch.manual_seed(0)
+    return Transformer(TransformerConfig(vocabulary, **{**SHAPE, **changes})).eval()
+
+
+def inputs(length: int = 5, rows: int = 2) -> dict:
+    positions = torch.arange(length).expand(rows, -1)
+    mask = masks.batch([masks.bidirectional(length)] * rows)
+    return {"tokens": positions + 1, "positions": positions, "token_types": positions * 0, "mask": mask}
+
+
+def streamed(length: int = 5, targets: int = 2) -> dict:
+    own = inputs(length)
+    stream = torch.arange(targets).expand(2, -1)
+    steps = torch.ones(2, length + targets, dtype=torch.long)
+    mask = AttentionMask(
+        query_step=steps,
+        key_start=steps[:, :length],
+        key_stop=steps[:, :length] * 2,
+        query_key=torch.cat([torch.arange(length), torch.full((targets,), NO_KEY)]).expand(2, -1),
+    )
+    both = torch.cat([own["positions"], stream], dim=1)
+    return {**own, "positions": both, "token_types": both * 0, "mask": mask}
+
+
+def refusal(call, *given, **options) -> str:
+    with pytest.raises(UnifiedError) as raised:
+        call(*given, **options)
+    return str(raised.value)
+
+
+def test_what_a_model_cannot_be_given_is_refused_in_these_words():
+    assert refusal(model, vocabulary=0) == "vocabulary_size must be at least 1, got 0"
+    assert model(vocabulary=1).embeddings.tokens.num_embeddings == 1
+    learned, entity = model(), model(sublayers="entity,feed_forward")
+    assert refusal(entity, **inputs()) == (
+        "the model has entity-aware attention ('entity' among its sublayers), and this input does not say which "
+        "tokens lie within named entities"
+    )
+    assert entity(**inputs(), entities=torch.ones(2, 5, dtype=torch.bool)).shape == (2, 5, 16)
+    wants = "needs a model with positions 'relative' (XLNet) or 'rotary', not 'learned'"
+    assert refusal(learned, **streamed()) == f"a query stream (here 7 positions for 5 tokens) {wants}"
+    assert refusal(learned, **inputs(), memory=Memory(3, 2)) == f"a memory {wants}"
+    assert refusal(learned, **streamed(), memory=Memory(3, 2)) == f"a memory {wants}"
+    for kind in ("relative", "rotary"):
+        assert model(positions=kind)(**streamed(), memory=Memory(3, 2)).shape == (2, 7, 16)
+
+
+@pytest.mark.parametrize("kind", ["relative", "rotary"])
+def test_a_memory_that_holds_something_has_the_rows_of_the_text(kind):
+    reader, memory = model(positions=kind), Memory(3, 2)
+    for _ in range(2):
+        reader(**inputs(rows=2), memory=memory)
+    assert refusal(reader, **inputs(rows=3), memory=memory) == "memory must have the 3 rows of tokens, got 2"
+    memory.clear()
+    assert reader(**inputs(rows=3), memory=memory).shape == (3, 5, 16) and memory.filled == 2
+
+
+def test_layers_that_cannot_be_compiled_are_refused(monkeypatch):
+    monkeypatch.setattr(torch, "compile", lambda layer, **options: layer)
+    for kind in ("relative_key", "relative_value", "entity"):
+        assert refusal(model(sublayers=f"self,{kind}").compile_layers) == (
+            "layers whose attention reads clipped distances or entities cannot be compiled"
+        )
+    assert refusal(model(positions="relative", attention_dropout=0.1).compile_layers) == (
+        "layers with relative positions and attention dropout cannot be compiled; set attention_dropout to 0 "
+        "(fairseq-train --attention-dropout 0)"
+    )
+    for allowed in ({"attention_dropout": 0.1}, {"positions": "relative"}, {"positions": "rotary"}, {}):
+        model(**allowed).compile_layers()
+    blocked = model(attention_backend="blocked").train()
+    blocked(**inputs())
+    blocked.compile_layers()
+    message = "compiled layers cannot go by the attention backend 'blocked'; choose 'sdpa' or 'dense'"
+    assert refusal(blocked, **inputs()) == message
+    blocked.eval()(**inputs())
+
+
+def test_training_goes_by_compiled_layers_and_nothing_else_does(monkeypatch):
+    """All layers but the last for one shape; the last for any number of states that are read."""
+    made, marked, ran = [], [], []
+
+    def compiled(layer, **options):
+        made.append((layer, options))
+        return lambda *given: ran.append(layer) or layer(*given)
+
+    monkeypatch.setattr(torch, "compile", compiled)
+    monkeypatch.setattr(torch._dynamo, "maybe_mark_dynamic", lambda tensor, axis: marked.append((tensor, axis)))
+    reader, wanted = model(layers=3, attention_backend="sdpa"), torch.tensor([7, 2])
+    expected, few = reader(**inputs()), reader(**inputs(), output_indices=wanted)
+    reader.compile_layers(backend="mine", fullgraph=True)
+    first, second, last = reader.layers
+    options = {"backend": "mine", "fullgraph": True}
+    assert made == [(first, {"dynamic": False, **options}), (second, {"dynamic": False, **options}), (last, options)]
+    torch.testing.assert_close(reader(**inputs()), expected)
+    assert not ran
+    reader.train()
+    torch.testing.assert_close(reader(**inputs()), expected)
+    assert ran == [first, second, last] and not marked
+    torch.testing.assert_close(reader(**inputs(), output_indices=wanted), few)
+    assert len(marked) == 1 and marked[0][0] is wanted and marked[0][1] == 0
+    reader.eval()(**inputs(), output_indices=wanted)
+    assert len(ran) == 6 and len(marked) == 1
+
+
+@pytest.mark.parametrize("kind", ["relative", "rotary"])
+def test_compiled_layers_meet_query_streams_of_few_lengths(kind, monkeypatch):
+    """Rounded up to 16 queries in training, where states of some indices are wanted; the states are the same."""
+    monkeypatch.setattr(torch, "compile", lambda layer, **options: layer)
+    reader, wanted, met = model(positions=kind, attention_backend="sdpa"), torch.tensor([13, 0, 5]), []
+    reader.layers[0].register_forward_pre_hook(lambda module, given: met.append(given[0].size(1)))
+    expected = reader(**streamed(), output_indices=wanted)
+    reader.compile_layers()
+    reader(**streamed(), output_indices=wanted)
+    reader.train()
+    found = reader(**streamed(), output_indices=wanted)
+    torch.testing.assert_close(found, expected)
+    reader(**streamed())
+    assert met == [7, 7, 5 + 16, 7]
+
+
+class Asked(BackendChoice):
+    """A choice of a backend that notes what it is asked."""
+
+    def __init__(self) -> None:
+        super().__init__("dense")
+        self.calls: list[tuple] = []
+
+    def forward(self, mask, *others):
+        self.calls.append((mask, *others))
+        return super().forward(mask, *others)
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_attention_is_prepared_once_for_each_kind_and_window(training):
+    """A mask without its own token for 'neighbor', within the window of its layer; what it needs; dropout's rate."""
+    reader = model(layers=4, sublayers="self,neighbor,feed_forward", attention_windows="0,1", attention_dropout=0.25)
+    reader.backend, mask = Asked(), masks.batch([masks.left_to_right(5)] * 2)
+    positions = torch.arange(5).expand(2, -1)
+    prepared = reader.train(training).attentions(mask, positions, shapes_differ=True)
+    order = [("self", 0), ("neighbor", 0), ("self", 1), ("neighbor", 1)]
+    assert reader._attentions == (*order, *order)
+    assert reader.windows == (0, 0, 1, 1) * 2 and reader.hides_self == (False, True) * 4
+    assert [prepared.index(one) for one in prepared] == [0, 1, 2, 3] * 2
+    windowed = mask.windowed(1, positions, positions)
+    expected = [mask, mask.without_self(), windowed, windowed.without_self()]
+    rate, device = 0.25 if training else 0.0, torch.device("cpu")
+    for call, known in zip(reader.backend.calls, expected, strict=True):
+        assert torch.equal(call[0].dense(), known.dense())
+        assert call[1:] == (torch.float32, device, rate, None, True, False)
+    reader.backend.calls.clear()
+    reader.attentions(mask, positions)
+    assert [call[5] for call in reader.backend.calls] == [False] * 4
+
+
+def test_what_an_attention_needs_is_told():
+    for kind, needs in (("relative_key", "bias"), ("relative_value", "weights"), ("entity", None), ("self", None)):
+        reader = model(sublayers=kind)
+        reader.backend = Asked()
+        reader.attentions(inputs()["mask"], inputs()["positions"])
+        assert [call[4] for call in reader.backend.calls] == [needs]
+
+
+@pytest.mark.parametrize("window", [0, 2])
+def test_a_memory_stands_in_front_of_the_keys(window):
+    reader = model(positions="rotary", attention_windows=str(window))
+    reader.backend, mask = Asked(), inputs()["mask"]
+    reader.attentions(mask, inputs()["positions"], remembered=3)
+    wide = mask.with_memory(3)
+    positions = inputs()["positions"]
+    keys = torch.arange(-3, 5).expand(2, -1)
+    expected = wide.windowed(window, positions, keys) if window else wide
+    assert torch.equal(reader.backend.calls[0][0].dense(), expected.dense())
+
+
+@pytest.mark.parametrize(
+    ("changes", "relates"),
+    [({}, False), ({"positions": "rotary"}, False), ({"positions": "relative"}, True), ({"sublayers": "entity"}, True)]
+    + [({"sublayers": "neighbor,self"}, False), ({"sublayers": "self,relative_key"}, True)],
+)
+def test_rows_may_be_of_any_length_where_attention_skips_documents_and_reads_no_distances(changes, relates):
+    device = torch.device("cpu")
+    reader = model(attention_backend="blocked", **changes)
+    assert reader.relates is relates and reader.skips_other_documents(device) is (not relates)
+    assert model(attention_backend="dense", **changes).skips_other_documents(device) is False
+
+
+@pytest.mark.parametrize("clamp", [0, 6])
+def test_tables_of_distances_reach_as_far_as_texts(clamp):
+    reader = model(positions="relative", clamp_len=clamp)
+    for greatest in (1, 5, 6, 7, 30):
+        reach = min(greatest, clamp or greatest)
+        table = reader.distances(greatest)
+        assert (table.reach, table.clipped) == (reach, greatest > reach)
+        torch.testing.assert_close(table.rows, parts.sinusoids(reach, 16, torch.zeros(0)))
+        grown = reader.growing_distances(greatest, None)
+        assert grown.reach == min(2 * reach, clamp or 2 * reach)
+        assert reader.growing_distances(reach, grown) is grown
+    exact = reader.distances(4)
+    assert reader.growing_distances(4, exact) is exact
+    assert reader.growing_distances(5, exact).reach == (6 if clamp else 10)
+    assert model().distances(3) is None and model().growing_distances(3, None) is None
+
+
+def test_the_ends_of_transformer_xl_are_dropped_too():
+    assert model(positions="relative", dropout=0.25).dropout.p == 0.25
+    assert model(dropout=0.25).dropout.p == model(positions="rotary", dropout=0.25).dropout.p == 0.0
+    sinusoids = model(positions="relative", dropout=0.5).train().distances(200).rows
+    assert 0.4 < (sinusoids == 0).float().mean() < 0.6
+
+
+@pytest.mark.parametrize("step", [1, -1])
+@pytest.mark.parametrize("filled", [0, 1, 4])
+def test_a_memory_goes_on_in_front_of_the_text(step, filled):
+    """In the direction of the text, which may be read backwards; one token, of which nothing tells, goes forwards."""
+    positions = torch.tensor([[9 + step * i for i in range(3)], [i for i in range(3)]])
+    found = parts._with_memory(positions, filled)
+    expected = [9 - step * i for i in range(filled, 0, -1)]
+    assert found.tolist() == [expected + positions[0].tolist(), [*range(-filled, 3)]]
+    assert parts._with_memory(positions[:, :1], filled).tolist() == [[*range(9 - filled, 10)], [*range(-filled, 1)]]
+
+
+def test_a_window_that_hides_nothing_is_left_out():
+    """A CPU looks; the farthest key decides, before or behind."""
+    mask = masks.bidirectional(3)
+    for queries, keys, farthest in (([4, 5, 6], [0, 1, 2], 6), ([0, 1, 2], [4, 5, 9], 9), ([0, 3, 5], [0, 3, 5], 5)):
+        sides = torch.tensor(queries), torch.tensor(keys)
+        assert parts._windowed(mask, farthest, *sides) is mask
+        narrower = parts._windowed(mask, farthest - 1, *sides)
+        assert torch.equal(narrower.dense(), mask.windowed(farthest - 1, *sides).dense())
+        assert narrower.window == farthest - 1 and not narrower.dense().all()
+    nothing = torch.zeros(0, dtype=torch.long)
+    assert parts._windowed(masks.bidirectional(0), 1, nothing, nothing).window == 1
+
+
+@pytest.mark.parametrize("shift", [0, -50, 1000])
+def test_queries_of_a_stream_stand_at_the_key_of_their_document_and_position(shift):
+    """Found one by one; positions of documents repeat, and the row ends in padding."""
+    generator = torch.Generator().manual_seed(0)
+    documents = [masks.bidirectional(n) for n in (4, 1, 3)]
+    row = masks.pack(documents, 9)
+    positions = torch.cat([torch.randperm(n, generator=generator) * 3 for n in (4, 1, 3)] + [torch.zeros(1).long()])
+    targets = torch.tensor([2, 0, 4, 7, 5])
+    mask = AttentionMask(
+        query_step=torch.cat([row.query_step, row.query_step[targets]])[None].expand(2, -1),
+        key_start=row.key_start[None].expand(2, -1),
+        key_stop=row.key_stop[None].expand(2, -1),
+        document_ends=row.document_ends[None].expand(2, -1),
+        query_key=torch.cat([torch.arange(9), torch.full((5,), NO_KEY)]).expand(2, -1),
+    )
+    both = torch.cat([positions, positions[targets]]).expand(2, -1) + shift
+    found = parts._keys_of_queries(mask, both)
+    assert found.tolist() == [[*mask.own_keys[0, :9].tolist(), *targets.tolist()]] * 2
+
+
+def test_without_keys_no_query_stands_at_one():
+    mask = masks.batch([masks.bidirectional(0)] * 2)
+    found = parts._keys_of_queries(mask, torch.zeros(2, 0, dtype=torch.long))
+    assert found.shape == (2, 0)
+
+
+def test_weights_are_drawn_and_biases_are_0():
+    torch.manual_seed(0)
+    for module in (nn.Linear(100, 90), nn.Linear(100, 90, bias=False), nn.Embedding(100, 90)):
+        parts.initialize(module, 0.5)
+        assert abs(module.weight.detach().std().item() - 0.5) < 0.02
+    linear, norm = nn.Linear(3, 4), nn.LayerNorm(3)
+    parts.initialize(linear, 0.5)
+    assert not linear.bias.any()
+    norm.weight.data.fill_(3.0)
+    parts.initialize(norm, 0.5)
+    assert (norm.weight == 3).all()
+    attention = TransformerXLAttention(TransformerConfig(9, width=600, heads=2, positions="relative"))
+    parts.initialize(attention, 0.5)
+    assert abs(attention.segments.detach().std().item() - 0.5) < 0.1
