@@ -263,9 +263,9 @@ def test_queries_of_a_stream_stand_at_the_key_of_their_document_and_position(shi
     targets = torch.tensor([2, 0, 4, 7, 5])
     mask = AttentionMask(
         query_step=torch.cat([row.query_step, row.query_step[targets]])[None].expand(2, -1),
-        key_start=row.key_start[None].expand(2, -1),
-        key_stop=row.key_stop[None].expand(2, -1),
-        document_ends=row.document_ends[None].expand(2, -1),
+        key_start=row.key_start.repeat(2, 1),
+        key_stop=row.key_stop.repeat(2, 1),
+        document_ends=row.document_ends.repeat(2, 1),
         query_key=torch.cat([torch.arange(9), torch.full((5,), NO_KEY)]).expand(2, -1),
     )
     both = torch.cat([positions, positions[targets]]).expand(2, -1) + shift
