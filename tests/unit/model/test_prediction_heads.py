@@ -201,8 +201,10 @@ def test_heads_start_normal_with_biases_of_0(make):
 def test_what_heads_read_is_declared():
     assert (PredictionHead.states_read, PredictionHead.inputs, TaskHead.takes_pooler) == (1, (), False)
     assert (SpanBoundaryHead.states_read, SpanBoundaryHead.inputs) == (2, ("distances",))
-    scoring = SymbolScoring(SymbolTable(CONFIG))
+    head, table, states = drawn(LanguageModelHead(CONFIG)), drawn(SymbolTable(CONFIG)), states_of(2, 8)
+    scoring = SymbolScoring(table)
     assert scoring.smoothing == 0.0 and scoring.unsmoothed is None
+    checked(head.losses(states.unsqueeze(1), targets_of([4, 9]), scoring), head(states, table), [4, 9])
     with pytest.raises(FrozenInstanceError):
         scoring.smoothing = 0.1
 
