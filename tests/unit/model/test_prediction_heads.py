@@ -223,6 +223,7 @@ def test_a_model_has_the_heads_that_its_configuration_names():
     assert list(own.items()) == [*(token | pair).items(), ("length", LinearHead)]
 
 
+@pytest.mark.filterwarnings("error")
 def test_label_smoothing_spreads_over_all_other_classes_but_some():
     """Against the definition, and against torch where nothing is left out, which spreads over the label too."""
     logits, labels = states_of(5, 7).requires_grad_(), torch.tensor([0, 3, 6, 2, 2])
