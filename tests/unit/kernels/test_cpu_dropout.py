@@ -57,3 +57,49 @@ def test_the_type_stays(dtype):
     out.sum().backward()
     assert out.dtype == states.grad.dtype == dtype
     assert set(out.tolist()) == {0.0, 2.0}
+
+
+@pytest.mark.parametrize("rate", [0.0, 1 / 65536, 0.1, 0.5, 0.99])
+@pytest.mark.parametrize("shape", [(), (1,), (3,), (4,), (5,), (8,), (9,), (2, 3, 7)])
+def test_a_decision_is_16_bits_of_a_random_word(shape, rate):
+    """The bits as an unsigned number, of which the lowest share is dropped; no more words are drawn than are needed."""
+    torch.manual_seed(3)
+    kept = keep_mask(shape, rate)
+    after = torch.get_rng_state()
+    torch.manual_seed(3)
+    words = torch.empty(-(-math.prod(shape) // 4), dtype=torch.int64).random_(-(2**63), None)
+    assert torch.equal(torch.get_rng_state(), after)
+    numbers = words.view(torch.int16).int()[: math.prod(shape)] + 32768
+    assert torch.equal(kept, (numbers >= round(rate * 65536)).to(torch.uint8).view(shape))
+
+
+def test_shares_are_whole_65536ths():
+    assert [kept_share(rate) for rate in (0.0, 0.25, 0.5, 1.0)] == [1.0, 0.75, 0.5, 0.0]
+    assert kept_share(0.1) == 1 - 6554 / 65536
+    assert kept_share(1.4 / 65536) == 1 - 1 / 65536
+
+
+@pytest.mark.parametrize("how", ["compiled", "in place", "on another device"])
+def test_elsewhere_dropout_is_torchs(how, monkeypatch):
+    states = torch.ones(999, device="meta" if how == "on another device" else "cpu")
+    layer = Dropout(0.5, inplace=how == "in place")
+    torch.manual_seed(3)
+    expected = torch.nn.functional.dropout(torch.ones(999), 0.5)
+    torch.manual_seed(3)
+    with monkeypatch.context() as patched:
+        patched.setattr(torch.compiler, "is_compiling", lambda: how == "compiled")
+        out = layer(states)
+    if how == "on another device":
+        assert out.device.type == "meta" and out.shape == (999,)
+        return
+    assert torch.equal(out, expected)
+    assert (out is states) is (how == "in place")
+
+
+def test_only_kept_values_are_held_for_the_gradient():
+    """A byte for each; the states themselves are not."""
+    states = torch.randn(50, requires_grad=True)
+    held = []
+    with torch.autograd.graph.saved_tensors_hooks(lambda tensor: held.append(tensor) or tensor, lambda tensor: tensor):
+        Dropout(0.5)(states)
+    assert [(one.dtype, one.shape) for one in held] == [(torch.uint8, (50,))]

@@ -1,5 +1,8 @@
 """Linear maps by oneDNN: values and gradients are torch's, and only where they should be are they taken."""
 
+from pathlib import Path
+from types import SimpleNamespace
+
 import pytest
 import torch
 from torch.nn import functional
@@ -201,3 +204,91 @@ def test_it_is_for_processors_that_mkl_does_not_serve(monkeypatch, tmp_path, cap
     assert processor_vendor(described) is None
     monkeypatch.setattr(by_onednn, "processor_vendor", lambda: None)
     assert why_not_onednn() == "nothing says whose processor this is"
+
+
+def test_products_are_missing_where_torch_has_them_no_more(monkeypatch):
+    assert by_onednn._has_product() is True
+    monkeypatch.setattr(torch.ops, "mkldnn", SimpleNamespace())
+    assert by_onednn._has_product() is False
+    assert why_not_onednn() == why_not_few_rows() == "this torch has no linear map by oneDNN"
+
+
+def test_the_vendor_is_what_linux_says(tmp_path, monkeypatch):
+    described = tmp_path / "cpuinfo"
+    described.write_text(
+        "processor\t: 0\nmodel name\t: A vendor_id: no\nvendor_id\t:  Somebody : else \nvendor_id\t: B\n"
+    )
+    assert processor_vendor(described) == "Somebody : else"
+    described.write_text("processor\t: 0\n")
+    assert processor_vendor(described) is None
+    read = []
+    monkeypatch.setattr(Path, "exists", lambda self: read.append(str(self)) or False)
+    assert processor_vendor() is None and read == ["/proc/cpuinfo"]
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("product", [linear, few_rows_linear])
+def test_compiled_products_are_torchs(counted, monkeypatch, product):
+    given = inputs(16, 128, outputs=2048)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
+    with monkeypatch.context() as patched:
+        patched.setattr(torch.compiler, "is_compiling", lambda: True)
+        assert torch.equal(product(*given), functional.linear(*given)) and not counted
+    product(*given)
+    assert counted
+
+
+def test_a_gradient_is_no_function_to_be_differentiated_again():
+    states, weight, bias = inputs(3, 8, outputs=4)
+    (gradient,) = torch.autograd.grad(linear(states, weight, bias).square().sum(), states, create_graph=True)
+    with pytest.raises(RuntimeError, match="once_differentiable"):
+        gradient.sum().backward()
+
+
+@pytest.mark.parametrize(
+    ("states", "weight", "bias"),
+    [
+        (torch.ones(8), torch.ones(4, 8), None),
+        (torch.ones(2, 8), torch.ones(8), None),
+        (torch.ones(0, 8), torch.ones(4, 8), None),
+        (torch.ones(2, 8).double(), torch.ones(4, 8).double(), None),
+        (torch.ones(2, 8), torch.ones(8, 4).T, None),
+        (torch.ones(2, 8), torch.ones(4, 8), torch.ones(8)[::2]),
+        (torch.ones(2, 8), torch.ones(4, 8), torch.ones(())),
+        (torch.ones(2, 8), torch.ones(4, 8), torch.ones(1)),
+        (torch.ones(2, 8), torch.ones(4, 8), torch.ones(2, 4)),
+    ],
+    ids=[
+        "one row",
+        "a vector",
+        "no rows",
+        "float64",
+        "turned",
+        "gaps",
+        "a number",
+        "one for all",
+        "a bias for each row",
+    ],
+)
+def test_inputs_of_other_shapes_are_torchs(counted, states, weight, bias):
+    with torch.no_grad():
+        assert torch.equal(linear(states, weight, bias), functional.linear(states, weight, bias))
+    assert not counted
+
+
+def test_one_value_is_enough(counted):
+    given = torch.ones(1, 1), torch.full((1, 1), 3.0), torch.full((1,), 2.0)
+    assert linear(*given).tolist() == [[5.0]] and counted
+
+
+def test_a_bias_of_another_type_is_refused_by_torch(counted):
+    with pytest.raises(RuntimeError):
+        linear(torch.ones(2, 8), torch.ones(4, 8), torch.ones(4).double())
+    assert not counted
+
+
+def test_rows_of_a_matrix_without_columns_are_counted():
+    assert by_onednn._by_one_thread(torch.ones(20, 0), torch.ones(4, 0)) is False
+    tall = torch.ones(1, 1).expand(2**18, 1)
+    assert by_onednn._by_one_thread(torch.ones(4, 1), tall) is True
+    assert by_onednn._by_one_thread(torch.ones(3, 1), tall) is False
