@@ -130,6 +130,32 @@ def test_a_reason_not_to_swap_is_logged_and_kept_to(monkeypatch, caplog):
     assert "left as they are: Linear x 3 (this torch computes products without MKL)" in caplog.text
 
 
+@pytest.mark.parametrize(
+    ("modules", "said"),
+    [
+        ([nn.LayerNorm(3)], "none to swap"),
+        ([nn.Linear(3, 3)], "left as they are: Linear x 1 (this torch computes products without MKL)"),
+        (
+            [LinearMap(), nn.Linear(3, 3), nn.Dropout(0.1)],
+            "swapped: Dropout x 1 (16 random bits a decision); left as they are: "
+            "Linear x 1 (this torch computes products without MKL), "
+            "LinearMap x 1 (this torch computes products without MKL)",
+        ),
+    ],
+)
+def test_what_is_done_and_what_is_not_is_said_in_one_line(modules, said, monkeypatch, caplog):
+    monkeypatch.setattr(torch.backends.mkl, "is_available", lambda: False)
+    before = [type(module) for module in modules]
+    with caplog.at_level(logging.INFO):
+        accelerate(Named(*modules))
+    assert caplog.records[-1].message == f"modules of Named for a CPU: {said}"
+    assert [type(module) for module in modules] == [Dropout if one is nn.Dropout else one for one in before]
+
+
+class Named(nn.Sequential):
+    """A model of a class of its own, so that what is logged once for each kind is logged."""
+
+
 def test_a_model_that_is_loaded_for_a_user_is_swapped(tmp_path):
     vocabulary = data_folder(tmp_path / "data", pairs=False)
     plain = checkpoint(tmp_path / "model" / "checkpoint_last.pt", vocabulary, str(tmp_path / "data"))

@@ -1,5 +1,8 @@
 """Products in int8 are those of their definition; they depend on no other row, and refuse what would be wrong."""
 
+import itertools
+from types import SimpleNamespace
+
 import pytest
 import torch
 from torch import nn
@@ -7,7 +10,7 @@ from torch.nn import functional
 
 from tests.unit.kernels.test_accelerate import Doubled, language_model, logits
 from unified.errors import UnifiedError
-from unified.kernels.cpu import accelerate, quantize
+from unified.kernels.cpu import accelerate, int8, quantize
 from unified.kernels.cpu.int8 import Int8Linear, Int8LinearMap, has_int8_product
 from unified.kernels.plain import LinearMap
 
@@ -118,3 +121,62 @@ def test_what_it_cannot_do_is_refused(monkeypatch):
     monkeypatch.setattr(torch.backends.mkldnn, "is_available", lambda: False)
     with pytest.raises(UnifiedError, match="^this torch has no int8 product of oneDNN"):
         quantize(nn.Linear(4, 4))
+
+
+def test_a_product_is_missing_where_torch_has_it_no_more(monkeypatch):
+    assert has_int8_product() is True
+    monkeypatch.setattr(torch.ops, "onednn", SimpleNamespace())
+    assert has_int8_product() is False
+    with pytest.raises(UnifiedError) as raised:
+        quantize(nn.Linear(4, 4))
+    assert str(raised.value) == "this torch has no int8 product of oneDNN"
+
+
+def test_gradients_are_refused_where_they_would_be_wanted():
+    """Of states, of the weight, of the bias, or of several; without any the product is made, in either mode."""
+    given = drawn(3, 8), drawn(4, 8, seed=1), drawn(1, 4, seed=2)[0]
+    found = Int8LinearMap()(*given)
+    for wanted in itertools.product((True, False), repeat=3):
+        own = [one.clone().requires_grad_(learnt) for one, learnt in zip(given, wanted, strict=True)]
+        if any(wanted):
+            with pytest.raises(UnifiedError) as raised:
+                Int8LinearMap()(*own)
+            assert str(raised.value) == (
+                "a quantized model has no gradients: compute under torch.no_grad(), train another copy"
+            )
+        with torch.no_grad():
+            assert torch.equal(Int8LinearMap()(*own), found)
+
+
+@torch.no_grad()
+def test_a_weight_is_converted_once(monkeypatch):
+    calls, convert = [], int8._int8
+    monkeypatch.setattr(int8, "_int8", lambda weight: calls.append(weight) or convert(weight))
+    linear, states, weight = Int8LinearMap(), drawn(3, 8), drawn(12, 8, seed=1)
+    for _ in range(3):
+        linear(states, weight)
+    assert len(calls) == 1
+    weight.mul_(2)
+    for _ in range(3):
+        linear(states, weight)
+    assert len(calls) == 2
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("rows", [1, 2, 255, 256, 257, 513])
+def test_states_are_rounded_to_the_definition(rows):
+    """Bytes around 64, of at most 63 on each side; of a row of zeros all are 64."""
+    states = drawn(rows, 5)
+    states[rows // 2] = 0.0
+    rounded, scales = int8._rounded(states)
+    expected = states.abs().amax(-1, keepdim=True) / 63
+    assert rounded.dtype == torch.uint8 and scales.shape == (rows, 1) and (scales > 0).all()
+    zero = expected == 0
+    torch.testing.assert_close(scales[~zero], expected[~zero])
+    assert torch.equal(rounded, ((states / scales).round() + 64).to(torch.uint8))
+    assert (rounded[rows // 2] == 64).all() and int(rounded.max()) <= 127 and int(rounded.min()) >= 1
+
+
+@torch.no_grad()
+def test_one_number_is_a_product_too():
+    assert Int8LinearMap()(torch.ones(1, 1), torch.full((1, 1), 3.0), torch.ones(1)).tolist() == [[4.0]]

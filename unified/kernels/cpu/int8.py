@@ -59,7 +59,8 @@ class Int8LinearMap(LinearMap):
         Raises:
             UnifiedError: gradients are wanted, or something is not float32 on a CPU.
         """
-        if torch.is_grad_enabled() and (states.requires_grad or weight.requires_grad):
+        learnt = any(one is not None and one.requires_grad for one in (states, weight, bias))
+        if torch.is_grad_enabled() and learnt:
             raise UnifiedError("a quantized model has no gradients: compute under torch.no_grad(), train another copy")
         if not all(one.is_cpu and one.dtype == torch.float32 for one in (states, weight)):
             raise UnifiedError("a quantized model computes in float32 on a CPU alone")
