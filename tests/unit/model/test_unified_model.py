@@ -160,6 +160,8 @@ def test_states_in_portions_are_those_of_the_whole(lstm, tokens_at_once):
     asked = batch(**{TASK: targets_of([0, 5, 11, 12, 17, 23, 24, 26]) if not lstm else targets_of([0, 5, 12, 17, 24])})
     indices, passes = asked.targets[TASK].output_indices[:, 0], []
     reader.transformer.embeddings.register_forward_hook(lambda module, given, out: passes.append(len(given[0])))
+    whole_batches: list[bool] = []
+    reader.transformer.register_forward_pre_hook(lambda module, given: whole_batches.append(given[0] is asked.tokens))
     assert reader.tokens_at_once == 8192
     reader.tokens_at_once = tokens_at_once
     whole = reader.scores(asked, {}, "states")
@@ -174,6 +176,7 @@ def test_states_in_portions_are_those_of_the_whole(lstm, tokens_at_once):
         torch.testing.assert_close(reader.scores(asked, {}, "states"), whole)
     rows = min(3, max(1, tokens_at_once // 12))
     assert passes[2:] == [min(rows, 3 - i) for i in range(0, 3, rows)]
+    assert whole_batches == [True, True, *[rows == 3] * len(passes[2:])]
 
 
 def test_the_entities_of_a_batch_reach_attention():
