@@ -13,7 +13,7 @@ from unified.attention import prepare
 from unified.attention.bias import Tile
 from unified.errors import UnifiedError
 from unified.kernels.plain import LinearMap
-from unified.model import TransformerConfig
+from unified.model import TransformerConfig, relative
 from unified.model.key_relations import DistanceTable, Relations
 from unified.model.relative import Memory, RelativeBias, TransformerXLAttention, _products
 
@@ -193,6 +193,17 @@ def test_an_attention_has_vectors_that_begin_normal_and_no_biases_of_maps():
     assert (layer.remembers, layer.compiles) == (True, True)
 
 
+@pytest.mark.parametrize("training", [False, True])
+def test_weights_are_dropped_in_training_alone(training, monkeypatch):
+    layer, seen = TransformerXLAttention(replace(CONFIG, attention_dropout=0.25)).train(training), []
+    monkeypatch.setattr(relative, "attend", lambda query, *others: seen.append(others[3]) or query)
+    positions = torch.arange(3)[None]
+    relations = Relations(positions, positions, positions, positions, 3, DistanceTable(torch.zeros(7, 12)))
+    mask = masks.batch([masks.bidirectional(3)])
+    layer(torch.zeros(1, 3, 12), prepare(mask, torch.float32, torch.device("cpu"), needs="bias"), relations)
+    assert seen == [0.25 if training else 0.0]
+
+
 @pytest.mark.parametrize(("length", "taken"), [(4, 3), (1, 1), (5, 9), (100, 2)])
 def test_a_memory_keeps_the_first_tokens_of_each_pass_and_forgets_the_oldest(length, taken):
     memory, seen = Memory(length, taken), [[], []]
@@ -206,6 +217,9 @@ def test_a_memory_keeps_the_first_tokens_of_each_pass_and_forgets_the_oldest(len
             assert torch.equal(kept, expected) and not kept.requires_grad
             assert kept.untyped_storage().nbytes() == kept.nbytes, "what is forgotten is freed"
         assert memory.filled == expected.size(1)
+    alone = Memory(length, taken)
+    alone.update([torch.randn(2, 6, 3)])
+    assert alone.filled == min(length, taken, 6)
     memory.clear()
     assert memory.states == [] and memory.filled == 0
 

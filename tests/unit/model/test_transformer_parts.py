@@ -7,6 +7,7 @@ import torch
 from torch import nn
 
 import unified.kernels.cpu  # noqa: F401  (registers the backend "blocked")
+from tests.support.pretend_card import DEVICE, PretendCard
 from unified import masks
 from unified.attention import BackendChoice
 from unified.errors import UnifiedError
@@ -74,6 +75,10 @@ def test_a_memory_that_holds_something_has_the_rows_of_the_text(kind):
     assert refusal(reader, **inputs(rows=3), memory=memory) == "memory must have the 3 rows of tokens, got 2"
     memory.clear()
     assert reader(**inputs(rows=3), memory=memory).shape == (3, 5, 16) and memory.filled == 2
+    single, of_one = model(positions=kind, layers=1), Memory(3, 2)
+    for _ in range(2):
+        single(**inputs(), memory=of_one)
+    assert len(of_one.states) == 1 and of_one.filled == 3
 
 
 def test_layers_that_cannot_be_compiled_are_refused(monkeypatch):
@@ -191,6 +196,25 @@ def test_a_memory_stands_in_front_of_the_keys(window):
     keys = torch.arange(-3, 5).expand(2, -1)
     expected = wide.windowed(window, positions, keys) if window else wide
     assert torch.equal(reader.backend.calls[0][0].dense(), expected.dense())
+    both = streamed()
+    reader.attentions(both["mask"], both["positions"], remembered=3)
+    wide = both["mask"].with_memory(3)
+    expected = wide.windowed(window, both["positions"], keys) if window else wide
+    assert torch.equal(reader.backend.calls[-1][0].dense(), expected.dense())
+
+
+def test_each_layer_takes_its_own_attentions():
+    reader = model(layers=3, sublayers="self,neighbor,feed_forward", attention_windows="0,1,2")
+    given = inputs(length=7)
+    prepared = reader.attentions(given["mask"], given["positions"])
+    states = reader.embeddings(given["tokens"], given["positions"], given["token_types"])
+    entered: list[torch.Tensor] = []
+    for layer, views in zip(reader.layers, (prepared[0:2], prepared[2:4], prepared[4:6]), strict=True):
+        entered.append(states)
+        states = layer(states, [(one,) for one in views])
+    kept: list[torch.Tensor] = []
+    torch.testing.assert_close(reader(**given, hidden_states=kept), states)
+    torch.testing.assert_close(kept, entered)
 
 
 @pytest.mark.parametrize(
@@ -238,12 +262,20 @@ def test_a_memory_goes_on_in_front_of_the_text(step, filled):
     expected = [9 - step * i for i in range(filled, 0, -1)]
     assert found.tolist() == [expected + positions[0].tolist(), [*range(-filled, 3)]]
     assert parts._with_memory(positions[:, :1], filled).tolist() == [[*range(9 - filled, 10)], [*range(-filled, 1)]]
+    assert torch.equal(parts._with_memory(positions[:, :2], filled), found[:, : filled + 2])
+    packed = torch.tensor([[5, 5 + step, 3 + 4 * step, 3]])  # behind two tokens another text begins
+    assert parts._with_memory(packed, filled).tolist() == [
+        [5 - step * i for i in range(filled, 0, -1)] + packed[0].tolist()
+    ]
+    with PretendCard():
+        assert torch.equal(parts._with_memory(positions.to(DEVICE), filled).cpu(), found)
 
 
 def test_a_window_that_hides_nothing_is_left_out():
     """A CPU looks; the farthest key decides, before or behind."""
-    mask = masks.bidirectional(3)
-    for queries, keys, farthest in (([4, 5, 6], [0, 1, 2], 6), ([0, 1, 2], [4, 5, 9], 9), ([0, 3, 5], [0, 3, 5], 5)):
+    mask, cases = masks.bidirectional(3), [([4, 5, 6], [0, 1, 2], 6), ([0, 1, 2], [4, 5, 9], 9)]
+    cases += [([0, 3, 5], [0, 3, 5], 5), ([14, 15, 16], [10, 11, 12], 6), ([-9, -8, -7], [-5, -4, 0], 9)]
+    for queries, keys, farthest in cases:
         sides = torch.tensor(queries), torch.tensor(keys)
         assert parts._windowed(mask, farthest, *sides) is mask
         narrower = parts._windowed(mask, farthest - 1, *sides)
@@ -253,13 +285,15 @@ def test_a_window_that_hides_nothing_is_left_out():
     assert parts._windowed(masks.bidirectional(0), 1, nothing, nothing).window == 1
 
 
-@pytest.mark.parametrize("shift", [0, -50, 1000])
-def test_queries_of_a_stream_stand_at_the_key_of_their_document_and_position(shift):
+@pytest.mark.parametrize(("shift", "stride"), [(0, 1), (0, 3), (-5, 3), (-50, 1), (1000, 1)])
+def test_queries_of_a_stream_stand_at_the_key_of_their_document_and_position(shift, stride):
     """Found one by one; positions of documents repeat, and the row ends in padding."""
     generator = torch.Generator().manual_seed(0)
     documents = [masks.bidirectional(n) for n in (4, 1, 3)]
     row = masks.pack(documents, 9)
-    positions = torch.cat([torch.randperm(n, generator=generator) * 3 for n in (4, 1, 3)] + [torch.zeros(1).long()])
+    positions = torch.cat(
+        [torch.randperm(n, generator=generator) * stride for n in (4, 1, 3)] + [torch.zeros(1).long()]
+    )
     targets = torch.tensor([2, 0, 4, 7, 5])
     mask = AttentionMask(
         query_step=torch.cat([row.query_step, row.query_step[targets]])[None].expand(2, -1),
@@ -271,6 +305,14 @@ def test_queries_of_a_stream_stand_at_the_key_of_their_document_and_position(shi
     both = torch.cat([positions, positions[targets]]).expand(2, -1) + shift
     found = parts._keys_of_queries(mask, both)
     assert found.tolist() == [[*mask.own_keys[0, :9].tolist(), *targets.tolist()]] * 2
+
+
+def test_a_query_behind_all_tokens_stands_at_the_last_one():
+    """As while a text is written: the next token is no key yet."""
+    steps = torch.ones(1, 4, dtype=torch.long)
+    own = torch.tensor([[0, 1, 2, NO_KEY]])
+    mask = AttentionMask(steps, steps[:, :3], steps[:, :3] * 2, query_key=own)
+    assert parts._keys_of_queries(mask, torch.arange(4)[None]).tolist() == [[0, 1, 2, 2]]
 
 
 def test_without_keys_no_query_stands_at_one():
