@@ -159,8 +159,8 @@ class AttentionMask(MaskVectors):
         say. FlexAttention does not serve it.
 
         Args:
-            key_indices: int64 (T,) or (B, T), the key that each query stands at; None takes its own key,
-                which every query must have then.
+            key_indices: int64 (T,), or (B, T), which makes a batch of a single row: the key that each query stands at;
+                None takes its own key, which every query must have then.
 
         Raises:
             ValueError: a query has no key of its own, and ``key_indices`` does not say where it stands; or they are of
@@ -170,8 +170,10 @@ class AttentionMask(MaskVectors):
             key_indices = self.own_keys
             if bool((key_indices == NO_KEY).any()):
                 raise ValueError("causal needs key_indices: this mask has queries without a key of their own")
-        check_indices("key_indices", key_indices, self.query_step)
-        return self._replace(last_key=key_indices, structure="mixed")
+        more_rows = not self.batched and isinstance(key_indices, torch.Tensor) and key_indices.dim() == 2
+        mask = self._repeated(len(key_indices)) if more_rows else self
+        check_indices("key_indices", key_indices, mask.query_step)
+        return mask._replace(last_key=key_indices, structure="mixed")
 
     def windowed(
         self,

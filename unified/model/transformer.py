@@ -336,7 +336,8 @@ def _keys_of_queries(mask: AttentionMask, positions: torch.Tensor) -> torch.Tens
     number = mask.query_documents() * (within.amax() + 1) + within  # a number of its own for each token of a row
     ordered, order = number[:, :keys].sort(dim=1)
     found = torch.searchsorted(ordered, number[:, keys:].contiguous()).clamp(max=keys - 1)
-    return torch.cat([mask.own_keys[:, :keys], order.gather(1, found)], dim=1)
+    own = mask.own_keys.expand(len(positions), -1)  # a mask of one row serves all
+    return torch.cat([own[:, :keys], order.gather(1, found)], dim=1)
 
 
 def initialize(module: nn.Module, deviation: float) -> None:

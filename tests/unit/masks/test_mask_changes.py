@@ -159,3 +159,12 @@ def test_masks_are_equal_where_all_that_they_say_is():
         row.query_step, row.key_start, row.key_stop, row.document_ends, torch.tensor([1, 0, 2]), structure="causal"
     )
     assert repr(row.windowed(2)) == "AttentionMask(queries=(3,), keys=(3,), 'mixed', window=2)"
+
+
+@pytest.mark.parametrize("make", [lambda: masks.bidirectional(4), lambda: masks.permutation([2, 1, 0, 3])])
+def test_keys_of_several_rows_make_a_batch_of_a_single_row(make):
+    indices = torch.tensor([[0, 1, 2, 3], [3, 0, 2, 1]])
+    one, batch = make().causal(indices), masks.batch([make()] * 2).causal(indices)
+    assert one.batched and torch.equal(one.dense(), batch.dense())
+    with pytest.raises(ValueError, match="key_indices must be int64 of the shape of query_step"):
+        masks.batch([make()] * 3).causal(indices)

@@ -307,6 +307,22 @@ def test_queries_of_a_stream_stand_at_the_key_of_their_document_and_position(shi
     assert found.tolist() == [[*mask.own_keys[0, :9].tolist(), *targets.tolist()]] * 2
 
 
+@pytest.mark.parametrize("backend", ["dense", "sdpa"])
+@pytest.mark.parametrize("attn_type", ["bi", "uni"])
+def test_a_mask_of_one_row_serves_query_streams_of_all_rows(attn_type, backend):
+    """Also where their targets, and so the keys that they stand at, differ from row to row."""
+    reader = model(positions="relative", attn_type=attn_type, attention_backend=backend, initializer_range=0.5)
+    for given in (inputs(), streamed()):
+        row = given["mask"].rows(slice(0, 1))
+        one = AttentionMask(row.query_step[0], row.key_start[0], row.key_stop[0], query_key=row.own_keys[0])
+        positions = given["positions"].clone()
+        positions[1, 5:] = positions[1, 5:] + 2
+        found = reader(**{**given, "mask": one, "positions": positions})
+        expected = reader(**{**given, "positions": positions})
+        torch.testing.assert_close(found, expected)
+    assert (found[0, 5:] - found[1, 5:]).abs().max() > 1e-3
+
+
 def test_a_query_behind_all_tokens_stands_at_the_last_one():
     """As while a text is written: the next token is no key yet."""
     steps = torch.ones(1, 4, dtype=torch.long)
