@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 
+from tests.support.pretend_card import DEVICE, PretendCard
 from unified.masks import NO_DOCUMENT
-from unified.model import TransformerConfig
+from unified.model import TransformerConfig, recurrent
 from unified.model.recurrent import SequenceLSTM
 
 PAD = NO_DOCUMENT
@@ -46,3 +47,21 @@ def test_heads_read_as_many_features_as_without_it():
 def test_dropout_is_between_layers_alone():
     assert lstm(1, dropout=0.25).recurrent.dropout == 0.0
     assert lstm(2, dropout=0.25).recurrent.dropout == 0.25
+
+
+class Same(torch.nn.Module):
+    """Stands for the LSTM, and gives what it is given."""
+
+    def forward(self, sequences: list[torch.Tensor]) -> tuple[list[torch.Tensor], None]:
+        return sequences, None
+
+
+def test_everything_is_made_on_the_device_of_the_states(monkeypatch):
+    reader, documents = lstm(), torch.tensor([[0, 0, 1, PAD], [0, 1, PAD, 2]])
+    reader.recurrent = Same()
+    monkeypatch.setattr(recurrent.rnn, "pack_sequence", lambda sequences, enforce_sorted: sequences)
+    monkeypatch.setattr(recurrent.rnn, "unpack_sequence", lambda sequences: sequences)
+    states, indices = torch.randn(2, 4, 8), torch.tensor([7, 0, 2, 5])
+    with PretendCard():
+        found = reader(states.to(DEVICE), documents.to(DEVICE), indices.to(DEVICE))
+        assert torch.equal(found.cpu(), states.flatten(0, 1)[indices])

@@ -51,6 +51,16 @@ def test_chains_are_those_of_mentions_with_the_same_words():
         assert gold_chains(there, mentions.to(DEVICE)).cpu().tolist() == [0, 1, 4, 0, 2, 0, 0]
 
 
+@pytest.mark.parametrize("order", [slice(None), slice(None, None, -1)])
+def test_mentions_stand_in_any_order(order):
+    """Of one first word with several last ones, with last words in another order than first ones, beyond all spans."""
+    mentions = {(5, 5): 1, (0, 7): 2, (0, 3): 3, (0, 5): 4, (6, 6): 5, (1, 8): 6, (8, 9): 7}
+    spans = [*mentions, (0, 4), (5, 6), (8, 8), (9, 9)]
+    rows = torch.tensor([[*span, chain] for span, chain in [*mentions.items()][order]])
+    assert gold_chains(ranking(spans, [[0]] * len(spans)), rows).tolist() == [*range(1, 8), 0, 0, 0, 0]
+    assert gold_chains(ranking([(1, 3)], [[0]]), torch.tensor([[0, 7, 1]])).tolist() == [0]
+
+
 def test_words_and_spans_are_not_mixed_up():
     """Every pair of words is another span, whatever their sum or order."""
     spans = [(a, b) for a in range(6) for b in range(a, 6)]

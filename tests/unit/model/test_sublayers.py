@@ -141,6 +141,18 @@ def test_vectors_of_distances_are_as_many_as_are_told_apart():
     assert layer.clipped.rows(relations).tolist() == [[[3, 5, 6], [1, 3, 6], [0, 0, 3]]]
 
 
+@pytest.mark.parametrize("kind", [RelativeKeyAttention, RelativeValueAttention])
+def test_rows_with_other_positions_read_other_distances(kind):
+    layer, states = drawn(kind(config(clip_distance=2))), states_of(2, 4, 8)
+    positions, mask = torch.tensor([[0, 1, 2, 3], [9, 4, 6, 5]]), masks.bidirectional(4)
+
+    def read(rows: slice) -> torch.Tensor:
+        prepared = prepare(masks.batch([mask] * len(positions[rows])), torch.float64, CPU, 0.0, "dense", kind.needs)
+        return layer(states[rows], prepared, Relations(*[positions[rows]] * 4, 4))
+
+    torch.testing.assert_close(read(slice(0, 2)), torch.cat([read(slice(0, 1)), read(slice(1, 2))]))
+
+
 def test_what_sees_nothing_reads_exactly_zero():
     layer = drawn(SelfAttention(config()))
     for mask in (masks.left_to_right(4), masks.left_to_right(4).without_self()):
