@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 import torch
 
+from tests.support.pretend_card import DEVICE, PretendCard
 from unified.model import TransformerConfig
 from unified.model.coreference import CoreferenceHead, SpanRanking, _PairScorer
 from unified.model.ranking import Ranking
@@ -30,6 +31,7 @@ DOCUMENTS = [
     ),
     ([2, 1], [3, 3], [0, 0], [0, 0], 0),
     ([1] * 12, [4] * 6 + [5] * 6, [3] * 4 + [5] * 8, [0] * 6 + [1] * 6, 1),
+    ([1], [6], [7], [0], 2),
 ]
 
 
@@ -160,7 +162,7 @@ class ByDefinition:
 def test_rankings_are_those_of_the_definition(changes):
     head = head_of(replace(SETTINGS, **changes))
     rankings = head(*batch())
-    assert len(rankings) == 3
+    assert len(rankings) == 4
     for number, found in enumerate(rankings):
         ByDefinition(head, number).check(found)
 
@@ -168,7 +170,7 @@ def test_rankings_are_those_of_the_definition(changes):
 def test_windows_stand_in_any_order():
     head = head_of()
     expected = head(*batch())
-    for order in ([5, 4, 3, 2, 1, 0], [2, 0, 5, 3, 1, 4]):
+    for order in ([6, 5, 4, 3, 2, 1, 0], [2, 0, 5, 6, 3, 1, 4]):
         for one, other in zip(head(*batch(order)), expected, strict=True):
             torch.testing.assert_close(vars(one), vars(other))
 
@@ -176,7 +178,7 @@ def test_windows_stand_in_any_order():
 def test_gradients_are_those_of_the_definition():
     head = head_of()
     found = [one.scores[one.scores.isfinite()].sin().sum() for one in head(*batch())]
-    expected = [score.sin() for number in range(3) for of in ByDefinition(head, number).scores for score in of]
+    expected = [score.sin() for number in range(4) for of in ByDefinition(head, number).scores for score in of]
     names, parameters = zip(*head.named_parameters(), strict=True)
     mine = torch.autograd.grad(sum(found), parameters)
     for name, one, other in zip(names, mine, torch.autograd.grad(sum(expected), parameters), strict=True):
@@ -189,12 +191,25 @@ def test_portions_do_not_matter(size):
     head = head_of()
     assert head.pair.pairs_at_once == _PairScorer.pairs_at_once == 3200
     with torch.no_grad():
-        expected, met = head(*batch()), []
+        expected, met, pairs = head(*batch()), [], []
         head.candidates_at_once = head.spans_at_once = head.pair.pairs_at_once = size
         head.mention.register_forward_hook(lambda module, given, out: met.append(len(out)))
+        head.pair.output.register_forward_pre_hook(lambda module, given: pairs.append(given[0].shape[:2]))
         for one, other in zip(head(*batch()), expected, strict=True):
             torch.testing.assert_close(vars(one), vars(other))
     assert max(met) == size
+    assert all(rows <= max(1, size // others) for rows, others in pairs) and len({others for _, others in pairs}) > 1
+
+
+@torch.no_grad()
+def test_everything_is_made_on_the_device_of_the_states():
+    head, (states, reading) = head_of(), batch()
+    expected = head(states, reading)
+    with PretendCard():
+        head.to(DEVICE)
+        found = head(states.to(DEVICE), {name: side.to(DEVICE) for name, side in reading.items()})
+        for one, other in zip(found, expected, strict=True):
+            torch.testing.assert_close({name: side.cpu() for name, side in vars(one).items()}, vars(other))
 
 
 def test_only_kept_spans_are_computed_with_gradients():
@@ -205,7 +220,7 @@ def test_only_kept_spans_are_computed_with_gradients():
     met.clear()
     with torch.no_grad():
         head(*batch())
-    assert len(met) == 3 and not any(wanted for _, wanted in met)
+    assert len(met) == 4 and not any(wanted for _, wanted in met)
 
 
 def test_scores_are_float32_at_least():
@@ -250,5 +265,5 @@ def test_hidden_layers_features_and_the_coarse_comparison_are_dropped():
         if isinstance(module, torch.nn.Dropout):
             module.register_forward_hook(lambda module, given, out, name=name: dropped.append(name))
     head(*batch())
-    counts = {name: dropped.count(name) / 3 for name in dropped}
+    counts = {name: dropped.count(name) / 4 for name in dropped}
     assert counts == {"vectors.dropout": 3, "mention.dropout": 2, "width.2": 2, "dropout": 3, "pair.dropout": 4}
