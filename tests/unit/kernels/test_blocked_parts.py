@@ -185,7 +185,7 @@ def test_scores_at_once_are_of_all_heads(heads, bias, monkeypatch):
 
     query = drawn(masks.batch([masks.bidirectional(6)]), heads=heads)[0]
     prepared(query, query, query, 0.0, Nothing() if bias else None)
-    assert [tile.queries.stop - tile.queries.start for tile in seen] == [4, 2] if heads == 1 else [2, 2, 2]
+    assert [tile.queries.stop - tile.queries.start for tile in seen] == ([4, 2] if heads == 1 else [2, 2, 2])
 
 
 @pytest.mark.parametrize(
