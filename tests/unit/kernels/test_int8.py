@@ -178,5 +178,9 @@ def test_states_are_rounded_to_the_definition(rows):
 
 
 @torch.no_grad()
-def test_one_number_is_a_product_too():
-    assert Int8LinearMap()(torch.ones(1, 1), torch.full((1, 1), 3.0), torch.ones(1)).tolist() == [[4.0]]
+def test_one_number_is_a_product_too_and_none_is_torchs(monkeypatch):
+    calls, multiply = [], int8._product
+    monkeypatch.setattr(int8, "_product", lambda *given: calls.append(given) or multiply(*given))
+    weight, bias = torch.full((1, 1), 3.0), torch.ones(1)
+    assert Int8LinearMap()(torch.ones(1, 1), weight, bias).tolist() == [[4.0]] and len(calls) == 1
+    assert Int8LinearMap()(torch.ones(2, 0, 1), weight, bias).shape == (2, 0, 1) and len(calls) == 1
