@@ -152,8 +152,8 @@ class Transformer(nn.Module):
         for attention_type, window in dict.fromkeys(self._attentions):
             seen = mask.without_self() if attention_type in _WITHOUT_SELF else mask
             if window:
-                keys = _with_memory(positions[:, : mask.key_length - remembered], remembered)
-                seen = _windowed(seen, window, positions, keys)
+                keys = positions_with_memory(positions[:, : mask.key_length - remembered], remembered)
+                seen = within_window(seen, window, positions, keys)
             needs = attention_of(attention_type, self.config).needs
             kind = attention_type, window
             prepared[kind] = self.backend(seen, weight.dtype, weight.device, dropout, needs, shapes_differ, compiled)
@@ -198,7 +198,7 @@ class Transformer(nn.Module):
         if self.config.attn_type == "bi":
             return mask
         streamed = positions.size(1) > mask.key_length
-        return mask.causal(_keys_of_queries(mask, positions) if streamed else mask.own_keys)
+        return mask.causal(keys_of_queries(mask, positions) if streamed else mask.own_keys)
 
     def distances(self, greatest: int) -> DistanceTable | None:
         """Embeddings of distances up to ``greatest`` for Transformer-XL's attentions; None where there are none."""
@@ -226,7 +226,7 @@ class Transformer(nn.Module):
         entities: torch.Tensor | None,
     ) -> Relations:
         """Relations of all queries to ``filled`` tokens of memory, of segment 0, and to the row's own tokens."""
-        key_positions = _with_memory(positions[:, :tokens], filled)
+        key_positions = positions_with_memory(positions[:, :tokens], filled)
         key_types = nn.functional.pad(token_types[:, :tokens], (filled, 0))
         table = self.distances(filled + tokens)
         return Relations(positions, key_positions, token_types, key_types, tokens, table, entities)
@@ -296,13 +296,13 @@ class Transformer(nn.Module):
         for theta in {self.config.rotary_theta_of(window) for window in self.config.windows}:
             of_queries = angles_at(positions, size, theta, dtype)
             same = tokens == positions.size(1) and not filled
-            keys = _with_memory(positions[:, :tokens], filled)
+            keys = positions_with_memory(positions[:, :tokens], filled)
             of_keys = of_queries if same else angles_at(keys, size, theta, dtype)
             found[theta] = Rotation(of_queries, of_keys, tokens)
         return found
 
 
-def _with_memory(positions: torch.Tensor, filled: int) -> torch.Tensor:
+def positions_with_memory(positions: torch.Tensor, filled: int) -> torch.Tensor:
     """Positions of ``filled`` tokens of memory and of the tokens behind them, int64 (B, m + T).
 
     The memory goes on before the first token in the direction of the text, which may be read backwards.
@@ -315,7 +315,7 @@ def _with_memory(positions: torch.Tensor, filled: int) -> torch.Tensor:
     return torch.cat([before, positions], dim=1)
 
 
-def _windowed(mask: AttentionMask, window: int, of_queries: torch.Tensor, of_keys: torch.Tensor) -> AttentionMask:
+def within_window(mask: AttentionMask, window: int, of_queries: torch.Tensor, of_keys: torch.Tensor) -> AttentionMask:
     """The mask within a window; the same one where a CPU, which can look without waiting, finds no key beyond it."""
     if of_queries.is_cpu and of_queries.numel() and of_keys.numel():
         farthest = max(of_queries.max() - of_keys.min(), of_keys.max() - of_queries.min())
@@ -324,7 +324,7 @@ def _windowed(mask: AttentionMask, window: int, of_queries: torch.Tensor, of_key
     return mask.windowed(window, of_queries, of_keys)
 
 
-def _keys_of_queries(mask: AttentionMask, positions: torch.Tensor) -> torch.Tensor:
+def keys_of_queries(mask: AttentionMask, positions: torch.Tensor) -> torch.Tensor:
     """Index of the key that each query stands at, int64 (B, Q): its own, or for a query stream its target's.
 
     A target is the key of the same document and position, found by one sort of the keys.

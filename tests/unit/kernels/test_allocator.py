@@ -48,7 +48,7 @@ def asked(monkeypatch):
     calls, refused = [], set()
     library = SimpleNamespace(mallopt=lambda name, value: calls.append((name, value)) or int(name not in refused))
     monkeypatch.setattr(sys, "platform", "linux")
-    monkeypatch.setattr(ctypes, "CDLL", {None: library}.__getitem__)
+    monkeypatch.setitem(vars(ctypes), "CDLL", {None: library}.__getitem__)
     return SimpleNamespace(calls=calls, refused=refused, library=library)
 
 

@@ -8,7 +8,7 @@ import torch
 from unified import masks
 from unified.attention import BACKENDS
 from unified.attention.bias import Tile, of_queries
-from unified.kernels.cpu import blocked, tiles
+from unified.kernels.cpu import blocked
 from unified.kernels.cpu.blocked import BlockedAttention, multiplies_bfloat16
 from unified.kernels.cpu.tiles import DocumentTile, attend_in_tiles, hidden_pairs, tiles_of
 from unified.masks import AttentionMask
@@ -230,15 +230,6 @@ def test_a_graph_can_be_gone_through_twice_but_not_differentiated_twice(by_torch
         gradient.sum().backward()
 
 
-def test_a_kernel_that_is_applied_to_one_tile_is_no_function_to_be_differentiated_twice():
-    query, key, value = (one[0] for one in drawn(masks.batch([masks.bidirectional(6)])))
-    tile = DocumentTile(0, slice(0, 6), slice(0, 6))
-    out = blocked._Attend.apply(tile, None, 0.0, False, query, key, value)
-    (gradient,) = torch.autograd.grad(out.square().sum(), query, create_graph=True)
-    with pytest.raises(RuntimeError, match="once_differentiable"):
-        gradient.sum().backward()
-
-
 def test_an_input_that_a_kernel_does_not_read_has_a_gradient_of_0():
     inputs = drawn(PACKED)
 
@@ -273,4 +264,3 @@ def test_query_streams_have_tiles_of_their_own():
     own = torch.tensor([[0, 1, 2, masks.NO_KEY, masks.NO_KEY]])
     mask = AttentionMask(steps, keys, keys * 2, query_key=own)
     assert [one.queries for one in tiles_of(mask)] == [slice(0, 3), slice(3, 5)]
-    assert tiles._edges(mask.query_documents()[0].numpy(), own[0].numpy()) == [3]

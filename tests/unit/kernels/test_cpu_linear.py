@@ -207,9 +207,7 @@ def test_it_is_for_processors_that_mkl_does_not_serve(monkeypatch, tmp_path, cap
 
 
 def test_products_are_missing_where_torch_has_them_no_more(monkeypatch):
-    assert by_onednn._has_product() is True
     monkeypatch.setattr(torch.ops, "mkldnn", SimpleNamespace())
-    assert by_onednn._has_product() is False
     assert why_not_onednn() == why_not_few_rows() == "this torch has no linear map by oneDNN"
 
 
@@ -287,8 +285,9 @@ def test_a_bias_of_another_type_is_refused_by_torch(counted):
     assert not counted
 
 
-def test_rows_of_a_matrix_without_columns_are_counted():
-    assert by_onednn._by_one_thread(torch.ones(20, 0), torch.ones(4, 0)) is False
-    tall = torch.ones(1, 1).expand(2**18, 1)
-    assert by_onednn._by_one_thread(torch.ones(4, 1), tall) is True
-    assert by_onednn._by_one_thread(torch.ones(3, 1), tall) is False
+@torch.no_grad()
+@pytest.mark.parametrize(("rows", "taken"), [(3, False), (4, True)])
+def test_rows_of_a_matrix_of_one_column_are_counted(counted, monkeypatch, rows, taken):
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
+    assert few_rows_linear(torch.ones(rows, 1), torch.ones(2**18, 1)).shape == (rows, 2**18)
+    assert len(counted) == taken

@@ -150,8 +150,8 @@ def test_gradients_are_refused_where_they_would_be_wanted():
 
 @torch.no_grad()
 def test_a_weight_is_converted_once(monkeypatch):
-    calls, convert = [], int8._int8
-    monkeypatch.setattr(int8, "_int8", lambda weight: calls.append(weight) or convert(weight))
+    calls, convert = [], int8.int8_weight
+    monkeypatch.setattr(int8, "int8_weight", lambda weight: calls.append(weight) or convert(weight))
     linear, states, weight = Int8LinearMap(), drawn(3, 8), drawn(12, 8, seed=1)
     for _ in range(3):
         linear(states, weight)
@@ -168,7 +168,7 @@ def test_states_are_rounded_to_the_definition(rows):
     """Bytes around 64, of at most 63 on each side; of a row of zeros all are 64."""
     states = drawn(rows, 5)
     states[rows // 2] = 0.0
-    rounded, scales = int8._rounded(states)
+    rounded, scales = int8.rounded_states(states)
     expected = states.abs().amax(-1, keepdim=True) / 63
     assert rounded.dtype == torch.uint8 and scales.shape == (rows, 1) and (scales > 0).all()
     zero = expected == 0
@@ -179,8 +179,8 @@ def test_states_are_rounded_to_the_definition(rows):
 
 @torch.no_grad()
 def test_one_number_is_a_product_too_and_none_is_torchs(monkeypatch):
-    calls, multiply = [], int8._product
-    monkeypatch.setattr(int8, "_product", lambda *given: calls.append(given) or multiply(*given))
+    calls, multiply = [], int8.int8_product
+    monkeypatch.setattr(int8, "int8_product", lambda *given: calls.append(given) or multiply(*given))
     weight, bias = torch.full((1, 1), 3.0), torch.ones(1)
     assert Int8LinearMap()(torch.ones(1, 1), weight, bias).tolist() == [[4.0]] and len(calls) == 1
     assert Int8LinearMap()(torch.ones(2, 0, 1), weight, bias).shape == (2, 0, 1) and len(calls) == 1

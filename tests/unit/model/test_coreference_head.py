@@ -10,7 +10,7 @@ import torch
 
 from tests.support.pretend_card import DEVICE, PretendCard
 from unified.model import TransformerConfig
-from unified.model.coreference import CoreferenceHead, SpanRanking, _PairScorer
+from unified.model.coreference import CoreferenceHead, SpanRanking
 from unified.model.ranking import Ranking
 from unified.model.spans import candidate_spans, kept_spans
 
@@ -189,7 +189,7 @@ def test_gradients_are_those_of_the_definition():
 @pytest.mark.parametrize("size", [1, 2, 7])
 def test_portions_do_not_matter(size):
     head = head_of()
-    assert head.pair.pairs_at_once == _PairScorer.pairs_at_once == 3200
+    assert head.pair.pairs_at_once == 3200
     with torch.no_grad():
         expected, met, pairs = head(*batch()), [], []
         head.candidates_at_once = head.spans_at_once = head.pair.pairs_at_once = size

@@ -14,6 +14,7 @@ from unified.model.embeddings import SymbolTable
 from unified.model.heads import (
     LanguageModelHead,
     LinearHead,
+    LossSum,
     NextSentenceHead,
     PairHead,
     PooledHead,
@@ -277,7 +278,7 @@ def test_weights_multiply_losses_and_not_counts():
 
 def test_means_are_summed_and_what_has_no_predictions_adds_nothing():
     def part(total: float):
-        return class_loss(torch.zeros(1, 2), torch.tensor([0]))._replace(total=torch.tensor(total))
+        return LossSum(torch.tensor(total), torch.tensor(1), torch.tensor(1), torch.tensor(total))
 
     divisors = {"a": torch.tensor(0.5).double(), "b": torch.tensor(4.0).double(), "c": torch.tensor(0.0).double()}
     found = sum_of_means({"a": part(3.0), "b": part(10.0), "c": part(0.0)}, divisors)

@@ -15,7 +15,7 @@ from unified.errors import UnifiedError
 from unified.kernels.plain import LinearMap
 from unified.model import TransformerConfig, relative
 from unified.model.key_relations import DistanceTable, Relations
-from unified.model.relative import Memory, RelativeBias, TransformerXLAttention, _products
+from unified.model.relative import Memory, RelativeBias, TransformerXLAttention
 
 REACH, HEADS, SIZE = 9, 3, 4
 CONFIG = TransformerConfig(9, layers=1, width=HEADS * SIZE, heads=HEADS, positions="relative", initializer_range=0.25)
@@ -117,13 +117,6 @@ def test_a_gradient_is_no_function_to_be_differentiated_again(form):
     (gradient,) = torch.autograd.grad(out.square().sum(), case.leaves[:1], create_graph=True)
     with pytest.raises(RuntimeError, match="once_differentiable"):
         gradient.sum().backward()
-
-
-def test_products_have_zeros_behind_the_table():
-    queries, table = torch.randn(2, HEADS, 5, SIZE), torch.randn(HEADS, 19, SIZE)
-    found = _products(queries, table, 24)
-    assert found.shape == (HEADS, 2, 5, 24) and not found[..., 19:].any()
-    torch.testing.assert_close(found[..., :19], torch.einsum("bhqk,hdk->hbqd", queries, table))
 
 
 def test_half_precision_is_widened_when_terms_are_added():

@@ -163,8 +163,6 @@ def test_attention_is_prepared_once_for_each_kind_and_window(training):
     reader.backend, mask = Asked(), masks.batch([masks.left_to_right(5)] * 2)
     positions = torch.arange(5).expand(2, -1)
     prepared = reader.train(training).attentions(mask, positions, shapes_differ=True)
-    order = [("self", 0), ("neighbor", 0), ("self", 1), ("neighbor", 1)]
-    assert reader._attentions == (*order, *order)
     assert reader.windows == (0, 0, 1, 1) * 2 and reader.hides_self == (False, True) * 4
     assert [prepared.index(one) for one in prepared] == [0, 1, 2, 3] * 2
     windowed = mask.windowed(1, positions, positions)
@@ -258,17 +256,20 @@ def test_the_ends_of_transformer_xl_are_dropped_too():
 def test_a_memory_goes_on_in_front_of_the_text(step, filled):
     """In the direction of the text, which may be read backwards; one token, of which nothing tells, goes forwards."""
     positions = torch.tensor([[9 + step * i for i in range(3)], [i for i in range(3)]])
-    found = parts._with_memory(positions, filled)
+    found = parts.positions_with_memory(positions, filled)
     expected = [9 - step * i for i in range(filled, 0, -1)]
     assert found.tolist() == [expected + positions[0].tolist(), [*range(-filled, 3)]]
-    assert parts._with_memory(positions[:, :1], filled).tolist() == [[*range(9 - filled, 10)], [*range(-filled, 1)]]
-    assert torch.equal(parts._with_memory(positions[:, :2], filled), found[:, : filled + 2])
+    assert parts.positions_with_memory(positions[:, :1], filled).tolist() == [
+        [*range(9 - filled, 10)],
+        [*range(-filled, 1)],
+    ]
+    assert torch.equal(parts.positions_with_memory(positions[:, :2], filled), found[:, : filled + 2])
     packed = torch.tensor([[5, 5 + step, 3 + 4 * step, 3]])  # behind two tokens another text begins
-    assert parts._with_memory(packed, filled).tolist() == [
+    assert parts.positions_with_memory(packed, filled).tolist() == [
         [5 - step * i for i in range(filled, 0, -1)] + packed[0].tolist()
     ]
     with PretendCard():
-        assert torch.equal(parts._with_memory(positions.to(DEVICE), filled).cpu(), found)
+        assert torch.equal(parts.positions_with_memory(positions.to(DEVICE), filled).cpu(), found)
 
 
 def test_a_window_that_hides_nothing_is_left_out():
@@ -277,12 +278,12 @@ def test_a_window_that_hides_nothing_is_left_out():
     cases += [([0, 3, 5], [0, 3, 5], 5), ([14, 15, 16], [10, 11, 12], 6), ([-9, -8, -7], [-5, -4, 0], 9)]
     for queries, keys, farthest in cases:
         sides = torch.tensor(queries), torch.tensor(keys)
-        assert parts._windowed(mask, farthest, *sides) is mask
-        narrower = parts._windowed(mask, farthest - 1, *sides)
+        assert parts.within_window(mask, farthest, *sides) is mask
+        narrower = parts.within_window(mask, farthest - 1, *sides)
         assert torch.equal(narrower.dense(), mask.windowed(farthest - 1, *sides).dense())
         assert narrower.window == farthest - 1 and not narrower.dense().all()
     nothing = torch.zeros(0, dtype=torch.long)
-    assert parts._windowed(masks.bidirectional(0), 1, nothing, nothing).window == 1
+    assert parts.within_window(masks.bidirectional(0), 1, nothing, nothing).window == 1
 
 
 @pytest.mark.parametrize(("shift", "stride"), [(0, 1), (0, 3), (-5, 3), (-50, 1), (1000, 1)])
@@ -303,7 +304,7 @@ def test_queries_of_a_stream_stand_at_the_key_of_their_document_and_position(shi
         query_key=torch.cat([torch.arange(9), torch.full((5,), NO_KEY)]).expand(2, -1),
     )
     both = torch.cat([positions, positions[targets]]).expand(2, -1) + shift
-    found = parts._keys_of_queries(mask, both)
+    found = parts.keys_of_queries(mask, both)
     assert found.tolist() == [[*mask.own_keys[0, :9].tolist(), *targets.tolist()]] * 2
 
 
@@ -328,12 +329,12 @@ def test_a_query_behind_all_tokens_stands_at_the_last_one():
     steps = torch.ones(1, 4, dtype=torch.long)
     own = torch.tensor([[0, 1, 2, NO_KEY]])
     mask = AttentionMask(steps, steps[:, :3], steps[:, :3] * 2, query_key=own)
-    assert parts._keys_of_queries(mask, torch.arange(4)[None]).tolist() == [[0, 1, 2, 2]]
+    assert parts.keys_of_queries(mask, torch.arange(4)[None]).tolist() == [[0, 1, 2, 2]]
 
 
 def test_without_keys_no_query_stands_at_one():
     mask = masks.batch([masks.bidirectional(0)] * 2)
-    found = parts._keys_of_queries(mask, torch.zeros(2, 0, dtype=torch.long))
+    found = parts.keys_of_queries(mask, torch.zeros(2, 0, dtype=torch.long))
     assert found.shape == (2, 0)
 
 

@@ -66,8 +66,8 @@ class Int8LinearMap(LinearMap):
             raise UnifiedError("a quantized model computes in float32 on a CPU alone")
         if states.numel() == 0:
             return functional.linear(states, weight, bias)
-        rounded, scales = _rounded(states.flatten(0, -2))
-        found = _product(rounded, *self._converted(weight))
+        rounded, scales = rounded_states(states.flatten(0, -2))
+        found = int8_product(rounded, *self._converted(weight))
         found = found.mul_(scales) if bias is None else torch.addcmul(bias, found, scales, out=found)
         return found.unflatten(0, states.shape[:-1])
 
@@ -75,7 +75,7 @@ class Int8LinearMap(LinearMap):
         key = weight.data_ptr(), weight.shape
         found = self._known.get(key)
         if found is None or found.version != weight._version:
-            found = self._known[key] = _Conversion(weight.detach(), weight._version, _int8(weight))
+            found = self._known[key] = _Conversion(weight.detach(), weight._version, int8_weight(weight))
         return found.converted
 
 
@@ -122,7 +122,7 @@ def has_int8_product() -> bool:
         return False
 
 
-def _rounded(states: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+def rounded_states(states: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """Rows (M, K) as uint8, and their scales (M, 1); block by block, so that what lies between stays in the cache."""
     rounded, scales = torch.empty_like(states, dtype=torch.uint8), states.new_empty(len(states), 1)
     for block, of_block, scale in zip(*(one.split(_BLOCK) for one in (states, rounded, scales)), strict=True):
@@ -132,7 +132,7 @@ def _rounded(states: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     return rounded, scales
 
 
-def _int8(weight: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+def int8_weight(weight: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """A weight (N, K) as oneDNN takes it, and the scales (N,) of its rows."""
     weight = weight.detach()
     scales = weight.abs().amax(1).clamp_min(torch.finfo(torch.float32).tiny) / _GREATEST_WEIGHT
@@ -140,8 +140,8 @@ def _int8(weight: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     return torch.ops.onednn.qlinear_prepack(rounded, None), scales
 
 
-def _product(states: torch.Tensor, weight: torch.Tensor, scales: torch.Tensor) -> torch.Tensor:
-    """Bytes (..., K), and what :func:`_int8` gives -> (..., N), float32."""
+def int8_product(states: torch.Tensor, weight: torch.Tensor, scales: torch.Tensor) -> torch.Tensor:
+    """Bytes (..., K), and what :func:`int8_weight` gives -> (..., N), float32."""
     zeros = torch.zeros(1, dtype=torch.int32).expand(len(scales))
     found: torch.Tensor = torch.ops.onednn.qlinear_pointwise(
         states, 1.0, _ZERO, weight, scales, zeros, None, 1.0, 0, torch.float32, "none", [], ""
