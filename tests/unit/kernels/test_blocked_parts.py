@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
+from tests.support.pretend_card import DEVICE, PretendCard
 from unified import masks
 from unified.attention import BACKENDS
 from unified.attention.bias import Tile, of_queries
@@ -72,7 +73,10 @@ def test_pairs_are_counted_between_documents():
     assert hidden_pairs(masks.batch([empty])) == 9
     assert hidden_pairs(masks.batch([one])) == 16 - 9
     assert hidden_pairs(masks.batch([two])) == (16 - 1 - 4) / 2
-    assert hidden_pairs(masks.batch([one, two, two])) == (3 * 16 - 9 - 2 * 5) / 5
+    three = masks.batch([one, two, two])
+    assert hidden_pairs(three) == (3 * 16 - 9 - 2 * 5) / 5
+    with PretendCard():
+        assert hidden_pairs(three.to(DEVICE)) == (3 * 16 - 9 - 2 * 5) / 5
 
 
 def test_what_it_cannot_serve_is_said_in_these_words():
@@ -101,6 +105,21 @@ def test_a_batch_without_tokens_has_no_tiles():
     prepared = BlockedAttention(mask, torch.bfloat16)
     assert prepared.tiles == []
     assert not prepared(*drawn(mask)).any()
+    assert tiles_of(masks.batch([masks.bidirectional(0)] * 2)) == []
+
+
+def test_a_document_without_keys_reads_nothing():
+    mask = AttentionMask(
+        query_step=torch.tensor([[1, 1, 3]]),
+        key_start=torch.tensor([[1, 1]]),
+        key_stop=torch.tensor([[2, 2]]),
+        document_ends=torch.tensor([[2, 4]]),
+        query_key=torch.tensor([[0, 1, masks.NO_KEY]]),
+    )
+    _, tile = tiles_of(mask)
+    assert (tile.queries, tile.keys, tile.area) == (slice(2, 3), slice(0, 0), 0)
+    found = BlockedAttention(mask, torch.float64)(*drawn(mask))
+    assert not found[:, :, 2].any() and found[:, :, :2].all()
 
 
 # Tiles
@@ -137,6 +156,7 @@ def test_what_queries_see_is_cut_with_them():
 
 def test_tiles_are_equal_only_to_themselves():
     one, other = (DocumentTile(0, slice(0, 1), slice(0, 1)) for _ in range(2))
+    assert one.area == other.area == 1
     assert one == one and one != other and len({one, other}) == 2
 
 
@@ -154,8 +174,15 @@ def row_of(mask: AttentionMask) -> AttentionMask:
         ),
         row_of(masks.pack([masks.left_to_right(1), masks.left_to_right(4)], 6)).without_self(),
         row_of(masks.pack([masks.bidirectional(3)], 5)),
+        AttentionMask(
+            query_step=torch.ones(1, 4, dtype=torch.long),
+            key_start=torch.ones(1, 2, dtype=torch.long),
+            key_stop=torch.full((1, 2), 2),
+            query_key=torch.tensor([[0, 1, masks.NO_KEY, masks.NO_KEY]]),
+            exclude_self=True,
+        ),
     ],
-    ids=["packed", "windowed", "one way", "without self", "padded"],
+    ids=["packed", "windowed", "one way", "without self", "padded", "query stream without self"],
 )
 @pytest.mark.parametrize("scores", [1, 20, 10**6])
 @pytest.mark.parametrize("by_torch", [True, False])
