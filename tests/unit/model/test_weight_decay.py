@@ -124,3 +124,10 @@ def test_heads_of_tasks(features):
 def test_a_module_by_itself():
     assert exempt_from_decay(nn.LayerNorm(3)) == {"weight", "bias"}
     assert exempt_from_decay(nn.Linear(3, 3)) == {"bias"}
+
+
+def test_modules_are_exempt_for_their_own_names_alone():
+    """A module that is called like a bias holds weights that decay; the whole may be a norm itself."""
+    model = nn.ModuleDict({"bias_of_all": nn.Linear(2, 2), "norm": nn.RMSNorm(2)})
+    assert exempt_from_decay(model) == {"bias_of_all.bias", "norm.weight"}
+    assert exempt_from_decay(nn.LayerNorm(2)) == {"weight", "bias"}
