@@ -11,8 +11,8 @@ from unified.errors import EmptyField, MissingField, UnifiedError
 from unified.files.json_files import Fields
 
 _TRUTH = {"true": 1, "false": 0}
-#: Fields of items whose empty text says something: the passage has no answer, there is no second text.
-_MAY_BE_EMPTY = ("answers", "second")
+#: Fields of items and predictions whose empty text says something: the passage has no answer, there is no second text.
+_MAY_BE_EMPTY = ("answer", "answers", "second")
 
 
 @dataclass(frozen=True)
