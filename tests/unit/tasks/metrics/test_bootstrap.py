@@ -190,3 +190,44 @@ def test_what_has_no_interval_is_refused(tmp_path, capsys):
     for option, value in (("--resamples", "1"), ("--seed", "-1")):
         assert main(["score", "classification", *files, option, value]) == 2
         assert "--resamples must be at least 2 and --seed at least 0, got --resamples" in capsys.readouterr().err
+
+
+class Shares:
+    """Two examples, of which a sample has shares: just enough to draw from."""
+
+    size = 2
+
+    def measures(self, counts=None):
+        return {"first": 0.5 if counts is None else counts[0] / 2}
+
+
+def test_limits_of_what_is_drawn_are_exact():
+    for samples, seed, message in (
+        (1, 0, "samples must be at least 2, got 1"),
+        (2, -1, "seed must be at least 0, got -1"),
+        (1, -1, "samples must be at least 2, got 1"),
+    ):
+        with pytest.raises(UnifiedError) as caught:
+            bootstrap_intervals(Shares(), samples, seed)
+        assert str(caught.value) == message
+    low, high = bootstrap_intervals(Shares(), 2, 0)["first"]
+    assert 0 <= low <= high <= 1
+
+
+def test_a_thousand_samples_of_seed_1_are_drawn_where_nobody_says_how_many():
+    class Numbers(Shares):
+        size = 30
+
+        def measures(self, counts=None):
+            return {"mean": 0.0 if counts is None else float(counts @ np.arange(30) / 7)}
+
+    assert bootstrap_intervals(Numbers()) == bootstrap_intervals(Numbers(), 1000, 1)
+    others = [bootstrap_intervals(Numbers(), *given) for given in ((1001, 1), (999, 1), (1000, 2), (1000, 0))]
+    assert bootstrap_intervals(Numbers()) not in others
+
+
+def test_the_interval_cuts_a_fortieth_off_each_side():
+    rng, drawn = np.random.default_rng(3), []
+    for _ in range(400):
+        drawn.append(np.bincount(rng.integers(2, size=2), minlength=2)[0] / 2)
+    assert bootstrap_intervals(Shares(), 400, 3)["first"] == np.quantile(drawn, [0.025, 0.975]).tolist()
