@@ -6,7 +6,7 @@ import pytest
 
 from unified.errors import UnifiedError
 from unified.tasks.metrics import score_generation, score_question_generation
-from unified.tasks.metrics.copying import FUNCTION_WORDS, words_of
+from unified.tasks.metrics.copying import FUNCTION_WORDS, CopyingCounts, words_of
 
 
 def test_repeated_bigrams_are_those_that_the_same_text_had_before():
@@ -58,3 +58,9 @@ def test_of_questions_the_scored_one_of_each_source_counts():
 def test_every_text_needs_a_source():
     with pytest.raises(UnifiedError, match="1 sources for 2 texts"):
         score_generation(["a", "b"], ["a", "b"], sources=["a"])
+
+
+def test_one_content_word_is_all_or_nothing():
+    assert CopyingCounts(["the Paris"], ["in paris"]).measures()["source_words"] == 100
+    assert CopyingCounts(["the Paris"], ["in Rome"]).measures()["source_words"] == 0
+    assert CopyingCounts(["of the"], ["of the"]).measures()["source_words"] == 0
