@@ -1,0 +1,231 @@
+"""Settings of relations, taggings, choices and answers in passages: defaults, what follows of them, and refusals."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from tests.support import understanding_runs as runs
+from unified.errors import UnifiedError
+from unified.model import TransformerConfig
+from unified.model.features import RecurrentHead
+from unified.model.heads import LinearHead, PairHead, PooledHead
+from unified.tasks.heads import Choice, Relation, Tagging
+from unified.tasks.heads.items import WordsItem
+from unified.tasks.heads.questions import QuestionItem
+from unified.tasks.heads.span import SpanAnswers
+from unified.tasks.metrics import score_tagging
+
+CONFIG = TransformerConfig(vocabulary_size=20, layers=1, width=16, heads=2)
+
+
+def refusal(call, *arguments, **settings) -> str:
+    with pytest.raises(UnifiedError) as caught:
+        call(*arguments, **settings)
+    return caught.value.details
+
+
+# Relations
+
+
+def test_what_a_relation_is():
+    task = Relation(("a", "no_relation"))
+    assert (task.types, task.design, task.rules, task.negative, task.dropout) == (
+        (), "markers", "tacred", "no_relation", 0.1,
+    )  # fmt: skip
+    assert (task.markers, task.measures) == (4, ("f1", "precision", "recall"))
+    assert task.signature == "rules:tacred|avg:micro|without:no_relation"
+    other = Relation(("a", "b"), ("SUBJ=A", "OBJ=B", "OBJ=C"), "types", "semeval2010")
+    assert (other.markers, other.measures) == (3, ("macro_f1", "micro_f1", "accuracy"))
+    assert other.signature == "rules:semeval2010-task8|avg:macro|directions:yes|without:Other"
+    for own, head_class in ((task, PairHead), (other, PooledHead)):
+        head = own.head(CONFIG)
+        assert type(head) is head_class and head.output.out_features == 2 and head.dropout.p == 0.1
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"labels": ("a",)}, "a relation needs at least two labels, got ['a']"),
+        ({"design": "x"}, "relation: design must be 'markers' or 'types', got 'x'"),
+        ({"rules": "x"}, "relation: rules must be 'tacred' or 'semeval2010', got 'x'"),
+        (
+            {"negative": "x"},
+            "relation: no label is 'x', which the rules of TACRED leave out; set negative='…' or rules='semeval2010'",
+        ),
+    ],
+)
+def test_relations_that_cannot_be_are_refused(settings, message):
+    assert refusal(Relation, **{"labels": ("a", "no_relation")} | settings) == message
+
+
+# Choices and taggings
+
+
+def test_what_a_choice_is():
+    assert (Choice().dropout, Choice().measures, Choice().signature) == (0.1, ("accuracy",), "rules:accuracy-of-items")
+    head = Choice(0.3).head(CONFIG)
+    assert isinstance(head, PooledHead) and head.output.out_features == 1 and head.dropout.p == 0.3
+
+
+def test_what_a_tagging_is():
+    task = Tagging(("O", "B-x", "I-x"))
+    assert (task.dropout, task.context, task.features, task.recurrent_width) == (0.1, False, None, 768)
+    assert task.entities and task.measures == ("f1", "precision", "recall", "accuracy")
+    assert task.signature == "rules:conlleval|scheme:bio,iob1|avg:micro"
+    plain = Tagging(("O", "NN"))
+    assert not plain.entities and plain.measures == ("accuracy",) and plain.signature == "rules:accuracy-of-tags"
+    head = task.head(CONFIG)
+    assert isinstance(head, LinearHead) and head.output.out_features == 3 and head.dropout.p == 0.1
+    features = Tagging(("O", "B-x"), features="last", recurrent_width=5).head(CONFIG)
+    assert isinstance(features, RecurrentHead) and features.output.out_features == 2
+    items = [WordsItem("1", ("a", "b"), ("O", "B-x")), WordsItem("2", ("a",), ("B-x",))]
+    assert Tagging.of(items, context=True) == Tagging(("B-x", "O"), context=True)
+    assert task.document_of(WordsItem("1", ("a",), document="d")) is None
+    assert Tagging(("O", "B-x"), context=True).document_of(WordsItem("1", ("a",), document="d")) == "d"
+
+
+def test_taggings_that_cannot_be_are_refused():
+    assert refusal(Tagging, ("O",)) == "tagging needs at least two labels, got ['O']"
+    assert refusal(Tagging, ("O", "B-x"), features="x") == (
+        "tagging: features must be one of 'embeddings', 'second_to_last', 'last', 'sum_last_four', 'concat_last_four', "
+        "'sum_all', got 'x'"
+    )
+    assert refusal(Tagging(("O", "B-x"), context=True).encode, [WordsItem("7", ("a",), ("O",))], runs.codec(9)) == (
+        "item 7 has no 'document', which tagging(context=True) learns from"
+    )
+    assert refusal(Tagging.of, [WordsItem("7", ("a",))]) == (
+        "item 7 has no 'tags'; items to learn from or to score by need it"
+    )
+    assert refusal(Tagging(("O", "B-x")).encode, [WordsItem("7", ("a",), ("Q",))], runs.codec(9)) == (
+        "item 7 has the label 'Q'; the labels are O, B-x"
+    )
+
+
+def test_tags_of_random_scores_are_the_best_ones_and_are_scored_as_they_are():
+    """Items of several examples too, in any order of the batch."""
+    rng = np.random.default_rng(1)
+    for labels in (("O", "B-x", "I-x"), ("NN", "VB", "O")):
+        task, codec = Tagging(labels), runs.codec(6)  # four words an example
+        items = [
+            WordsItem(str(i), ("w1",) * count, tuple(rng.choice(labels, count).tolist()))
+            for i, count in enumerate((3, 9, 1, 4, 5))
+        ]
+        encoded = task.encode(items, codec)
+        members = rng.permutation(len(encoded.examples))
+        reading = encoded.reading(members)
+        scores = torch.tensor(rng.normal(size=(22, 3)))
+        assert task.loss_count(reading) == 22
+        loss = task.loss(scores, reading)
+        expected = torch.nn.functional.cross_entropy(scores.float(), reading["labels"], reduction="sum")
+        torch.testing.assert_close(loss.total, expected)
+        found = task.predict(items, encoded, members, scores, reading)
+        parts = dict(zip(members.tolist(), scores.argmax(-1).split(reading["sizes"].tolist()), strict=True))
+        for number, item in enumerate(items):
+            own = torch.cat([parts[member] for member in np.flatnonzero(encoded.owners == number)])
+            assert found[number] == {"id": item.id, "words": list(item.words), "tags": [labels[tag] for tag in own]}
+        gold, tags = [item.tags for item in items], [one["tags"] for one in found]
+        if task.entities:
+            assert task.score(items, found) == score_tagging(gold, tags)
+        else:
+            right = [a == b for one, other in zip(gold, tags, strict=True) for a, b in zip(one, other, strict=True)]
+            assert task.score(items, found) == {"accuracy": pytest.approx(100 * sum(right) / 22), "tokens": 22}
+        shares = torch.stack([scores.float().softmax(-1), (2 * scores).float().softmax(-1)]).mean(0)
+        torch.testing.assert_close(task.averaged([scores, 2 * scores], reading).softmax(-1), shares)
+
+
+# Answers in passages
+
+
+def test_what_answers_in_passages_are():
+    task = SpanAnswers()
+    assert (task.labels, task.design, task.max_query, task.passage_first, task.stride) == ((), "bert", 64, None, 128)
+    assert (task.max_answer, task.nbest, task.null_threshold, task.rules, task.threshold_found_on) == (
+        30, 20, None, None, None,
+    )  # fmt: skip
+    assert task.threshold == 0.5 and SpanAnswers(null_threshold=0.0).threshold == 0.0
+    for threshold in (0, 1):
+        assert SpanAnswers(("",), null_threshold=threshold).threshold == threshold
+
+
+@pytest.mark.parametrize(
+    ("task", "scored_by", "may_abstain", "chooses", "measures", "signature"),
+    [
+        (SpanAnswers(), "1.1", False, False, ("f1", "exact"), "rules:squad1.1|refs:best"),
+        (SpanAnswers(rules="2.0"), "2.0", False, False, ("f1", "exact"), "rules:squad2.0|refs:best"),
+        (
+            SpanAnswers(("",)), "2.0", True, True, ("best_f1", "best_exact", "f1", "exact"),
+            "rules:squad2.0|refs:best|null:above-0.5|best:searched",
+        ),
+        (
+            SpanAnswers(("",), null_threshold=0.3), "2.0", True, False, ("best_f1", "best_exact", "f1", "exact"),
+            "rules:squad2.0|refs:best|null:above-0.3|best:searched",
+        ),
+        (
+            SpanAnswers(("",), null_threshold=0.3, threshold_found_on="valid"), "2.0", True, True,
+            ("best_f1", "best_exact", "f1", "exact"),
+            "rules:squad2.0|refs:best|null:best-f1-of-valid|best:searched",
+        ),
+        (SpanAnswers(("",), rules="1.1"), "1.1", True, False, ("f1", "exact"),
+         "rules:squad1.1|refs:best|null:above-0.5"),
+        (
+            SpanAnswers(("unknown", "yes"), "unilm", rules="coqa"), "coqa", True, False, ("f1", "exact"),
+            "rules:coqa|refs:leave-one-out|null:above-0.5",
+        ),
+        (SpanAnswers(("yes",), "unilm", rules="coqa"), "coqa", False, False, ("f1", "exact"),
+         "rules:coqa|refs:leave-one-out"),
+    ],
+)  # fmt: skip
+def test_what_follows_of_labels_and_rules(task, scored_by, may_abstain, chooses, measures, signature):
+    assert (task.scored_by, task.may_abstain, task.chooses_threshold) == (scored_by, may_abstain, chooses)
+    assert (task.measures, task.signature) == (measures, signature)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"design": "x"}, "design is 'x'; expected one of 'bert', 'unilm', 'xlnet'"),
+        ({"rules": "x"}, "rules is 'x'; expected one of None, '1.1', '2.0', 'coqa'"),
+        *(
+            ({name: value}, f"{name} is {value!r}; expected an integer of at least 1")
+            for name in ("max_query", "stride", "max_answer", "nbest") for value in (0, 1.5)
+        ),
+        ({"passage_first": 0}, "passage_first is 0; expected True, False or None"),
+        ({"null_threshold": -0.1}, "null_threshold is -0.1; expected a probability"),
+        ({"null_threshold": 1.1}, "null_threshold is 1.1; expected a probability"),
+        ({"labels": ("", "")}, "a span head has the label '' twice"),
+        (
+            {"labels": ("", "no", "yes")},
+            "some answers stand in no passage (no, yes); only the design 'unilm' can give them",
+        ),
+    ],
+)  # fmt: skip
+def test_answers_in_passages_that_cannot_be_are_refused(settings, message):
+    assert refusal(SpanAnswers, **settings) == message
+    for name in ("max_query", "stride", "max_answer", "nbest"):
+        assert vars(SpanAnswers(**{name: 1}))[name] == 1
+
+
+def test_a_threshold_is_that_of_questions_that_may_have_no_answer():
+    nothing = "the model was trained on questions that all have an answer; it has no threshold"
+    for call in (
+        lambda: SpanAnswers().with_threshold(0.5),
+        lambda: SpanAnswers().decided([]),
+        lambda: SpanAnswers(("yes",), "unilm").best_threshold([], []),
+    ):
+        assert refusal(call) == nothing
+    task = SpanAnswers(("",))
+    assert task.with_threshold(0.25) == SpanAnswers(("",), null_threshold=0.25)
+    assert task.with_threshold(0.25, "valid") == SpanAnswers(("",), null_threshold=0.25, threshold_found_on="valid")
+    found = [{"id": "1", "answer": "x", "start": 0, "end": 1, "no_answer": 0.5, "best_non_null": {"text": "x"}}]
+    assert task.with_threshold(0.5).decided(found)[0]["answer"] == "x"
+    assert task.with_threshold(0.49).decided(found) == [
+        {"id": "1", "answer": "", "no_answer": 0.5, "best_non_null": {"text": "x"}}
+    ]
+
+
+def test_labels_come_from_items():
+    items = [QuestionItem("1", "q", "c", (), choice="yes"), QuestionItem("2", "q", "c", (), True),
+             QuestionItem("3", "q", "c", ())]  # fmt: skip
+    assert SpanAnswers.of(items, design="unilm", nbest=3) == SpanAnswers(("", "yes"), "unilm", nbest=3)
