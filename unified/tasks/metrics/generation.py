@@ -149,6 +149,7 @@ class _BleuCounts:
         streams: list[Any] = [[group[k] if k < len(group) else None for group in reference_groups] for k in range(most)]
         self._whole = metric.corpus_score(list(hypotheses), streams).score
         self.signature = str(metric.get_signature())
+        self._smoothing = metric.smooth_method, metric.smooth_value
         self._hypotheses, self._reference_groups, self._tokenizer = hypotheses, reference_groups, tokenizer
 
     def score(self, counts: np.ndarray | None) -> float:
@@ -159,7 +160,7 @@ class _BleuCounts:
 
         sums = summed(self._of_texts, counts).astype(np.int64).tolist()
         correct, total, (length, reference_length) = sums[:4], sums[4:8], sums[8:]
-        return BLEU.compute_bleu(correct, total, length, reference_length).score
+        return BLEU.compute_bleu(correct, total, length, reference_length, *self._smoothing).score
 
     @cached_property
     def _of_texts(self) -> np.ndarray:
