@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import re
+import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -148,6 +149,61 @@ def test_what_it_says_in_another_encoding_is_shown_as_far_as_it_can_be_read(tmp_
     with pytest.raises(UnifiedError) as caught:
         score_meteor(["a"], [["b"]])
     assert str(caught.value) == "METEOR's program stopped without an answer: it said nothing"
+
+
+def test_javas_arguments(stand_in, tmp_path):
+    """2 GB of memory, UTF-8 on any machine, and METEOR's own options."""
+    notes = stand_in()
+    assert score_meteor(["a"], [["b"]]) == 25
+    assert notes.read_text(encoding="utf-8").splitlines()[0] == (
+        f"arguments -Xmx2G -Dfile.encoding=UTF-8 -jar {tmp_path}/meteor/meteor-1.5.jar - - -stdio -l en -norm"
+    )
+
+
+@pytest.fixture
+def started(tmp_path, monkeypatch):
+    """Makes a shell script the program, and keeps the processes that were started."""
+    processes = []
+
+    class Kept(subprocess.Popen):
+        def __init__(self, *arguments, **settings):
+            super().__init__(*arguments, **settings)
+            processes.append(self)
+
+    def make(script: str) -> list[subprocess.Popen]:
+        program, jar = tmp_path / "java", tmp_path / "meteor-1.5.jar"
+        program.write_text(f"#!/bin/sh\n{script}\n")
+        program.chmod(0o755)
+        monkeypatch.setattr(module, "meteor_jar", lambda: jar)
+        monkeypatch.setattr(module, "java_program", lambda: str(program))
+        monkeypatch.setattr(subprocess, "Popen", Kept)
+        return processes
+
+    return make
+
+
+def test_the_program_is_ended_when_all_is_scored(started):
+    """Although this one would go on for an hour."""
+    processes = started("read line; echo 1; read line; echo 0.5; echo 0.125; exec sleep 3600")
+    assert score_meteor(["a"], [["b"]]) == 12.5
+    (process,) = processes
+    assert process.returncode == -9 and process.stdin.closed and process.stdout.closed
+
+
+def test_a_program_that_listens_no_longer_is_ended_and_refused(started):
+    """It closes its input before it answers the first text, so that the second cannot be said."""
+    processes = started("read line; exec 0<&-; echo 'out of words' >&2; echo 1; exec sleep 3600")
+    with pytest.raises(UnifiedError) as caught:
+        score_meteor(["a", "b"], [["c"], ["d"]])
+    assert str(caught.value) == "METEOR's program stopped without an answer: out of words"
+    assert processes[0].returncode == -9
+
+
+def test_an_answer_that_is_no_number_is_shown_up_to_a_hundred_characters(started):
+    started("read line; echo 1; read line; printf '%150s\\n' '' | tr ' ' x; exec sleep 3600")
+    with pytest.raises(UnifiedError) as caught:
+        score_meteor(["a"], [["b"]])
+    assert str(caught.value) == f"METEOR's program answered '{'x' * 100}' where a number was due"
 
 
 def test_the_program_runs_beside_its_own_files(tmp_path, monkeypatch):
