@@ -78,6 +78,7 @@ def test_questions_are_grouped_before_they_reach_it(stand_in):
     notes = stand_in()
     scores = score_question_generation(["a", "b", "c"], ["r", "s", "t"], ["One .", "two .", "one ."], meteor=True)
     assert scores.meteor == 25 and scores.sources == 2
+    assert "|rougeL:qgevalcap,beta-1.2|meteor:1.5,en,norm|version:" in scores.signature
     assert notes.read_text().splitlines()[1:3] == ["SCORE ||| r ||| t ||| c", "SCORE ||| s ||| b"]
     assert "meteor" not in score_question_generation(["a"], ["r"], ["s"]).to_dict()
 

@@ -44,7 +44,7 @@ def refusal(call, *arguments, **settings) -> str:
 
 
 def test_lines_end_at_line_feeds(write):
-    assert read_lines(write("a\r\n\n b \u2028c\n\rd")) == ["a", "", " b \u2028c", "\rd"]
+    assert read_lines(write("aX\r\n\n b \u2028c\n\rd")) == ["aX", "", " b \u2028c", "\rd"]
     assert refusal(read_lines, write("")) == "f: the file is empty; expected one sentence a line"
     assert refusal(read_lines, write(b"a\nb\xffc\n")) == "f, line 2: not UTF-8 at byte 1 of the line"
     assert refusal(read_lines, "missing") == "missing: no such file"

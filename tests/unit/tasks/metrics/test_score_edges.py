@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 
 import numpy as np
@@ -21,7 +22,7 @@ from unified.tasks.metrics import (
     score_tagging,
 )
 from unified.tasks.metrics.classification import Classification, Confusion
-from unified.tasks.metrics.question_generation import group_by_source
+from unified.tasks.metrics.question_generation import GeneratedQuestions, group_by_source
 from unified.tasks.metrics.relations import OTHER, Relations, SemevalRelations
 from unified.tasks.metrics.squad import SquadV1Examples, SquadV2Examples
 from unified.tasks.metrics.subsets import InSubsets, named_by_subset, score_subsets
@@ -192,6 +193,20 @@ def test_empty_questions_score_0():
         found = score_question_generation(hypotheses, references, ["s"])
         assert (found.rougeL, found.source_words) == (0, 0)
         assert max(found.bleu1, found.bleu2, found.bleu3, found.bleu4) < 1e-3
+
+
+def test_what_is_added_so_that_nothing_divides_by_0():
+    """As published: 1e-15 to matches, 1e-9 to totals; a text of one word has no pair of words to match."""
+    found = score_question_generation(["a"], ["a"], ["s"])
+    one = (1 + 1e-15) / (1 + 1e-9)
+    for n in range(1, 5):
+        expected = 100 * math.exp(1 - 1 / one) * (one * (1e-15 / 1e-9) ** (n - 1)) ** (1 / n)
+        assert vars(found)[f"bleu{n}"] == pytest.approx(expected, rel=1e-12)
+    nothing = score_question_generation(["a"], [""], ["s"])
+    assert nothing.bleu1 == pytest.approx(100 * 1e-15 / (1 + 1e-9), rel=1e-9)
+    shorter = score_question_generation(["a"], ["a b"], ["s"])
+    assert shorter.bleu1 == pytest.approx(100 * one * math.exp(1 - (2 + 1e-9) / (1 + 1e-15)), rel=1e-12)
+    assert GeneratedQuestions(["a"], ["a"], ["s"]).scores() == found.to_dict()
 
 
 def test_scores_without_a_signature():
