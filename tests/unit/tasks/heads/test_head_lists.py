@@ -166,3 +166,22 @@ def test_settings_of_a_kept_head_may_be_lists():
     assert restored_task("a", {"head": "classification", "settings": {"labels": ["x", "y"], "positive": "y"}}) == (
         Classification(("x", "y"), "y")
     )
+
+
+@pytest.mark.parametrize("head", ["classification", "regression", "choice", "tagging", "relation"])
+def test_dropout_is_a_probability_below_1(head):
+    labels = "" if head in ("regression", "choice") else "labels=['O', 'no_relation'], "
+    for dropout in (0, 0.999):
+        assert vars(parse_head(f"{head}({labels}dropout={dropout})").for_items([]))["dropout"] == dropout
+    for dropout in (-0.001, 1, 1.5):
+        text = f"{head}({labels}dropout={dropout})"
+        assert refusal(parse_head, text) == f"head {text!r}: dropout must be in [0, 1), got {dropout}"
+
+
+def test_the_width_of_a_recurrent_network_has_limits():
+    for width, message in ((0, "at least 1"), (131073, "at most 131,072"), (1, None), (131072, None)):
+        text = f"tagging(recurrent_width={width})"
+        if message:
+            assert refusal(parse_head, text) == f"head {text!r}: recurrent_width must be {message}, got {width}"
+        else:
+            assert parse_head(text).head_class is Tagging
