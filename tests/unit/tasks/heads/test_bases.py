@@ -8,7 +8,18 @@ import torch
 
 from tests.support import understanding_runs as runs
 from unified.errors import UnifiedError
-from unified.tasks.heads import Choice, Classification, Coreference, Encoded, Regression, Relation, Tagging
+from unified.model import TransformerConfig
+from unified.model.heads import TaskHead
+from unified.tasks.heads import (
+    Choice,
+    Classification,
+    Coreference,
+    Encoded,
+    Regression,
+    Relation,
+    Tagging,
+    Understanding,
+)
 from unified.tasks.heads.base import (
     by_label,
     classes,
@@ -44,9 +55,17 @@ def test_a_reading_has_the_order_of_its_members():
 
 
 def test_what_encoded_items_have_where_nobody_says_more():
-    encoded = Encoded([], np.zeros(0, dtype=np.int64))
+    examples = Tagging(("O", "B-x")).encode([WordsItem("1", ("w1",))], runs.codec(6)).examples
+    encoded = Encoded(examples, np.zeros(1, dtype=np.int64))
+    assert list(encoded.reading(np.array([0]))) == ["sizes", "owners"]
     assert (dict(encoded.head_inputs), encoded.cut) == ({}, 0)
     assert [list(one) for one in (encoded.lost, encoded.notes, encoded.remarks)] == [[], [], []]
+
+
+def test_what_the_base_says_where_a_head_says_nothing():
+    assert require_labels(("a", "b"), "it") is None
+    flags = ("together", "has_classes", "numeric", "marks_entities", "reads_windows", "averages_subsets")
+    assert {vars(Understanding)[name] for name in flags} == {False} and vars(Understanding)["parts"] == {}
 
 
 @pytest.mark.parametrize("head_class", [Classification, Regression, SpanAnswers])
@@ -73,7 +92,7 @@ def test_labels_must_be_two_and_different():
 def test_labels_are_numbered_as_they_are_known():
     known = tuple(f"l{i}" for i in range(20))
     found = classes(iter(["l3", "l0", "l19"]), known, "7")
-    assert found.tolist() == [3, 0, 19] and found.dtype == np.int64 and len(classes([], known, "7")) == 0
+    assert found.tolist() == [3, 0, 19] and found.dtype == np.int64 and classes([], known, "7").dtype == np.int64
     first = f"item 7 has the label 'x'; the labels are {', '.join(known)}"
     assert refusal(classes, ["l0", "x", "y"], known, "7") == first
     assert refusal(classes, ["x"], (*known, "z"), "7") == f"{first} and 1 more"
@@ -88,27 +107,28 @@ def test_probabilities_are_a_softmax_in_float32():
     assert by_label(("a", "b"), np.array([0.12345678, 0.5], dtype=np.float32)) == {"a": 0.123457, "b": 0.5}
 
 
-def test_every_head_says_how_its_items_are_read():
-    """Whether an item's examples belong together, whether long ones are read in windows, and what is averaged."""
-    said = {
-        task.name: (task.together, task.reads_windows, task.averages_subsets, task.has_classes, task.numeric)
-        for task in (Choice, Classification, Coreference, Regression, Relation, SpanAnswers, Tagging)
-    }
-    assert said == {
-        "choice": (True, False, False, False, False),
-        "classification": (False, False, False, True, False),
-        "coreference": (True, True, False, False, False),
-        "regression": (False, False, False, False, True),
-        "relation": (False, False, False, True, False),
-        "span": (False, True, True, False, False),
-        "tagging": (False, True, False, True, False),
-    }
-    parts = {"relation": ("words", None, "label"), "choice": ("context", "question", "label"),
-             "tagging": ("words", None, "tags"), "span": ("context", "question", "answers")}  # fmt: skip
-    for task in (Relation, Choice, Tagging, SpanAnswers):
-        named = zip(("text", "second", "label"), parts[task.name], strict=True)
-        assert dict(task.parts) == {part: name for part, name in named if name}
-    assert Coreference.parts == {} and SpanAnswers.marks_entities and not Choice.marks_entities
+#: Of each head: whether an item's examples belong together, whether long ones are read in windows, whether subsets are
+#: averaged, whether labels are classes, whether they are numbers, whether items name entities; its parts.
+SAID = {
+    Choice(): (True, False, False, False, False, False, ("context", "question", "label")),
+    Classification(("a", "b")): (False, False, False, True, False, True, ("text", "second", "label")),
+    Coreference(): (True, True, False, False, False, False, ()),
+    Regression(): (False, False, False, False, True, True, ("text", "second", "label")),
+    Relation(("a", "no_relation")): (False, False, False, True, False, False, ("words", None, "label")),
+    SpanAnswers(): (False, True, True, False, False, True, ("context", "question", "answers")),
+    Tagging(("O", "B-x")): (False, True, False, True, False, False, ("words", None, "tags")),
+}
+
+
+@pytest.mark.parametrize("task", SAID, ids=lambda task: task.name)
+def test_every_head_says_how_its_items_are_read(task):
+    *flags, parts = SAID[task]
+    assert [task.together, task.reads_windows, task.averages_subsets, task.has_classes, task.numeric,
+            task.marks_entities] == flags  # fmt: skip
+    named = zip(("text", "second", "label"), parts, strict=True) if parts else ()
+    assert dict(task.parts) == {part: name for part, name in named if name}
+    config = TransformerConfig(vocabulary_size=20, layers=1, width=16, heads=2)
+    assert isinstance(task.head(config), TaskHead) and require_distinct(("a", "b"), task.name) is None
 
 
 def test_items_stand_by_themselves_and_models_without_markers():

@@ -128,3 +128,13 @@ def test_a_batch_and_its_reading_have_the_order_of_its_members(row_length):
     flat = batch.tokens.flatten()
     read = flat[batch.targets["task"].output_indices[:, 0]]
     assert read.tolist() == [int(encoded.examples[member].tokens[0]) for member in members]
+
+
+def test_examples_keep_their_order_within_a_row():
+    """Also where there are many of them: each row is a part of the members, in their order."""
+    encoded = encoded_texts([1 + i % 3 for i in range(60)])
+    members = np.random.default_rng(4).permutation(60)
+    rows = arranged(members, encoded.examples, 80, packed=True)
+    assert 1 < len(rows) < 10
+    for row in rows:
+        assert row.tolist() == [member for member in members.tolist() if member in set(row.tolist())]

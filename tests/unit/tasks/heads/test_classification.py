@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
-
 import numpy as np
 import pytest
 import torch
@@ -171,12 +169,3 @@ def test_scores_of_halves_are_scored_in_whole_precision():
     encoded, members, scores, reading = random_batch(plain, [0.1, 0.2, 0.3], 4)
     loss = plain.loss(scores.detach().bfloat16(), reading)
     assert loss.total.dtype == torch.float32
-
-
-def test_every_head_says_what_it_is_by_plain_settings():
-    """What the base class says holds where a head says nothing else."""
-    base = {
-        name: inspect.getattr_static(Understanding, name)
-        for name in ("together", "has_classes", "numeric", "marks_entities", "reads_windows", "averages_subsets")
-    }
-    assert set(base.values()) == {False} and Understanding.parts == {}

@@ -12,6 +12,7 @@ from unified.model import TransformerConfig
 from unified.model.features import RecurrentHead
 from unified.model.heads import LinearHead, PairHead, PooledHead
 from unified.tasks.heads import Choice, Relation, Tagging
+from unified.tasks.heads.choice import ChoiceItem
 from unified.tasks.heads.items import WordsItem
 from unified.tasks.heads.questions import QuestionItem
 from unified.tasks.heads.span import SpanAnswers
@@ -67,6 +68,15 @@ def test_what_a_choice_is():
     assert (Choice().dropout, Choice().measures, Choice().signature) == (0.1, ("accuracy",), "rules:accuracy-of-items")
     head = Choice(0.3).head(CONFIG)
     assert isinstance(head, PooledHead) and head.output.out_features == 1 and head.dropout.p == 0.3
+
+
+def test_a_choice_counts_and_marks_in_integers():
+    """Of each example whether it is the right choice, and of each item the tokens that it lost."""
+    items = [ChoiceItem("1", "w1 w2 w3", ("w4", "w5 w6"), None, 1), ChoiceItem("2", "w1", ("w2", "w3"), None, 0)]
+    encoded = Choice().encode(items, runs.codec(7))
+    assert encoded.lost.tolist() == [1, 0] and encoded.lost.dtype == np.int64
+    labels = encoded.reading(np.arange(4))["labels"]
+    assert labels.tolist() == [0, 1, 1, 0] and labels.dtype == torch.int64
 
 
 def test_what_a_tagging_is():
