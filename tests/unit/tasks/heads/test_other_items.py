@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from unified.errors import UnifiedError
-from unified.tasks.heads import Choice, Coreference, Relation
+from unified.tasks.heads import Choice, Classification, Coreference, Regression, Relation, Tagging
 from unified.tasks.heads.choice import ChoiceItem
 from unified.tasks.heads.documents import DocumentItem
 from unified.tasks.heads.entities import Entity
+from unified.tasks.heads.items import TextItem, WordsItem
 from unified.tasks.heads.relation import RelationItem
 
 PAIR = [{"start": 0, "stop": 1}, {"start": 1, "stop": 2, "type": "P"}]
@@ -130,3 +131,25 @@ CHAINS = "'chains' must be lists of mentions [first word, last word] within the 
 )  # fmt: skip
 def test_bad_documents_are_refused(change, message):
     assert refusal(Coreference, DOCUMENT | change) == message
+
+
+def test_items_without_what_is_scored_are_refused():
+    """The message names the field."""
+    pair = (Entity(0, 1), Entity(1, 2))
+    relation, word = RelationItem("7", ("a", "b"), pair), WordsItem("7", ("a",))
+    document, text = DocumentItem("7", (("a",),)), TextItem("7", "a")
+    calls = [
+        ("label", lambda: Choice().score([ChoiceItem("7", "c", ("a", "b"))], [{"label": 0}])),
+        ("label", lambda: Relation(("a", "no_relation")).score([relation], [{"label": "a"}])),
+        ("label", lambda: Relation.of([relation])),
+        ("tags", lambda: Tagging(("O", "B-x")).score([word], [{"tags": ["O"]}])),
+        ("tags", lambda: Tagging.of([word])),
+        ("chains", lambda: Coreference().score([document], [{"chains": []}])),
+    ]
+    for field, call in calls:
+        with pytest.raises(UnifiedError) as caught:
+            call()
+        assert str(caught.value) == f"item 7 has no {field!r}; items to learn from or to score by need it"
+    for task in (Classification(("a", "b")), Regression()):
+        with pytest.raises(UnifiedError, match="^item 7: expected .* as its label, got None$"):
+            task.score([text], [{"label": 0}])
