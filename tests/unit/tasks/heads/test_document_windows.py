@@ -124,6 +124,13 @@ def test_a_document_without_chains_among_others_is_read_without_them():
     assert nothing[0].shape == (0, 3) and nothing[0].dtype == np.int64
 
 
+def test_a_word_that_loses_one_token_is_cut():
+    codec = runs.codec(8, *LETTERS)  # six tokens of words
+    for word, lost in (("abbbbb", 0), ("abbbbbb", 1)):
+        encoded = encode_documents([DocumentItem("1", (("w1",), (word,)))], codec)
+        assert (encoded.cut, list(encoded.lost)) == (lost, [lost])
+
+
 def test_a_word_without_pieces_is_read_as_an_unknown_one():
     (example,) = encode_documents([DocumentItem("1", (("w1", "\u200b"),))], runs.codec(9)).examples
     assert runs.symbols(example, runs.codec(9)) == ["<s>", "w1", "<unk>", "</s>"]
