@@ -41,7 +41,7 @@ def test_texts_are_cut_to_the_row_and_what_they_lost_is_counted():
     ]
     assert lost.tolist() == [0, 2, 1, 0] and lost.dtype == np.int64
     assert all(example.entities is None for example in examples)
-    assert encode_texts([], codec)[1].tolist() == []
+    assert encode_texts([], codec)[1].dtype == np.int64
 
 
 @pytest.mark.parametrize("cls_last", [False, True])
@@ -87,6 +87,7 @@ def test_words_are_divided_greedily():
         shown = [runs.symbols(example, codec)[1:-1] for example in examples]
         assert list(zip(owners.tolist(), shown, strict=True)) == expected
         assert divided == sum(count > 5 for count in counts) and lost.tolist() == [0] * len(counts)
+        assert lost.dtype == np.int64
         for example, words in zip(examples, shown, strict=True):
             assert example.targets["task"].output_indices[:, 0].tolist() == list(range(1, 1 + len(words)))
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
 
+from tests.support import understanding_runs as runs
 from unified.errors import UnifiedError
 from unified.tasks.heads import Choice, Classification, Coreference, Regression, Relation, Tagging
 from unified.tasks.heads.choice import ChoiceItem
 from unified.tasks.heads.documents import DocumentItem
-from unified.tasks.heads.entities import Entity
+from unified.tasks.heads.entities import Entity, marked
 from unified.tasks.heads.items import TextItem, WordsItem
 from unified.tasks.heads.relation import RelationItem
 
@@ -153,3 +157,18 @@ def test_items_without_what_is_scored_are_refused():
     for task in (Classification(("a", "b")), Regression()):
         with pytest.raises(UnifiedError, match="^item 7: expected .* as its label, got None$"):
             task.score([text], [{"label": 0}])
+
+
+@pytest.mark.parametrize(
+    ("mask", "read"),
+    [("bidirectional", ["[unused3]", "[unused1]"]), ("left_to_right", ["[unused4]", "[unused2]"]),
+     ("right_to_left", ["[unused3]", "[unused1]"])],
+)  # fmt: skip
+def test_the_markers_that_are_read_see_their_entities(mask, read):
+    """Under a left-to-right mask those behind the entities, else those before; the second entity comes first here."""
+    codec = replace(runs.codec(16, *runs.UNUSED), mask=mask)
+    (example,), lost, (turned,) = marked([("w1", "w2", "w3")], [(Entity(2, 3), Entity(0, 1))], codec)
+    symbols = runs.symbols(example, codec)
+    assert symbols == ["<s>", "[unused3]", "w1", "[unused4]", "w2", "[unused1]", "w3", "[unused2]", "</s>"]
+    assert [symbols[index] for index in example.targets["task"].output_indices[:, 0]] == read
+    assert turned.tolist() == [1] and lost.tolist() == [0] and lost.dtype == np.int64
