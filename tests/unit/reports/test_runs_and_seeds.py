@@ -26,7 +26,8 @@ def test_settings_are_flat_without_what_says_nothing():
     [
         (1, 1.0, True), (1, 1.5, False), (1, "1", False), ({"a": 1, "b": 2.0}, {"b": 2, "a": 1.0}, True),
         ([1, 2], (1.0, 2.0), True), ([1, 2], [2, 1], False), ({"a": [1.0, {"b": 3.0}]}, {"a": [1, {"b": 3}]}, True),
-        (None, False, False), ("é", "e", False), (0.1, 0.1 + 1e-16, False), (True, "true", False), (10**30, 1e30, False),
+        (None, False, False), ("é", "e", False), (0.1, 0.1 + 1e-16, False), (True, "true", False),
+        (10**30, 1e30, False),
     ],
 )  # fmt: skip
 def test_values_are_the_same_where_they_are_in_json(one, other, same):
