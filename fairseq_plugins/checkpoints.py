@@ -36,7 +36,7 @@ def copy_atomically(source: str, target: str, overwrite: bool = False) -> str:
         raise FileExistsError(f"{target} exists and overwrite is False")
     part = f"{target}.{os.getpid()}{_PART}"
     # The source is opened first: one that is missing is an error of its own, not a refusal to write the target.
-    with open(source, "rb") as reader, _whole_or_refused(part, target), open(part, "wb") as writer:
+    with open(source, "rb") as reader, whole_or_refused(part, target), open(part, "wb") as writer:
         shutil.copyfileobj(reader, writer, 1 << 22)
         writer.flush()
         os.fsync(writer.fileno())
@@ -50,7 +50,7 @@ def remove_parts(folder: Path) -> None:
 
 
 @contextmanager
-def _whole_or_refused(part: str, target: str) -> Iterator[None]:
+def whole_or_refused(part: str, target: str) -> Iterator[None]:
     """Renames ``part``, which the block writes, to ``target``; removes it where the block fails.
 
     Raises:
@@ -76,12 +76,14 @@ def _of_the_system(error: BaseException | None) -> OSError | None:
     return error
 
 
-def _saved(save: Callable[..., None]) -> Callable[..., None]:
+def saving_whole(save: Callable[..., None]) -> Callable[..., None]:
+    """fairseq's function that saves a checkpoint, so that the file is whole; in the background it saves as it did."""
+
     def torch_persistent_save(content: Any, filename: str, async_write: bool = False) -> None:
         if async_write:
             return save(content, filename, async_write=True)
         part = f"{filename}{_PART}"
-        with _whole_or_refused(part, filename), open(part, "wb") as stream:
+        with whole_or_refused(part, filename), open(part, "wb") as stream:
             torch.save(content, stream)
             stream.flush()
             os.fsync(stream.fileno())
@@ -89,7 +91,9 @@ def _saved(save: Callable[..., None]) -> Callable[..., None]:
     return torch_persistent_save
 
 
-def _named(load: Callable[..., Any]) -> Callable[..., Any]:
+def naming_damage(load: Callable[..., Any]) -> Callable[..., Any]:
+    """fairseq's function that loads a checkpoint, with a refusal that names a damaged file."""
+
     @refusing()
     def load_checkpoint_to_cpu(path: str, *arguments: Any, **keywords: Any) -> Any:
         with named_damage(path):
@@ -98,7 +102,9 @@ def _named(load: Callable[..., Any]) -> Callable[..., Any]:
     return load_checkpoint_to_cpu
 
 
-def _announced(save: Callable[..., Any]) -> Callable[..., Any]:
+def announcing_saves(save: Callable[..., Any]) -> Callable[..., Any]:
+    """fairseq's function that saves, after every process of a task of ours has been told so."""
+
     def save_checkpoint(cfg: DictConfig, trainer: Trainer, *arguments: Any, **keywords: Any) -> Any:
         # Tasks of others, which these plug-ins may stand beside, know nothing of it.
         if not cfg.no_save and isinstance(trainer.task, DictionaryTask):
@@ -108,7 +114,9 @@ def _announced(save: Callable[..., Any]) -> Callable[..., Any]:
     return save_checkpoint
 
 
-def _read_by_all(load: Callable[..., Any]) -> Callable[..., Any]:
+def reading_everywhere(load: Callable[..., Any]) -> Callable[..., Any]:
+    """fairseq's function that loads a checkpoint for a training, in every process by itself."""
+
     def load_checkpoint(cfg: DictConfig, trainer: Trainer, **keywords: Any) -> Any:
         # Every process looks for the file anyway; each reads it itself, safely, instead of waiting for a broadcast.
         with open_dict(trainer.cfg):
@@ -120,8 +128,8 @@ def _read_by_all(load: Callable[..., Any]) -> Callable[..., Any]:
 
 def install() -> None:
     """Replace the five functions; fairseq looks them up at every call."""
-    checkpoint_utils.torch_persistent_save = _saved(checkpoint_utils.torch_persistent_save)
-    checkpoint_utils.load_checkpoint = _read_by_all(checkpoint_utils.load_checkpoint)
-    checkpoint_utils.save_checkpoint = _announced(checkpoint_utils.save_checkpoint)
+    checkpoint_utils.torch_persistent_save = saving_whole(checkpoint_utils.torch_persistent_save)
+    checkpoint_utils.load_checkpoint = reading_everywhere(checkpoint_utils.load_checkpoint)
+    checkpoint_utils.save_checkpoint = announcing_saves(checkpoint_utils.save_checkpoint)
     PathManager.copy = staticmethod(copy_atomically)
-    checkpoint_utils.load_checkpoint_to_cpu = _named(checkpoint_utils.load_checkpoint_to_cpu)
+    checkpoint_utils.load_checkpoint_to_cpu = naming_damage(checkpoint_utils.load_checkpoint_to_cpu)

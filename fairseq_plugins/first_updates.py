@@ -19,7 +19,9 @@ SHOWN = (1, 2, 5, 10, 20)
 _COUNTER = "updates_of_this_process"
 
 
-def _shown(step: Callable[..., Any]) -> Callable[..., Any]:
+def showing_first_updates(step: Callable[..., Any]) -> Callable[..., Any]:
+    """The method of fairseq's trainer that makes an update, which also logs the losses of the first ones."""
+
     def train_step(trainer: Trainer, *arguments: object, **keywords: object) -> object:
         figures: Any = step(trainer, *arguments, **keywords)
         common = trainer.cfg.common
@@ -37,4 +39,4 @@ def _shown(step: Callable[..., Any]) -> Callable[..., Any]:
 
 def install() -> None:
     """Replace the method of fairseq's trainer that makes an update."""
-    Trainer.train_step = _shown(Trainer.train_step)
+    Trainer.train_step = showing_first_updates(Trainer.train_step)

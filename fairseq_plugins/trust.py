@@ -53,12 +53,14 @@ def check_criterion(cfg: Settings) -> None:
 
 def install() -> None:
     """Wraps the functions of fairseq that build objects named by a checkpoint; fairseq looks them up at every call."""
-    checkpoint_utils.load_model_ensemble_and_task = _noting_options(checkpoint_utils.load_model_ensemble_and_task)
-    tasks.setup_task = _checking_task(tasks.setup_task)
+    checkpoint_utils.load_model_ensemble_and_task = noting_options(checkpoint_utils.load_model_ensemble_and_task)
+    tasks.setup_task = checking_tasks(tasks.setup_task)
     distributed_utils.call_main = guarded_children()(distributed_utils.call_main)
 
 
-def _noting_options(load: Callable[..., Any]) -> Callable[..., Any]:
+def noting_options(load: Callable[..., Any]) -> Callable[..., Any]:
+    """fairseq's function that loads models, during which :func:`is_given` knows the options of the command."""
+
     def load_model_ensemble_and_task(
         filenames: list[str], arg_overrides: Mapping[str, object] | None = None, *arguments: Any, **keywords: Any
     ) -> Any:
@@ -71,7 +73,9 @@ def _noting_options(load: Callable[..., Any]) -> Callable[..., Any]:
     return load_model_ensemble_and_task
 
 
-def _checking_task(setup: Callable[..., Any]) -> Callable[..., Any]:
+def checking_tasks(setup: Callable[..., Any]) -> Callable[..., Any]:
+    """fairseq's function that makes a task, which refuses one of fairseq's own where a checkpoint names it."""
+
     def setup_task(cfg: Settings, **keywords: Any) -> Any:
         if keywords.get("from_checkpoint"):
             with refusing():

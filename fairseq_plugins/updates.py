@@ -94,7 +94,9 @@ def _without_empty(samples: Sequence[Sample]) -> Sequence[Sample]:
     return [sample for sample in samples if sample] or samples[-1:]
 
 
-def _announced(step: Callable[..., Any]) -> Callable[..., Any]:
+def announcing_updates(step: Callable[..., Any]) -> Callable[..., Any]:
+    """The method of fairseq's trainer that makes an update, after the criterion has been told its totals."""
+
     def train_step(trainer: Trainer, samples: Sequence[Sample], *arguments: object, **keywords: object) -> object:
         criterion = trainer.get_criterion()
         if not isinstance(criterion, UpdateCriterion):
@@ -113,4 +115,4 @@ def _announced(step: Callable[..., Any]) -> Callable[..., Any]:
 
 def install() -> None:
     """Replace the method of fairseq's trainer that computes an update."""
-    Trainer.train_step = _announced(Trainer.train_step)
+    Trainer.train_step = announcing_updates(Trainer.train_step)

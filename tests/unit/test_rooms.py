@@ -52,7 +52,7 @@ def test_masks_import_numpy_and_torch_alone():
 def test_unit_tests_have_the_folders_of_the_library():
     folders = {path.relative_to(ROOT / "tests" / "unit") for path in (ROOT / "tests" / "unit").rglob("test_*.py")}
     missing = {folder.parent for folder in folders if not (ROOT / "unified" / folder.parent / "__init__.py").exists()}
-    assert missing == set()
+    assert missing == {Path("fairseq_plugins")}  # a folder beside those of the library
 
 
 def texts(*folders: str) -> dict[str, str]:

@@ -54,7 +54,9 @@ def read_transformers_roberta(source: Path, writes: str | None = None) -> Import
             f"{source}: holds no {JSON_NAME}, which `AutoTokenizer.from_pretrained(...).save_pretrained(...)` writes"
         )
     parameters, unused = as_bert(read_parameters(source), settings)
-    read = of_parameters(source, _settings(settings), parameters, [], load_tokenizer(source / JSON_NAME), writes)
+    read = of_parameters(
+        source, settings_for_bert(settings), parameters, [], load_tokenizer(source / JSON_NAME), writes
+    )
     told = read.told
     new = tuple(name for name in told.new if not name.startswith("heads.next_sentence."))
     left_out = (*told.left_out, f"{unused} rows of positions that no token has")
@@ -84,7 +86,7 @@ def as_bert(state: dict[str, torch.Tensor], settings: dict[str, Any]) -> tuple[d
     return found, unused
 
 
-def _settings(settings: dict[str, Any]) -> dict[str, Any]:
+def settings_for_bert(settings: dict[str, Any]) -> dict[str, Any]:
     """``config.json`` in BERT's words."""
     with reading_config("a RoBERTa's"):
         positions = settings["max_position_embeddings"] - settings.get("pad_token_id", 1) - 1

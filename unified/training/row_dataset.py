@@ -23,7 +23,7 @@ from unified.planning.sources import TextSource
 
 
 @dataclass(frozen=True)
-class _PlannedTogether:
+class PlannedTogether:
     """The objectives of a mixture whose texts are planned together.
 
     Attributes:
@@ -41,7 +41,8 @@ class _PlannedTogether:
     @classmethod
     def of(
         cls, planner: Planner[DocumentTexts], mixture: Mixture, numbers: list[int], row_length: int, packed: bool
-    ) -> _PlannedTogether:
+    ) -> PlannedTogether:
+        """The objectives ``numbers`` of a mixture, whose texts ``planner`` plans into rows of ``row_length`` tokens."""
         own = Mixture(
             tuple(mixture.objectives[n] for n in numbers),
             tuple(mixture.ratios[n] for n in numbers),
@@ -66,6 +67,7 @@ class _PlannedTogether:
                 raise UnifiedError(f"objective {name}: {problem}")
 
     def plan(self, texts: TextSource, seed: int, epoch: int, dealt: DealtDocuments | None) -> TextPlan:
+        """The texts of an epoch, of all documents or of those that were ``dealt`` to these objectives."""
         if isinstance(self.planner, Blocks):
             return self.planner.plan(texts, self.limits, seed, epoch, dealt)
         return self.planner.plan(_documents(texts), self.limits, seed, epoch, dealt)
@@ -94,7 +96,7 @@ class RowDataset:
         _check(texts, mixture, self._planned, row_length, seed)
         each_epoch = texts.plans_each_epoch or any(one.planner.each_epoch for one in self._planned)
         self._plans_each_epoch = each_epoch or len(self._planned) > 1
-        self._plans: list[tuple[_PlannedTogether, TextPlan]] = []
+        self._plans: list[tuple[PlannedTogether, TextPlan]] = []
         self.epoch = -1
         self.set_epoch(1)
         self._check_first_examples()
@@ -114,7 +116,7 @@ class RowDataset:
         self._members, self._offsets = self._rows(epoch)
         self.epoch = epoch
 
-    def _dealt(self, epoch: int) -> list[tuple[_PlannedTogether, DealtDocuments | None]]:
+    def _dealt(self, epoch: int) -> list[tuple[PlannedTogether, DealtDocuments | None]]:
         """Plans of objectives for ``epoch``, each with the documents that it gets; None stands for all documents."""
         if len(self._planned) == 1:
             return [(self._planned[0], None)]
@@ -262,12 +264,12 @@ def _growth(objectives: tuple[Objective, ...], row_length: int, longest: int) ->
     return float(slope), int(np.ceil((own - slope * tokens).max() + slope))
 
 
-def _planned_together(mixture: Mixture, row_length: int, packed: bool) -> list[_PlannedTogether]:
+def _planned_together(mixture: Mixture, row_length: int, packed: bool) -> list[PlannedTogether]:
     """The objectives by their planners, in the order in which these are met."""
     numbers: dict[Planner[DocumentTexts], list[int]] = {}
     for number, objective in enumerate(mixture.objectives):
         numbers.setdefault(objective.planner or BLOCKS, []).append(number)
-    return [_PlannedTogether.of(planner, mixture, own, row_length, packed) for planner, own in numbers.items()]
+    return [PlannedTogether.of(planner, mixture, own, row_length, packed) for planner, own in numbers.items()]
 
 
 def _documents(texts: TextSource) -> DocumentTexts:
@@ -276,7 +278,7 @@ def _documents(texts: TextSource) -> DocumentTexts:
     return texts
 
 
-def _check(texts: TextSource, mixture: Mixture, planned: list[_PlannedTogether], row_length: int, seed: int) -> None:
+def _check(texts: TextSource, mixture: Mixture, planned: list[PlannedTogether], row_length: int, seed: int) -> None:
     names = ", ".join(mixture.names)
     if mixture.paired and not texts.paired:
         raise UnifiedError(f"{texts.name}: holds documents, but {names} needs source/target pairs")

@@ -52,7 +52,7 @@ def test_a_file_that_is_there_is_not_copied_over_unless_that_is_said(tmp_path):
 
 
 def test_a_checkpoint_is_on_the_disk_before_it_has_its_name(tmp_path, steps):
-    save = checkpoints._saved(lambda *given, **options: pytest.fail("fairseq's own is not called"))
+    save = checkpoints.saving_whole(lambda *given, **options: pytest.fail("fairseq's own is not called"))
     path = tmp_path / "checkpoint_last.pt"
     save({"numbers": torch.arange(100_000)}, str(path))
     assert torch.load(path, weights_only=True)["numbers"][-1] == 99_999
@@ -61,7 +61,7 @@ def test_a_checkpoint_is_on_the_disk_before_it_has_its_name(tmp_path, steps):
 
 def test_fairseqs_own_writing_in_the_background_stays_its_own(tmp_path):
     asked = []
-    save = checkpoints._saved(lambda *given, **options: asked.append((given, options)) or "handle")
+    save = checkpoints.saving_whole(lambda *given, **options: asked.append((given, options)) or "handle")
     assert save("content", "file", async_write=True) == "handle"
     assert asked == [(("content", "file"), {"async_write": True})] and not list(tmp_path.iterdir())
 
@@ -69,7 +69,7 @@ def test_fairseqs_own_writing_in_the_background_stays_its_own(tmp_path):
 @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, TypeError])
 def test_an_interruption_and_other_errors_stay_what_they_are_and_leave_no_part(tmp_path, error):
     part = tmp_path / "part"
-    with pytest.raises(error), checkpoints._whole_or_refused(str(part), str(tmp_path / "target")):
+    with pytest.raises(error), checkpoints.whole_or_refused(str(part), str(tmp_path / "target")):
         part.write_text("half")
         raise error("why")
     assert not list(tmp_path.iterdir())
@@ -93,7 +93,7 @@ def test_an_error_of_the_system_is_a_refusal_that_says_what_helps(tmp_path):
 
     advice = "the checkpoints before it are whole: the same command goes on from the last one"
     for fail, why in ((full, "No space left on device"), (through, "No space left on device"), (nameless, "odd")):
-        with pytest.raises(SystemExit) as raised, checkpoints._whole_or_refused(str(tmp_path / "part"), target):
+        with pytest.raises(SystemExit) as raised, checkpoints.whole_or_refused(str(tmp_path / "part"), target):
             fail()
         assert str(raised.value) == f"unified_lm: error: {target}: {why}; {advice}"
 
@@ -110,23 +110,23 @@ def test_parts_of_checkpoints_alone_are_removed(tmp_path):
 def test_a_damaged_checkpoint_is_refused_by_its_name(tmp_path):
     path = tmp_path / "model.pt"
     path.write_text("no checkpoint")
-    load = checkpoints._named(lambda path, *more, **options: torch.load(path, weights_only=True))
+    load = checkpoints.naming_damage(lambda path, *more, **options: torch.load(path, weights_only=True))
     with pytest.raises(SystemExit, match=f"^unified_lm: error: {path}: "):
         load(str(path), {"a": 1}, load_on_all_ranks=True)
     torch.save({"whole": 1}, path)
-    whole = checkpoints._named(lambda *given, **options: (given, options))
+    whole = checkpoints.naming_damage(lambda *given, **options: (given, options))
     assert whole(str(path), 2, three=3) == ((str(path), 2), {"three": 3})
 
 
 def test_every_process_reads_a_checkpoint_itself():
     trainer = SimpleNamespace(cfg=OmegaConf.create({"checkpoint": {"load_checkpoint_on_all_dp_ranks": False}}))
     OmegaConf.set_struct(trainer.cfg, True)
-    load = checkpoints._read_by_all(lambda cfg, trainer, **more: (cfg, trainer, more))
+    load = checkpoints.reading_everywhere(lambda cfg, trainer, **more: (cfg, trainer, more))
     assert load("cfg", trainer, passthrough=1) == ("cfg", trainer, {"passthrough": 1})
     assert trainer.cfg.checkpoint.load_checkpoint_on_all_dp_ranks is True
 
 
 def test_what_is_saved_is_passed_on():
-    save = checkpoints._announced(lambda cfg, trainer, *given, **options: (given, options))
+    save = checkpoints.announcing_saves(lambda cfg, trainer, *given, **options: (given, options))
     other = SimpleNamespace(task="of somebody else")
     assert save(SimpleNamespace(no_save=False), other, 1, 2, three=3) == ((1, 2), {"three": 3})

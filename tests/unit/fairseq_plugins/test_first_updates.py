@@ -26,7 +26,7 @@ def logged(caplog, trainer, updates=60, overflow=()):
         trainer.done += 1
         return None if trainer.done in overflow else {"loss": 2.5, "a_loss": None, "b_loss": 1, "ppl": 3.0}
 
-    wrapped = first_updates._shown(step)
+    wrapped = first_updates.showing_first_updates(step)
     with caplog.at_level("INFO"):
         found = [wrapped(trainer, "samples", raise_oom=True) for _ in range(updates)]
     assert [one is None for one in found] == [

@@ -18,7 +18,7 @@ OWN = {"_name": "unified_lm", "arch": "unified_lm_tiny"}
 
 def given(options, function, *arguments):
     """What a function says while a checkpoint is loaded with these options of the command."""
-    load = trust._noting_options(lambda filenames, overrides=None: function(*arguments))
+    load = trust.noting_options(lambda filenames, overrides=None: function(*arguments))
     return load(["model.pt"], options)
 
 
@@ -90,7 +90,7 @@ def test_what_the_command_gives_is_known_while_a_checkpoint_is_loaded():
 
 def test_a_task_of_a_checkpoint_is_looked_at_before_it_is_made():
     made = []
-    setup = trust._checking_task(lambda cfg, **keywords: made.append((cfg, keywords)) or "task")
+    setup = trust.checking_tasks(lambda cfg, **keywords: made.append((cfg, keywords)) or "task")
     assert "translation" in tasks.TASK_REGISTRY
     with pytest.raises(SystemExit, match="^unified_lm: error: the checkpoint names the task 'translation' of fairseq "):
         setup(OmegaConf.create({"_name": "translation"}), from_checkpoint=True)

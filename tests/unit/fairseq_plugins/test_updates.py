@@ -88,7 +88,7 @@ def test_a_step_gets_the_micro_batches_that_this_process_has(given, kept):
         seen.append((samples, arguments, keywords, numbers(criterion.update)))
         return "done"
 
-    wrapped = updates._announced(step)
+    wrapped = updates.announcing_updates(step)
     assert wrapped(Trainer(criterion), given, 3, raise_oom=True) == "done"
     expected = numbers(update_of(criterion, Trainer(criterion), given))
     assert seen == [(kept, (3,), {"raise_oom": True}, expected)] and criterion.update is None
@@ -101,7 +101,7 @@ def test_after_a_step_that_fails_there_is_no_update():
         raise ValueError
 
     with pytest.raises(ValueError):
-        updates._announced(step)(Trainer(criterion), SAMPLES)
+        updates.announcing_updates(step)(Trainer(criterion), SAMPLES)
     assert criterion.update is None
 
 
@@ -109,11 +109,11 @@ def test_other_criterions_are_left_alone_and_sharded_models_refused():
     def step(trainer, samples):
         return samples
 
-    assert updates._announced(step)(Trainer(SimpleNamespace()), SAMPLES) is SAMPLES
+    assert updates.announcing_updates(step)(Trainer(SimpleNamespace()), SAMPLES) is SAMPLES
     sharded = Trainer(Criterion())
     sharded.is_fsdp = True
     with pytest.raises(SystemExit) as raised:
-        updates._announced(step)(sharded, SAMPLES)
+        updates.announcing_updates(step)(sharded, SAMPLES)
     assert str(raised.value) == (
         "unified_lm: error: --ddp-backend fully_sharded is not supported; choose pytorch_ddp or legacy_ddp"
     )

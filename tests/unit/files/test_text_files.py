@@ -119,8 +119,7 @@ def test_what_is_not_utf8_is_named_by_its_line_and_byte(tmp_path):
 @pytest.mark.parametrize("name", ["a.txt", "a.txt.gz"])
 def test_a_line_may_have_as_many_bytes_as_fit_and_no_more(tmp_path, monkeypatch, name):
     small, large = 1 << 20, 3 << 20
-    monkeypatch.setattr(text_files, "LONGEST_LINE_BYTES", large)
-    monkeypatch.setattr(text_files, "LONGEST_COMPRESSED_LINE_BYTES", small)
+    monkeypatch.setattr(text_files, "longest_line", lambda path: small if text_files.is_compressed(path) else large)
     longest, unpack = (small, ", or unpack the file first") if name.endswith("gz") else (large, "")
     pack = gzip.compress if unpack else bytes
     path = written(tmp_path, pack(b"a\nb\n" + b"x" * (longest - 2) + b"\nc"), name)

@@ -49,13 +49,13 @@ def test_what_an_objective_misses_is_refused_under_its_name(texts):
     ],
 )
 def test_texts_are_planned_in_each_epoch_where_they_change(texts, monkeypatch, names, plans):
-    made, plan = [], row_dataset._PlannedTogether.plan
+    made, plan = [], row_dataset.PlannedTogether.plan
 
     def counted(own, *given):
         made.append(own)
         return plan(own, *given)
 
-    monkeypatch.setattr(row_dataset._PlannedTogether, "plan", counted)
+    monkeypatch.setattr(row_dataset.PlannedTogether, "plan", counted)
     rows = RowDataset(texts, parse_objectives(names), 64, 1)
     for epoch in (2, 2, 3):
         rows.set_epoch(epoch)
