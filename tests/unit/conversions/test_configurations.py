@@ -10,8 +10,8 @@ import transformers
 
 from unified.conversions.bert import bert_config
 from unified.conversions.modern_bert import modern_bert_config
-from unified.conversions.roberta import settings_for_bert as roberta_settings
 from unified.conversions.roberta import as_bert
+from unified.conversions.roberta import settings_for_bert as roberta_settings
 from unified.conversions.xlnet import xlnet_config
 from unified.errors import UnifiedError
 from unified.model import TransformerConfig
