@@ -99,6 +99,14 @@ def test_symbols_that_the_softmax_leaves_out_are_no_answers():
     assert {symbol for symbol, _ in lm.fill_mask("w1 <mask>", 99)[0]} == set(WORDS.symbols[:FIRST])
 
 
+def test_an_ensemble_fills_nothing():
+    lm, other = handle(boundary_offsets=3), handle(boundary_offsets=3)
+    lm.others = (other,)
+    for name in ("fill_mask", "fill_span"):
+        with pytest.raises(UnifiedError, match=f"^{name} asks a single model; this is an ensemble of 2$"):
+            getattr(lm, name)("w1 <mask> w3")
+
+
 def test_a_span_is_filled_from_its_neighbours_alone():
     lm = handle(boundary_offsets=3)
     text = "w1 <mask><mask> w3 w5 <mask> w2"
@@ -112,5 +120,6 @@ def test_a_span_is_filled_from_its_neighbours_alone():
             best = logits[0].softmax(-1).topk(2)
             assert [symbol for symbol, _ in row] == [WORDS.symbols[i] for i in best.indices.tolist()]
             assert np.allclose([p for _, p in row], best.values, atol=1e-6)
+    assert [len(row) for row in lm.fill_span("w1 <mask> w3")] == [5]
     with pytest.raises(UnifiedError, match="a run of 4 <mask> is longer than the span-boundary head reaches: 3"):
         lm.fill_span("w1 <mask><mask><mask><mask> w2")
