@@ -268,6 +268,9 @@ def test_a_memory_goes_on_in_front_of_the_text(step, filled):
     assert parts.positions_with_memory(packed, filled).tolist() == [
         [5 - step * i for i in range(filled, 0, -1)] + packed[0].tolist()
     ]
+    packed = torch.tensor([[5, 6, 0, 1]])
+    before = [5 - i for i in range(filled, 0, -1)]
+    assert parts.positions_with_memory(packed, filled).tolist() == [before + packed[0].tolist()]
     with PretendCard():
         assert torch.equal(parts.positions_with_memory(positions.to(DEVICE), filled).cpu(), found)
 
