@@ -54,7 +54,7 @@ def written(folder: Path, **changes) -> dict:
 def refusal(call, *arguments) -> str:
     with pytest.raises(UnifiedError) as raised:
         call(*arguments)
-    return str(raised.value)
+    return raised.value.details  # the whole text, however long the path of the test's folder is
 
 
 def results(folder: Path, **more) -> None:

@@ -166,6 +166,7 @@ def test_a_weight_is_converted_once(monkeypatch):
 @pytest.mark.parametrize("rows", [1, 2, 255, 256, 257, 513])
 def test_states_are_rounded_to_the_definition(rows):
     """Bytes around 64, of at most 63 on each side; of a row of zeros all are 64."""
+    torch.set_flush_denormal(False)  # a training in this process may have turned the least numbers into zeros
     states = drawn(rows, 5)
     states[rows // 2] = 0.0
     rounded, scales = int8.rounded_states(states)

@@ -12,6 +12,13 @@ from unified.model import PRESETS
 from unified.training import loop
 
 
+@pytest.fixture(autouse=True)
+def least_numbers():
+    """Training turns them into zeros, for the whole process."""
+    yield
+    torch.set_flush_denormal(False)
+
+
 @pytest.fixture
 def folder(tmp_path):
     """Ten short documents of numbered symbols."""

@@ -27,6 +27,16 @@ from unified.tasks.heads.relation import RelationItem
 from unified.tasks.heads.span import SpanAnswers
 
 
+OWN = (Classification, Regression, Choice, Tagging, Relation, SpanAnswers, Coreference)
+
+
+@pytest.fixture(autouse=True)
+def the_librarys_own(monkeypatch):
+    """Without the heads that tests of other files have registered."""
+    for name in TASK_HEADS.keys() - {one.name for one in OWN}:
+        monkeypatch.delitem(TASK_HEADS, name)
+
+
 def refusal(call, *arguments, **settings) -> str:
     with pytest.raises(UnifiedError) as caught:
         call(*arguments, **settings)
