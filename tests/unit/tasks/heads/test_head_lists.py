@@ -26,7 +26,6 @@ from unified.tasks.heads.registry import FROM_DATA, restored_task
 from unified.tasks.heads.relation import RelationItem
 from unified.tasks.heads.span import SpanAnswers
 
-
 OWN = (Classification, Regression, Choice, Tagging, Relation, SpanAnswers, Coreference)
 
 
