@@ -8,6 +8,7 @@ import os
 import sys
 import threading
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
@@ -63,13 +64,14 @@ def test_items_are_those_of_a_file_a_stream_a_pipe_or_one_object(rows, tmp_path,
     lines = [{"text": "a"}, " ", {"text": "b"}]
     path = rows(*lines)
     assert items(path) == [(1, "a"), (3, "b")]
-    monkeypatch.setattr(sys, "stdin", io.StringIO(open(path).read()))
+    monkeypatch.setattr(sys, "stdin", io.StringIO(Path(path).read_text()))
     assert items("-") == [(1, "a"), (3, "b")]
     os.mkfifo(tmp_path / "pipe")
-    writer = threading.Thread(target=lambda: (tmp_path / "pipe").write_text(open(path).read()))
+    text = Path(path).read_text()
+    writer = threading.Thread(target=lambda: (tmp_path / "pipe").write_text(text), daemon=True)
     writer.start()
     assert items(tmp_path / "pipe") == [(1, "a"), (3, "b")]
-    writer.join()
+    writer.join(timeout=60)
     assert items(' {"text": "c"}') == [(1, "c")]
     assert items('{"x": "c"}', FieldNames({"text": "text"}, {"text": "x"})) == [(1, "c")]
 

@@ -9,6 +9,7 @@ from omegaconf import OmegaConf
 
 from fairseq_plugins import checkpoints
 from fairseq_plugins.checkpoints import copy_atomically, remove_parts
+from fairseq_plugins.task import DictionaryTask
 
 
 @pytest.fixture
@@ -127,7 +128,26 @@ def test_every_process_reads_a_checkpoint_itself():
     assert trainer.cfg.checkpoint.load_checkpoint_on_all_dp_ranks is True
 
 
-def test_what_is_saved_is_passed_on():
-    save = checkpoints.announcing_saves(lambda cfg, trainer, *given, **options: (given, options))
-    other = SimpleNamespace(task="of somebody else")
-    assert save(SimpleNamespace(no_save=False), other, 1, 2, three=3) == ((1, 2), {"three": 3})
+class Task(DictionaryTask):
+    """Notes when a checkpoint is about to be written."""
+
+    def __init__(self):
+        self.told = 0
+
+    def before_saving(self):
+        self.told += 1
+
+
+@pytest.mark.parametrize(("no_save", "told"), [(False, 1), (True, 0)])
+def test_a_task_of_ours_is_told_of_a_checkpoint_before_it_is_written(no_save, told):
+    ours, seen = Task(), []
+
+    def saved(cfg, trainer, *given, **options):
+        seen.append(ours.told)
+        return given, options
+
+    save = checkpoints.announcing_saves(saved)
+    for task in (ours, "of somebody else"):
+        found = save(SimpleNamespace(no_save=no_save), SimpleNamespace(task=task), 1, 2, three=3)
+        assert found == ((1, 2), {"three": 3})
+    assert seen == [told, told]

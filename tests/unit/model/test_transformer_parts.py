@@ -298,13 +298,13 @@ def test_queries_of_a_stream_stand_at_the_key_of_their_document_and_position(shi
     positions = torch.cat(
         [torch.randperm(n, generator=generator) * stride for n in (4, 1, 3)] + [torch.zeros(1).long()]
     )
-    targets = torch.tensor([2, 0, 4, 7, 5])
+    targets = torch.tensor([2, 0, 3, 1, 4, 7, 5, 6])  # all tokens: two that share a number would be one
     mask = AttentionMask(
         query_step=torch.cat([row.query_step, row.query_step[targets]])[None].expand(2, -1),
         key_start=row.key_start.repeat(2, 1),
         key_stop=row.key_stop.repeat(2, 1),
         document_ends=row.document_ends.repeat(2, 1),
-        query_key=torch.cat([torch.arange(9), torch.full((5,), NO_KEY)]).expand(2, -1),
+        query_key=torch.cat([torch.arange(9), torch.full((8,), NO_KEY)]).expand(2, -1),
     )
     both = torch.cat([positions, positions[targets]]).expand(2, -1) + shift
     found = parts.keys_of_queries(mask, both)
