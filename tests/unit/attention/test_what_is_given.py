@@ -81,7 +81,7 @@ def test_all_have_four_axes(which):
 
 
 def test_a_backend_without_a_shape_takes_any():
-    """As a cache does, which stands in place of a backend."""
+    """A cache of decoding, which stands in place of a backend, has none."""
     prepared = DenseAttention(mask(), torch.float32)
     assert prepared.shape is None and prepared.fully_masked is None
     assert attend(*given(3), DenseAttention(mask(batched=False), torch.float32)).shape[0] == 3

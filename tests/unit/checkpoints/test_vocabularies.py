@@ -54,7 +54,7 @@ def test_new_embeddings_are_drawn_by_the_seed_and_the_deviation():
 def test_new_biases_begin_with_the_median_of_those_that_the_softmax_has():
     before = tables(5)
     before[BIASES[0]] = torch.tensor([3.0, 9.0, 1.0, 7.0, -100.0])
-    # Of an even number torch takes the lower middle one.
+    # torch takes the lower middle one of an even number.
     assert over_symbols(before, OLD, NEW, 0.1)[BIASES[0]].tolist() == [3.0, 1.0, 3.0, 3.0]
     before[SCORED] = torch.tensor([1.0, 0.0, 0.0, 1.0])
     before[BIASES[0]] = torch.tensor([8.0, 1.0, 1.0, 7.0])

@@ -69,6 +69,6 @@ def test_other_systems_and_other_libraries_stay_as_they_are(asked, monkeypatch):
     monkeypatch.setattr(sys, "platform", "darwin")
     assert keep_freed_memory() is False
     monkeypatch.setattr(sys, "platform", "linux")
-    del asked.library.mallopt
+    delattr(asked.library, "mallopt")
     assert keep_freed_memory() is False
     assert asked.calls == []

@@ -127,7 +127,7 @@ def test_a_document_without_keys_reads_nothing():
 
 @pytest.mark.parametrize("pairs", [0, 1, 4, 5, 8, 9, 11, 12, 20, 1000])
 def test_a_tile_is_divided_into_stretches_of_queries(pairs):
-    """Of at most so many pairs, or one query; together they are the tile."""
+    """Each part has at most so many pairs, or one query; together they are the tile."""
     (tile,) = [one for one in tiles_of(PACKED) if one.row == 1 and one.key_count == 4]
     assert (tile.queries, tile.keys, tile.area) == (slice(3, 7), slice(3, 7), 16)
     parts = tile.divided(pairs)

@@ -147,7 +147,7 @@ def test_beams_are_the_best_pairs_of_starts_and_ends():
 
 
 def test_ends_are_asked_for_starts_within_each_example():
-    """Of an example with fewer states than beams its last one is asked for again."""
+    """An example with fewer states than beams is asked for its last one again."""
     asked = []
 
     def ends(starts: torch.Tensor) -> torch.Tensor:

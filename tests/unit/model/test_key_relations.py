@@ -17,7 +17,7 @@ UP = torch.arange(6)
 
 
 def relations(queries: torch.Tensor, keys: torch.Tensor, reach: int = 20, clipped: bool = False, **more) -> Relations:
-    """Of one row whose token types change in the middle."""
+    """The row's token types change in the middle."""
     table = DistanceTable(torch.zeros(2 * reach + 1, 4), clipped)
     types = [(torch.arange(len(side)) >= len(side) // 2).long()[None] for side in (queries, keys)]
     return Relations(queries[None], keys[None], *types, len(keys), table, **more)

@@ -36,7 +36,7 @@ def ranking(spans: list[tuple[int, int]], antecedents: list[list[int]], scores: 
 
 
 def test_chains_are_those_of_mentions_with_the_same_words():
-    """Of a mention that is there twice the first counts; a span beyond all mentions has none."""
+    """A mention that is there twice counts once, by its first place; a span beyond all mentions has none."""
     spans = [(0, 0), (0, 3), (1, 3), (3, 1), (5, 5), (9, 9), (2, 7)]
     found = ranking(spans, [[0]] * 7)
     mentions = torch.tensor([[5, 5, 2], [0, 3, 1], [1, 3, 4], [5, 5, 3], [0, 3, 7], [8, 8, 9]])
@@ -53,7 +53,7 @@ def test_chains_are_those_of_mentions_with_the_same_words():
 
 @pytest.mark.parametrize("order", [slice(None), slice(None, None, -1)])
 def test_mentions_stand_in_any_order(order):
-    """Of one first word with several last ones, with last words in another order than first ones, beyond all spans."""
+    """Spans share a first word, last words come in another order than first ones, and some are beyond all spans."""
     mentions = {(5, 5): 1, (0, 7): 2, (0, 3): 3, (0, 5): 4, (6, 6): 5, (1, 8): 6, (8, 9): 7}
     spans = [*mentions, (0, 4), (5, 6), (8, 8), (9, 9)]
     rows = torch.tensor([[*span, chain] for span, chain in [*mentions.items()][order]])

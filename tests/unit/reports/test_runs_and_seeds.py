@@ -147,7 +147,7 @@ def test_models_are_named_by_as_much_as_tells_them_apart():
         "bert (aaaaaaaaax)",
         "bert (aaaaaaaaay)",
     ]
-    # The same contents have the name of their first result, wherever they lay.
+    # Models with the same contents are called as in their first result, whatever their folder.
     assert model_names({"name": "x/bert", "sha256": one}, {"name": "copy", "sha256": one}) == ["bert"]
     # Without a hash, what is said of a model is its identity.
     unknown = [{"name": "hub", "sha256": None, "layers": layers} for layers in (2, 4)]
