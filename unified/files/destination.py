@@ -61,12 +61,13 @@ def check_destination(destination: Path, overwrite: bool, advice: str = ANOTHER)
         return
     if not overwrite:
         raise UnifiedError(f"{destination}: not empty; {advice}")
-    listed = {MANIFEST, *_outputs(destination)}
+    listed = _listed(destination)
     foreign = [name for name in names if name not in listed]
     if foreign:
+        unlisted = f"{foreign[0]}, which {MANIFEST} there does not list"
+        held = f"a {MANIFEST} that this library did not write" if foreign[0] == MANIFEST else unlisted
         raise UnifiedError(
-            f"{destination}: holds {foreign[0]}, which {MANIFEST} there does not list, so it will not be replaced; "
-            "move it away or name another folder"
+            f"{destination}: holds {held}, so it will not be replaced; move it away or name another folder"
         )
 
 
@@ -97,11 +98,12 @@ def describe(path: str | Path) -> dict[str, int | str]:
         return {"bytes": os.fstat(stream.fileno()).st_size, "sha256": hashlib.file_digest(stream, "sha256").hexdigest()}
 
 
-def _outputs(folder: Path) -> list[str]:
+def _listed(folder: Path) -> set[str]:
+    """The files that the manifest of a folder lists, and it; none where it is not one of this library's."""
     try:
-        return list(manifest_outputs(folder))
+        return {MANIFEST, *manifest_outputs(folder)}
     except UnifiedError:
-        return []  # no manifest of ours: every file is foreign
+        return set()
 
 
 def _leaves(folder: Path) -> list[str]:

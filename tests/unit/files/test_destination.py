@@ -123,6 +123,17 @@ def test_without_a_manifest_of_ours_every_file_is_foreign(tmp_path, manifest):
     assert refusal(tmp_path, True).startswith(f"{tmp_path}: holds a, which manifest.json there does not list")
 
 
+@pytest.mark.parametrize("name", [None, "z"])
+def test_a_manifest_of_another_program_is_never_replaced(tmp_path, name):
+    (tmp_path / MANIFEST).write_text('{"name": "a page of the web"}')
+    if name is not None:
+        (tmp_path / name).write_text("mine")
+    assert refusal(tmp_path, True) == (
+        f"{tmp_path}: holds a manifest.json that this library did not write, so it will not be replaced; move it away "
+        "or name another folder"
+    )
+
+
 def test_a_folder_that_another_run_left_is_named_and_stays(tmp_path, capsys):
     for name in (".a[b].7.partial", ".a[b].12.partial", ".ab.7.partial", ".a[b].7.old"):
         (tmp_path / name).mkdir()
