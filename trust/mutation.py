@@ -249,6 +249,8 @@ def main() -> int:
     parser.add_argument("--json", type=Path, help="file for the counts")
     parser.add_argument("--show", action="store_true", help="list the mutants and run nothing")
     options = parser.parse_args()
+    if options.sample < 0 or options.seconds <= 0:
+        parser.error("--sample must be at least 0, --seconds more than 0")
     modules = modules_of(options.places)
     if options.show:
         for module in modules:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from trust.mutating.operators import mutants_of
-from trust.mutation import Results, equivalents
+from trust.mutation import EQUIVALENT, Results, equivalents, main
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -227,6 +227,14 @@ def test_what_was_missed_is_run_again_with_more_seconds_of_tests_and_what_was_no
     assert kept == [[True, True], [False, True]]
 
 
+@pytest.mark.parametrize("words", [["--seconds", "0"], ["--seconds", "-1"], ["--sample", "-1"]])
+def test_less_than_nothing_cannot_be_asked_for(words, monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["mutation", "--show", "unified/errors.py", *words])
+    with pytest.raises(SystemExit):
+        main()
+    assert capsys.readouterr().err.endswith("--sample must be at least 0, --seconds more than 0\n")
+
+
 def test_equal_mistakes_in_equal_lines_are_numbered_in_the_order_of_the_module():
     source = "def first(a):\n    return 0, 0\n\n\ndef second(a):\n    return 0, 0\n"
     said = [(one.line, one.said) for one in mutants_of(source) if one.operator == "constant"]
@@ -236,6 +244,8 @@ def test_equal_mistakes_in_equal_lines_are_numbered_in_the_order_of_the_module()
 
 def test_every_entry_of_the_list_of_equivalent_mutants_names_one():
     listed = equivalents()
+    lines = [line for line in EQUIVALENT.read_text(encoding="utf-8").splitlines() if line and line[0] != "#"]
+    assert len(lines) == 4 * len(listed), "some entries stand twice"
     found = {
         (module, one.text, one.said)
         for module in {module for module, _, _ in listed}
