@@ -73,6 +73,10 @@ def test_fixture(two):
 
 def test_end():
     assert rules.forever(3) == 0
+
+
+def test_template():  # as templates run: lines of a file that is no module
+    exec(compile("made = 1", rules.__file__.replace("rules.py", "page.html"), "exec"))
 """
 
 #: Mistakes that the tests above do not notice: 3 is in none of them.
@@ -111,6 +115,7 @@ def project(tmp_path):
         ("small/__init__.py", ""),
         ("small/rules.py", CODE),
         ("small/bounds.py", "LEAST = 0\n"),
+        ("small/page.html", "made"),
         ("tests/test_rules.py", TESTS),
     ):
         (tmp_path / name).parent.mkdir(exist_ok=True)

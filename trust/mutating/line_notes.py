@@ -63,6 +63,7 @@ class _Notes:
                 str(line): sorted(filter(None, contexts)) for line, contexts in data.contexts_by_lineno(path).items()
             }
             for path in data.measured_files()
+            if path.endswith(".py")  # templates note lines, too
         }
         seconds = {test: took for test, took in self.seconds.items() if test not in self.failed}
         text = json.dumps({"failed": self.failed, "seconds": seconds, "lines": lines})
