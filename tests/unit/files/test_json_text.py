@@ -59,10 +59,7 @@ def test_objects_of_files_are_refused_by_their_names(tmp_path):
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        (b"a: [", "a.yaml, line 1: not YAML"),
-        (b"- a", "a.yaml: must hold a line 'name: value'"),
         (b"a: \xff", "a.yaml: not UTF-8 at byte 3"),
-        (b"a: 2001-99-99", "a.yaml: not YAML"),
         (b"a: " + b"[" * 1_000, "a.yaml: not YAML: nested too deeply"),
         (b"a: " + b"9" * 5000, "a.yaml: not YAML"),
         (b"a: " + b"x" * 2_000_000, "a.yaml: longer than 1 MiB"),

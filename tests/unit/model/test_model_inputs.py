@@ -137,11 +137,6 @@ def test_attention_has_the_lengths_of_its_mask(backend, row):
         attend(right[0], right, right, prepared)
 
 
-def test_attention_is_prepared_for_a_mask():
-    with pytest.raises(UnifiedError, match="mask must be an AttentionMask of unified.masks, got Tensor"):
-        prepare(torch.ones(5, 5).bool(), torch.float32, CPU)
-
-
 def test_masks_are_joined_from_lists():
     one = masks.left_to_right(3)
     for join in (masks.batch, lambda rows: masks.pack(rows, length=8)):
