@@ -75,6 +75,11 @@ def test_end():
     assert rules.forever(3) == 0
 
 
+def test_clock(monkeypatch):
+    monkeypatch.setattr("time.monotonic", lambda: -1e6)
+    assert rules.below(0) == 2
+
+
 def test_template():  # as templates run: lines of a file that is no module
     exec(compile("made = 1", rules.__file__.replace("rules.py", "page.html"), "exec"))
 """

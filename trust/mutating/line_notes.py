@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterator
 from pathlib import Path
+from time import monotonic  # tests may put another clock into the module
 
 import coverage
 import pytest
@@ -38,7 +38,7 @@ class _Notes:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> Iterator[None]:
-        self.began = time.monotonic()
+        self.began = monotonic()
         self.lines.switch_context(f"{item.nodeid}|setup")
         return (yield)
 
@@ -49,7 +49,7 @@ class _Notes:
             return (yield)
         finally:
             self.lines.switch_context("")
-            self.seconds[item.nodeid] = round(time.monotonic() - self.began, 3)
+            self.seconds[item.nodeid] = round(monotonic() - self.began, 3)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed:

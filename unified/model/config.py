@@ -249,6 +249,12 @@ class TransformerConfig:
         """A copy whose token-type table, if there is one, has at least ``count`` rows."""
         return self if self.has_token_types(count) else replace(self, token_types=count)
 
+    def with_token_head(self) -> TransformerConfig:
+        """A copy with a token head: where there is none, BERT's, or XLNet's beside its relative positions."""
+        if self.token_head != "none":
+            return self
+        return replace(self, token_head="plain" if self.relative else "transform")
+
     @property
     def gelu_approximation(self) -> str:
         """:attr:`activation` as torch names it."""

@@ -208,8 +208,7 @@ class WritingJob(Job):
     def config(self) -> TransformerConfig:
         needed = max(objective.token_types for objective in parse_objectives(self.training.objective).objectives)
         config = replace(self.start.config, lstm=0, mask=TransformerConfig.mask)  # for understanding tasks alone
-        if config.token_head == "none":  # its head is new
-            config = replace(config, token_head="plain" if config.relative else "transform")
+        config = config.with_token_head()
         return replace(config, max_positions=max(config.max_positions, self.training.max_length)).with_token_types(
             needed
         )

@@ -1,6 +1,7 @@
 """Published encoders without a token head: features, fine-tuning, export, and refusals where tokens are wanted."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -256,8 +257,6 @@ def test_an_encoder_is_fine_tuned_and_what_it_becomes_is_exported(encoder, tmp_p
         write_items(tmp_path / "items" / f"{split}.jsonl", films(rng, count))
     words = ["finetune", "classification", "--data", str(tmp_path / "items"), "--init", str(encoder), "--output",
              str(tmp_path / "films"), "--max-length", "16", "--epochs", "6", "--lr", "3e-3"]  # fmt: skip
-    assert main([*words, "--auxiliary-masking", "0.3"]) == 2
-    assert "--auxiliary-masking: " in (said := capfd.readouterr().err) and "has no token head" in said
     assert main(words) == 0
     assert json.loads((tmp_path / "films" / "results.json").read_text())["scores"]["valid"]["accuracy"] > 90
     # The folder of the run is one of transformers, too, with a card; an export of it is the same.
@@ -282,6 +281,24 @@ def test_an_encoder_is_fine_tuned_and_what_it_becomes_is_exported(encoder, tmp_p
     with torch.no_grad():
         expected = their_vectors(back, tokenizer, texts, "cls")
     torch.testing.assert_close(model.embed(texts, "cls"), expected, atol=1e-5, rtol=1e-5)
+
+
+def test_an_encoder_learns_masked_words_beside_a_task_with_a_new_head(encoder, tmp_path, capfd):
+    rng, said = np.random.default_rng(0), "no token head; --auxiliary-masking trains a new one"
+    (tmp_path / "items").mkdir()
+    for split, count in (("train", 40), ("valid", 4)):
+        write_items(tmp_path / "items" / f"{split}.jsonl", films(rng, count))
+    words = ["finetune", "classification", "--data", str(tmp_path / "items"), "--max-length", "16", "--epochs", "1",
+             "--lr", "3e-3", "--auxiliary-masking", "0.3"]  # fmt: skip
+    for name, start, new in (("first", encoder, True), ("second", tmp_path / "first", False)):
+        assert main([*words, "--init", str(start), "--output", str(tmp_path / name)]) == 0
+        printed = capfd.readouterr()
+        assert (f"{start} has {said}" in printed.err) == (said in printed.err) == new
+        created = [line for line in (printed.out + printed.err).splitlines() if "new, initialised at random" in line]
+        assert any("heads.token.dense.weight" in line for line in created) == new
+        assert load(tmp_path / name).model.config.token_head == "transform"
+        losses = re.findall('"train_masked_loss": "([0-9.]+)"', (tmp_path / name / "train.log").read_text())
+        assert losses and all(0 < float(loss) < 9 for loss in losses)
 
 
 def test_an_encoder_learns_to_write_with_a_new_head(encoder, tmp_path, capfd):

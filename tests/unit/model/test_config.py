@@ -227,6 +227,12 @@ def test_copies_have_the_sizes_that_are_asked_for():
     assert config.with_token_types(2) is config
     assert config.with_token_types(3) == TransformerConfig(layers=3, token_types=3)
     bare = TransformerConfig(positions="rotary", token_types=0)
+    for head in ("transform", "plain"):
+        own = TransformerConfig(token_head=head, positions="relative")
+        assert own.with_token_head() is own
+    for positions, head in (("relative", "plain"), ("learned", "transform"), ("rotary", "transform")):
+        config = TransformerConfig(positions=positions, token_head="none", layers=3)
+        assert config.with_token_head() == TransformerConfig(positions=positions, token_head=head, layers=3)
     assert bare.has_token_types(5) is True and bare.with_token_types(5) is bare
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -278,7 +279,8 @@ def _finetune(args: argparse.Namespace) -> int:
     )
     check_selection(task, training.select, args.fairseq)
     if args.auxiliary_masking and start.config.token_head == "none":
-        raise UnifiedError(f"--auxiliary-masking: {args.init} has no token head, which predicts tokens; leave it out")
+        print(f"{args.init} has no token head; --auxiliary-masking trains a new one", file=sys.stderr)
+        start = replace(start, config=start.config.with_token_head())
     job = job_of(task, training, start, Path(args.output))
     with annotating(_entity_source(args, job.start.config), job.data) as annotator:
         splits = job.items_of(Path(args.data), annotator)
