@@ -1,0 +1,195 @@
+"""Options of the commands that prepare data and train: their names, their types, their defaults, what is required."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.support.commands import leaving
+from unified.cli.parsing import make_parser
+
+#: Settings that every command has.
+SHARED = {"quiet", "verbose", "command", "run"}
+FINETUNE = "finetune cola --data d --init i --output o"
+AUGMENT = "augment a b --output o --answer-model x --question-model y --reader-model z"
+#: What a command line stands for: the shortest one of each command, whose values are the defaults, and all options.
+LINES: dict[str, dict[str, Any]] = {
+    FINETUNE: {
+        "task": "cola", "data": "d", "init": "i", "output": "o", "run_name": "ours", "system": None, "head": None,
+        "epochs": None, "batch_size": None, "micro_batch": None, "lr": None, "head_lr": None, "layer_decay": None,
+        "mask": None, "lstm": None, "max_length": None, "max_source": None, "max_target": None,
+        "auxiliary_masking": 0.0, "seed": 1, "grid": None, "seeds": None, "select": None, "validations": None,
+        "valid": None, "test": None, "valid_share": None, "skip_empty": False, "text_field": None,
+        "second_field": None, "label_field": None, "source_field": None, "target_field": None, "labels": None,
+        "spacy": None, "spacy_code": None, "threshold": None, "device": None, "dry_run": False, "report_to": None,
+        "fairseq": "", "config": None, "json": False,
+    },
+    f"{FINETUNE} --run r --system unilm --head h --epochs 2 --batch-size 3 --micro-batch 4 --lr 0.5 --head-lr 0.25 "
+    "--layer-decay 0.75 --mask m --lstm 5 --max-length 6 --max-source 7 --max-target 8 --auxiliary-masking 0.125 "
+    "--seed 9 --grid lr=1,2 batch-size=3 --seeds 1,2 --select best --validations 10 --valid v --test t "
+    "--valid-share 0.5 --skip-empty --text-field f1 --second-field f2 --label-field f3 --source-field f4 "
+    "--target-field f5 --labels l --spacy s --spacy-code c --threshold best --device cpu --dry-run "
+    "--report-to wandb --fairseq=--fp16 --json": {
+        "task": "cola", "data": "d", "init": "i", "output": "o", "run_name": "r", "system": "unilm", "head": "h",
+        "epochs": 2, "batch_size": 3, "micro_batch": 4, "lr": 0.5, "head_lr": 0.25, "layer_decay": 0.75, "mask": "m",
+        "lstm": 5, "max_length": 6, "max_source": 7, "max_target": 8, "auxiliary_masking": 0.125, "seed": 9,
+        "grid": ["lr=1,2", "batch-size=3"], "seeds": "1,2", "select": "best", "validations": 10, "valid": "v",
+        "test": "t", "valid_share": 0.5, "skip_empty": True, "text_field": "f1", "second_field": "f2",
+        "label_field": "f3", "source_field": "f4", "target_field": "f5", "labels": "l", "spacy": "s",
+        "spacy_code": "c", "threshold": "best", "device": "cpu", "dry_run": True, "report_to": "wandb",
+        "fairseq": "--fp16", "config": None, "json": True,
+    },
+    AUGMENT: {
+        "inputs": ["a", "b"], "output": "o", "text_field": "text", "seed": 1, "answer_model": "x",
+        "question_model": "y", "reader_model": "z", "device": "cpu", "threads": None, "batch_size": 32,
+        "max_tokens": 4096, "chunk": 16, "passages": None, "words": (80, 500), "top": 30, "beam": 3,
+        "max_length": None, "max_source": None, "min_f1": 0.6, "unanswerable": 0.8, "spacy": None, "spacy_code": None,
+        "data": None, "init": None, "finetune": False, "auxiliary_masking": 0.3, "first_stage": "",
+        "second_stage": "", "json": False,
+    },
+    f"{AUGMENT} --text-field t --seed 0 --device cuda --threads 1 --batch-size 2 --max-tokens 3 --chunk 4 --passages 5 "
+    "--words 6 7 --top 8 --beam 9 --max-length 10 --max-source 11 --min-f1 1 --unanswerable 0 --spacy s "
+    "--spacy-code c --data d --init i --finetune --auxiliary-masking 2 --first-stage=--epochs "
+    "--second-stage=--lr --json": {
+        "inputs": ["a", "b"], "output": "o", "text_field": "t", "seed": 0, "answer_model": "x", "question_model": "y",
+        "reader_model": "z", "device": "cuda", "threads": 1, "batch_size": 2, "max_tokens": 3, "chunk": 4,
+        "passages": 5, "words": [6, 7], "top": 8, "beam": 9, "max_length": 10, "max_source": 11, "min_f1": 1.0,
+        "unanswerable": 0.0, "spacy": "s", "spacy_code": "c", "data": "d", "init": "i", "finetune": True,
+        "auxiliary_masking": 2.0, "first_stage": "--epochs", "second_stage": "--lr", "json": True,
+    },
+    "prepare a b --output o": {
+        "inputs": ["a", "b"], "valid": None, "valid_share": 0.0, "test": None, "text_field": "text",
+        "skip_empty": False, "output": "o", "overwrite": False, "clean": None, "source_field": None,
+        "target_field": None, "target": None, "valid_target": None, "test_target": None, "oracle": False,
+        "tokenizer": "unigram", "vocabulary_size": None, "character_coverage": None, "normalization": None,
+        "lowercase": False, "byte_fallback": False, "word_share": None, "reserve": 0, "sample_megabytes": 20,
+        "annotate": None, "spacy": None, "spacy_code": None, "workers": None, "chunk_bytes": 2**20, "seed": 1,
+        "json": False,
+    },
+    "prepare a --valid b c --valid-share 0.5 --test d e --text-field f --skip-empty --output o --overwrite --clean g "
+    "--source-field h --target-field i --target j k --valid-target l m --test-target n p --oracle --tokenizer bpe "
+    "--vocabulary-size 1 --character-coverage 0.25 --normalization nfkc --lowercase --byte-fallback --word-share 0.75 "
+    "--reserve 2 --sample-megabytes 3 --annotate q --spacy r --spacy-code s --workers 4 --chunk-bytes 5 --seed 0 "
+    "--json": {
+        "inputs": ["a"], "valid": ["b", "c"], "valid_share": 0.5, "test": ["d", "e"], "text_field": "f",
+        "skip_empty": True, "output": "o", "overwrite": True, "clean": "g", "source_field": "h", "target_field": "i",
+        "target": ["j", "k"], "valid_target": ["l", "m"], "test_target": ["n", "p"], "oracle": True,
+        "tokenizer": "bpe", "vocabulary_size": 1, "character_coverage": 0.25, "normalization": "nfkc",
+        "lowercase": True, "byte_fallback": True, "word_share": 0.75, "reserve": 2, "sample_megabytes": 3,
+        "annotate": "q", "spacy": "r", "spacy_code": "s", "workers": 4, "chunk_bytes": 5, "seed": 0, "json": True,
+    },
+    "pretrain d --output o": {
+        "data": "d", "output": "o", "model": "small", "objectives": None, "tokens_per_sample": 512,
+        "max_tokens": 16384, "update_freq": 1, "max_update": 20000, "lr": 3e-4, "seed": 1, "warmup_updates": None,
+        "device": None, "dry_run": False, "report_to": None, "fairseq": "", "config": None,
+    },
+    "pretrain d --output o --model tiny --objectives m --tokens-per-sample 1 --max-tokens 2 --update-freq 3 "
+    "--max-update 4 --lr 0.5 --seed 5 --warmup-updates 6 --device cuda --dry-run --report-to tensorboard "
+    "--fairseq=--fp16": {
+        "data": "d", "output": "o", "model": "tiny", "objectives": "m", "tokens_per_sample": 1, "max_tokens": 2,
+        "update_freq": 3, "max_update": 4, "lr": 0.5, "seed": 5, "warmup_updates": 6, "device": "cuda",
+        "dry_run": True, "report_to": "tensorboard", "fairseq": "--fp16", "config": None,
+    },
+}  # fmt: skip
+
+
+def parsed(line: str) -> dict[str, Any]:
+    words = line.split()
+    return vars(make_parser(words[0]).parse_args(words))
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_a_command_line_stands_for_these_settings_and_no_others(line):
+    found, expected = parsed(line), LINES[line]
+    assert found.keys() - SHARED == expected.keys()
+    for name, value in expected.items():
+        assert found[name] == value and type(found[name]) is type(value), name
+
+
+@pytest.mark.parametrize(
+    ("line", "missing"),
+    [
+        ("finetune --data d --init i --output o", "TASK"),
+        ("finetune cola --init i --output o", "--data"),
+        ("finetune cola --data d --output o", "--init"),
+        ("finetune cola --data d --init i", "--output"),
+        ("augment --output o --answer-model x --question-model y --reader-model z", "INPUT"),
+        ("augment a --answer-model x --question-model y --reader-model z", "--output"),
+        ("augment a --output o --question-model y --reader-model z", "--answer-model"),
+        ("augment a --output o --answer-model x --reader-model z", "--question-model"),
+        ("augment a --output o --answer-model x --question-model y", "--reader-model"),
+        ("prepare --output o", "INPUT"),
+        ("prepare a", "--output"),
+        ("pretrain --output o", "DATA"),
+        ("pretrain d", "--output"),
+    ],
+)
+def test_what_is_required_is_named(line, missing, capsys):
+    command = line.split()[0]
+    assert leaving(capsys, *line.split()) == (
+        2,
+        "",
+        f"unified {command}: error: the following arguments are required: {missing}; see unified {command} --help\n",
+    )
+
+
+FIRST = {
+    "finetune": FINETUNE,
+    "augment": AUGMENT,
+    "prepare": "prepare a --output o",
+    "pretrain": "pretrain d --output o",
+}
+AT_LEAST_0, AT_LEAST_1 = "must be an integer of at least 0, got '-1'", "must be an integer of at least 1, got '0'"
+
+
+@pytest.mark.parametrize(
+    ("command", "option", "value", "says"),
+    [
+        ("finetune", "--seed", "-1", AT_LEAST_0),
+        ("finetune", "--auxiliary-masking", "-0.1", "must be a number of at least 0, got '-0.1'"),
+        ("finetune", "--select", "all", "invalid choice: 'all' (choose from last, best)"),
+        ("finetune", "--device", "tpu", "invalid choice: 'tpu' (choose from cpu, cuda)"),
+        ("finetune", "--report-to", "file", "invalid choice: 'file' (choose from tensorboard, wandb)"),
+        ("finetune", "--epochs", "1.5", "invalid int value: '1.5'"),
+        ("finetune", "--validations", "x", "invalid int value: 'x'"),
+        ("finetune", "--valid-share", "x", "invalid float value: 'x'"),
+        ("augment", "--seed", "-1", AT_LEAST_0),
+        *(
+            ("augment", f"--{name}", "0", AT_LEAST_1)
+            for name in "threads batch-size max-tokens chunk passages top beam max-length max-source".split()
+        ),
+        ("augment", "--words", "0 9", AT_LEAST_1),
+        ("augment", "--words", "9", "expected 2 arguments"),
+        ("augment", "--min-f1", "1.1", "must be a number from 0 to 1, got '1.1'"),
+        ("augment", "--unanswerable", "-0.1", "must be a number from 0 to 1, got '-0.1'"),
+        ("augment", "--auxiliary-masking", "-1", "must be a number of at least 0, got '-1'"),
+        ("prepare", "--seed", "-1", AT_LEAST_0),
+        ("prepare", "--normalization", "nfd", "invalid choice: 'nfd' (choose from nmt_nfkc, nfkc, identity)"),
+        ("prepare", "--valid", "", "expected at least one argument"),
+        ("pretrain", "--max-update", "1e4", "invalid int value: '1e4'"),
+    ],
+)
+def test_a_value_that_an_option_cannot_have_is_refused_with_the_name_of_the_option(
+    command, option, value, says, capsys
+):
+    status, out, err = leaving(capsys, *FIRST[command].split(), option, *value.split())
+    assert (status, out) == (2, "")
+    assert err == f"unified {command}: error: argument {option}: {says}; see unified {command} --help\n"
+
+
+@pytest.mark.parametrize("value", ["nmt_nfkc", "nfkc", "identity"])
+def test_text_is_normalized_in_three_ways(value):
+    assert parsed(f"prepare a --output o --normalization {value}")["normalization"] == value
+
+
+@pytest.mark.parametrize("command", ["finetune", "pretrain"])
+def test_devices_and_services_have_names(command):
+    for option, values in (("device", ("cpu", "cuda")), ("report-to", ("tensorboard", "wandb"))):
+        for value in values:
+            assert parsed(f"{FIRST[command]} --{option} {value}")[option.replace("-", "_")] == value
+
+
+def test_the_grid_that_was_published_is_asked_for_without_values():
+    assert parsed(f"{FINETUNE} --grid")["grid"] == []
+    assert [parsed(f"{FINETUNE} --select {which}")["select"] for which in ("last", "best")] == ["last", "best"]
