@@ -1,0 +1,265 @@
+"""Options of the commands that read a model, a mask or predictions: names, types, defaults, what is required."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+import pytest
+
+from tests.support.commands import leaving
+from unified.cli.commands.scoring.texts import table
+from unified.cli.parsing import make_parser
+from unified.generation.config import GenerationConfig
+
+#: Settings that every command has, and functions that the parser of a type of score or of evaluation adds.
+SHARED = {"quiet", "verbose", "command", "run", "score", "evaluate", "show"}
+GENERATE = "generate --model m --output o"
+#: Options of both verbs of masks, and of all types of scores and of evaluations, with their defaults.
+OF_MASKS = {
+    "mask": "tree", "arguments": [], "query_stream": None, "sinks": 0, "memory": 0, "json": False,
+    "without_self": False,
+}  # fmt: skip
+OF_SCORES = {"intervals": False, "resamples": 1000, "seed": 1, "json": False, "output": None}
+OF_EVALUATIONS = {
+    "data": "d", "model": "m", "threads": 0, "device": "cpu", "intervals": False, "resamples": 1000, "seed": 1,
+    "output": None, "overwrite": False, "run_name": "ours", "json": False,
+}  # fmt: skip
+MORE_OF_EVALUATIONS = (
+    "--threads 2 --device cuda --intervals --resamples 3 --seed 0 --output o --overwrite --run r --json"
+)
+GIVEN_TO_EVALUATIONS = {
+    "data": "d", "model": "m", "threads": 2, "device": "cuda", "intervals": True, "resamples": 3, "seed": 0,
+    "output": "o", "overwrite": True, "run_name": "r", "json": True,
+}  # fmt: skip
+SQUAD = {"data": "d", "predictions": "p", "rules": None}
+LABELS = {"gold": "d", "predictions": "p", "label_field": None}
+TEXTS = {"files": ["d", "p"], "references": [], "target_field": None}
+#: What a command line stands for: the shortest one of each command, whose values are the defaults, and all options.
+LINES: dict[str, dict[str, Any]] = {
+    "predict cola i --model m": {
+        "task": "cola", "input": "i", "second": None, "model": ["m"], "head": None, "output": None,
+        "overwrite": False, "ahead": 512, "max_tokens": None, "max_source": None, "windows": False,
+        "text_field": None, "second_field": None, "source_field": None, "skip_empty": False, "spacy": None,
+        "spacy_code": None, "threshold": None, "threads": 0, "json": False, "device": "cpu",
+    },
+    "predict cola i --second s --model m --model n --head h --output o --overwrite --ahead 1 --max-tokens 2 "
+    "--max-source 3 --windows --text-field a --second-field b --source-field c --skip-empty --spacy d --spacy-code e "
+    "--threshold 0.5 --threads 4 --json --device cuda": {
+        "task": "cola", "input": "i", "second": "s", "model": ["m", "n"], "head": "h", "output": "o",
+        "overwrite": True, "ahead": 1, "max_tokens": 2, "max_source": 3, "windows": True, "text_field": "a",
+        "second_field": "b", "source_field": "c", "skip_empty": True, "spacy": "d", "spacy_code": "e",
+        "threshold": "0.5", "threads": 4, "json": True, "device": "cuda",
+    },
+    GENERATE: {
+        "data": None, "model": "m", "output": "o", "overwrite": False, "input": None, "gen_subset": "test",
+        "source_lang": None, "target_lang": None, "workers": 1, "threads": 1, "device": "cpu", "int8": False,
+        "batch_size": 32, "chunk": 128, "max_source": None, "windows": False, "prompt": None, "beam": 5,
+        "max_length": None, "min_length": 1, "nbest": 1, "length_penalty": "fairseq", "lenpen": 1.0,
+        "no_repeat_ngram_size": 0, "no_repeat_ngram_ignore": [], "sampling": False, "top_k": 0, "top_p": 1.0,
+        "temperature": 1.0, "seed": 0,
+    },
+    "generate d --model m --output o --overwrite --input i --gen-subset g -s de -t en --workers 2 --threads 3 "
+    "--device cuda --int8 --batch-size 4 --chunk 5 --max-source 6 --windows --prompt --beam 7 --max-length 8 "
+    "--min-length 9 --nbest 10 --length-penalty unilm --lenpen 0.5 --no-repeat-ngram-size 11 "
+    "--no-repeat-ngram-ignore a b --sampling --top-k 12 --top-p 0.25 --temperature 2 --seed 13": {
+        "data": "d", "model": "m", "output": "o", "overwrite": True, "input": "i", "gen_subset": "g",
+        "source_lang": "de", "target_lang": "en", "workers": 2, "threads": 3, "device": "cuda", "int8": True,
+        "batch_size": 4, "chunk": 5, "max_source": 6, "windows": True, "prompt": True, "beam": 7, "max_length": 8,
+        "min_length": 9, "nbest": 10, "length_penalty": "unilm", "lenpen": 0.5, "no_repeat_ngram_size": 11,
+        "no_repeat_ngram_ignore": ["a", "b"], "sampling": True, "top_k": 12, "top_p": 0.25, "temperature": 2.0,
+        "seed": 13,
+    },
+    "masks show tree": OF_MASKS | {"verb": "show"},
+    "masks plot tree --output o": OF_MASKS | {"verb": "plot", "output": "o", "tokens": None},
+    "masks plot tree 0,0 1 --query-stream 1,2 --sinks 1 --memory 2 --json --without-self --output o --tokens t": {
+        "verb": "plot", "mask": "tree", "arguments": ["0,0", "1"], "query_stream": "1,2", "sinks": 1, "memory": 2,
+        "json": True, "without_self": True, "output": "o", "tokens": "t",
+    },
+    "objectives": {"action": None, "json": False},
+    "objectives --json": {"action": None, "json": True},
+    "objectives show n --text t": {
+        "action": "show", "objective": "n", "text": "t", "second": None, "json": False, "seed": 1,
+    },
+    "objectives show n --text t --second s --json --seed 0": {
+        "action": "show", "objective": "n", "text": "t", "second": "s", "json": True, "seed": 0,
+    },
+    "evaluate minimal-pairs d --model m": OF_EVALUATIONS | {"scoring": None, "draws": 16},
+    f"evaluate minimal-pairs d --model m --scoring both --draws 1 {MORE_OF_EVALUATIONS}": (
+        GIVEN_TO_EVALUATIONS | {"scoring": "both", "draws": 1}
+    ),
+    "evaluate perplexity d --model m": (
+        OF_EVALUATIONS | {"scoring": None, "draws": 16, "text_field": "text", "window": None, "stride": None}
+    ),
+    "evaluate perplexity d --model m --scoring s --draws 1 --text-field t --window 4 --stride 2 "
+    f"{MORE_OF_EVALUATIONS}": (
+        GIVEN_TO_EVALUATIONS | {"scoring": "s", "draws": 1, "text_field": "t", "window": 4, "stride": 2}
+    ),
+    "evaluate similarity d --model m": OF_EVALUATIONS | {
+        "text_field": None, "second_field": None, "label_field": None, "pooling": "mean", "max_length": None,
+        "batch_size": 32,
+    },
+    "evaluate similarity d --model m --text-field a --second-field b --label-field c --pooling cls --max-length 1 "
+    f"--batch-size 2 {MORE_OF_EVALUATIONS}": GIVEN_TO_EVALUATIONS | {
+        "text_field": "a", "second_field": "b", "label_field": "c", "pooling": "cls", "max_length": 1,
+        "batch_size": 2,
+    },
+    "score squad d p": OF_SCORES | SQUAD | {"na_prob": None, "na_prob_thresh": 1.0},
+    "score squad d p --rules 1.1 --na-prob n --na-prob-thresh 0.5 --intervals --resamples 2 --seed 0 --json "
+    "--output o": {
+        "data": "d", "predictions": "p", "rules": "1.1", "na_prob": "n", "na_prob_thresh": 0.5, "intervals": True,
+        "resamples": 2, "seed": 0, "json": True, "output": "o",
+    },
+    "score mrqa d p": OF_SCORES | {"data": "d", "predictions": "p"},
+    "score coqa d p": OF_SCORES | {"data": "d", "predictions": "p"},
+    "score span d p": OF_SCORES | SQUAD | {"text_field": None, "second_field": None, "label_field": None},
+    "score span d p --rules 2.0 --text-field a --second-field b --label-field c": OF_SCORES | {
+        "data": "d", "predictions": "p", "rules": "2.0", "text_field": "a", "second_field": "b", "label_field": "c",
+    },
+    "score coref d p": OF_SCORES | {"key": "d", "response": "p"},
+    "score classification d p": OF_SCORES | LABELS | {"labels": None, "positive": None},
+    "score classification d p --label-field l --labels a,b --positive b": OF_SCORES | LABELS | {
+        "label_field": "l", "labels": "a,b", "positive": "b",
+    },
+    "score choice d p": OF_SCORES | LABELS,
+    "score regression d p": OF_SCORES | LABELS,
+    "score relation d p": OF_SCORES | LABELS | {"labels": None, "rules": "tacred", "negative": "no_relation"},
+    "score relation d p --labels a --rules semeval2010 --negative n": OF_SCORES | LABELS | {
+        "labels": "a", "rules": "semeval2010", "negative": "n",
+    },
+    "score tagging d p": OF_SCORES | LABELS | {"labels": None},
+    "score generation d p": OF_SCORES | TEXTS | {
+        "no_stemmer": False, "bleu_tokenizer": "13a", "sources": None, "sentence_separator": None,
+        "post_process": None, "max_words": None, "plain_references": False,
+    },
+    "score generation d --references r t --target-field f --no-stemmer --bleu-tokenizer zh --sources s "
+    "--sentence-separator x --post-process xsum --max-words 0 --plain-references": OF_SCORES | {
+        "files": ["d"], "references": ["r", "t"], "target_field": "f", "no_stemmer": True, "bleu_tokenizer": "zh",
+        "sources": "s", "sentence_separator": "x", "post_process": "xsum", "max_words": 0, "plain_references": True,
+    },
+    "score question-generation d p --sources s": OF_SCORES | TEXTS | {
+        "sources": "s", "penn_treebank": False, "bert_words": False, "meteor": False,
+    },
+    "score question-generation d p --sources s --penn-treebank --meteor": OF_SCORES | TEXTS | {
+        "sources": "s", "penn_treebank": True, "bert_words": False, "meteor": True,
+    },
+    "score question-generation d p --sources s --bert-words": OF_SCORES | TEXTS | {
+        "sources": "s", "penn_treebank": False, "bert_words": True, "meteor": False,
+    },
+}  # fmt: skip
+
+
+def parsed(line: str) -> dict[str, Any]:
+    words = line.split()
+    return vars(make_parser(words[0]).parse_args(words))
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_a_command_line_stands_for_these_settings_and_no_others(line):
+    found, expected = parsed(line), LINES[line]
+    assert found.keys() - SHARED == expected.keys()
+    for name, value in expected.items():
+        assert found[name] == value and type(found[name]) is type(value), name
+
+
+def test_texts_are_shown_as_a_table_and_other_scores_as_json():
+    for line in LINES:
+        if line.startswith("score"):
+            of_texts = line.split()[1] in ("generation", "question-generation")
+            assert parsed(line)["show"] is (table if of_texts else None), line
+
+
+def test_each_setting_of_the_search_is_an_option_with_its_default():
+    found = parsed(GENERATE)
+    for field in fields(GenerationConfig):
+        default = {"max_length": None, "no_repeat_ngram_ignore": []}.get(field.name, field.default)
+        assert found[field.name] == default and type(found[field.name]) is type(default), field.name
+    assert parsed(f"{GENERATE} --no-prompt")["prompt"] is False
+
+
+def test_help_of_the_search_says_the_defaults(capsys):
+    _, out, _ = leaving(capsys, "generate", "--help")
+    text = " ".join(out.split())
+    for said in (
+        "--beam N hypotheses kept per sentence; with sampling, the number drawn (default: 5)",
+        "--max-length N most tokens to write, the end symbol not counted (default: as in training, or 128)",
+        "--no-repeat-ngram-ignore SYMBOL [SYMBOL ...] symbols that --no-repeat-ngram-size never blocks",
+        "--length-penalty {fairseq,unilm} 'fairseq': score / length^lenpen, or 'unilm': score / ((5 + length) / 6)",
+        "--sampling draw tokens instead of searching for the best --top-k N",
+        "-s, --source-lang NAME name of the source side",
+        "-t, --target-lang NAME name of the target side",
+    ):
+        assert said in text.replace("-s NAME, ", "-s, ").replace("-t NAME, ", "-t, ")
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        *(
+            (line, f"the following arguments are required: {missing}")
+            for line, missing in {
+                "predict i --model m": "INPUT",
+                "predict cola i": "--model",
+                "generate --output o": "--model",
+                "generate --model m": "--output",
+                "masks": "VERB",
+                "masks plot tree": "--output",
+                "objectives show n": "--text",
+                "objectives show --text t": "NAME",
+                "evaluate": "TYPE",
+                "evaluate minimal-pairs --model m": "FOLDER",
+                "evaluate perplexity d": "--model",
+                "evaluate similarity --model m": "FILE",
+                "score": "TYPE",
+                "score squad d": "PREDICTIONS",
+                "score coref d": "RESPONSE",
+                "score relation": "GOLD, PREDICTIONS",
+                "score span d": "PREDICTIONS",
+                "score generation": "FILE",
+                "score question-generation d p": "--sources",
+            }.items()
+        ),
+        *(
+            (f"{line} {option} {value}", f"argument {option}: must be an integer of at least {least}, got '{value}'")
+            for line, option, value, least in (
+                ("predict cola i --model m", "--threads", -1, 0),
+                *((GENERATE, f"--{name}", 0, 1) for name in ("workers", "threads", "batch-size", "chunk")),
+                ("evaluate perplexity d --model m", "--threads", -1, 0),
+                ("evaluate perplexity d --model m", "--seed", -1, 0),
+                *(("evaluate perplexity d --model m", f"--{n}", 0, 1) for n in "draws window stride resamples".split()),
+                *(("evaluate similarity d --model m", f"--{name}", 0, 1) for name in ("max-length", "batch-size")),
+                ("evaluate similarity d --model m", "--seed", -1, 0),
+            )
+        ),
+        ("predict cola i --model m --ahead x", "argument --ahead: invalid int value: 'x'"),
+        (f"{GENERATE} --length-penalty x",
+         "argument --length-penalty: invalid choice: 'x' (choose from fairseq, unilm)"),
+        ("evaluate similarity d --model m --pooling max",
+         "argument --pooling: invalid choice: 'max' (choose from mean, cls)"),
+        ("score squad d p --rules 3", "argument --rules: invalid choice: '3' (choose from 1.1, 2.0)"),
+        ("score span d p --rules 3", "argument --rules: invalid choice: '3' (choose from 1.1, 2.0)"),
+        ("score relation d p --rules x", "argument --rules: invalid choice: 'x' (choose from tacred, semeval2010)"),
+        ("score generation d --post-process x",
+         "argument --post-process: invalid choice: 'x' (choose from cnndm, gigaword, xsum)"),
+        ("score generation d --max-words 1.5", "argument --max-words: invalid int value: '1.5'"),
+        ("score question-generation d --sources s --penn-treebank --bert-words",
+         "argument --bert-words: not allowed with argument --penn-treebank"),
+    ],
+)  # fmt: skip
+def test_what_is_missing_or_cannot_be_is_refused(line, says, capsys):
+    words = line.split()
+    status, out, err = leaving(capsys, *words)
+    verbs = {"evaluate", "score", "masks", "objectives"}
+    program = " ".join(["unified", *words[: 2 if words[0] in verbs and len(words) > 1 else 1]])
+    assert (status, out) == (2, "") and err == f"{program}: error: {says}; see {program} --help\n"
+
+
+def test_rules_have_names():
+    for line, option, values in (
+        ("score squad d p", "rules", ("1.1", "2.0")), ("score span d p", "rules", ("1.1", "2.0")),
+        ("score relation d p", "rules", ("tacred", "semeval2010")),
+        ("score generation d", "post-process", ("cnndm", "gigaword", "xsum")),
+        ("evaluate similarity d --model m", "pooling", ("mean", "cls")),
+    ):  # fmt: skip
+        for value in values:
+            assert parsed(f"{line} --{option} {value}")[option.replace("-", "_")] == value
