@@ -1,0 +1,64 @@
+"""Fine-tuned models in files that have learnt nothing, and trainings that leave such a model at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from tests.support.task_folders import language_model
+from unified.checkpoints import load_checkpoint
+from unified.checkpoints.files import save
+from unified.data.vocabulary import Vocabulary
+from unified.model import UnifiedModel
+from unified.tasks.finetuning import Start
+from unified.tasks.heads import parse_heads
+from unified.tasks.heads.base import Understanding
+from unified.tasks.heads.items import read_items
+from unified.training.fairseq_options import by_name
+
+#: Class of a head and the head, by the name that a model has for it.
+Heads = Mapping[str, tuple[str, Understanding[Any]]]
+
+
+def task_model(folder: Path, heads: Mapping[str, Understanding[Any]], longest: int = 32, **changes: Any) -> Path:
+    """A folder with a model of these heads, each called like its class, over the words of :mod:`.task_folders`."""
+    language_model(folder, initializer_range=0.3, **changes)
+    path = folder / "checkpoint_last.pt"
+    _with_heads(path, path, {name: (name, head) for name, head in heads.items()}, longest, folder)
+    return folder
+
+
+def train_at_once(module: str, words: Sequence[str], read: Callable[[str], None]) -> int:
+    """Stands for fairseq-train, as :func:`unified.runtime.processes.read_module`: leaves the start with new heads."""
+    options, data = by_name(words), Path(words[0])
+    assert module == "fairseq_cli.train"
+    read("2026-01-01 10:00:00 | INFO | fairseq_cli.train | done\n")
+    entries, heads = parse_heads(str(options["--head"])), {}
+    for entry in entries:
+        path = (data / entry.name if len(entries) > 1 else data) / "train.jsonl"
+        items = read_items(path, partial(entry.head_class.item, labelled=True))
+        heads[entry.name] = (entry.head_class.name, entry.for_items(items))
+    start, folder = Path(str(options["--finetune-from-model"])), Path(str(options["--save-dir"]))
+    for name in ("checkpoint_last.pt", "checkpoint_best.pt"):
+        _with_heads(start, folder / name, heads, int(str(options["--tokens-per-sample"])), data)
+    return 0
+
+
+def _with_heads(start: Path, path: Path, heads: Heads, longest: int, data: Path) -> None:
+    """Writes the model of ``start`` with other heads, of random weights, as fairseq-train leaves it."""
+    content, config = load_checkpoint(start), Start.of(start).config
+    torch.manual_seed(3)
+    core = UnifiedModel.for_tasks(config, {name: head.head(config) for name, (_, head) in heads.items()})
+    fingerprint = content["model"]["dictionary_version"]
+    content["model"] = {f"core.{name}": torch.clone(value) for name, value in core.state_dict().items()}
+    content["model"]["dictionary_version"] = fingerprint
+    kept = {name: {"head": kind, "settings": asdict(head)} for name, (kind, head) in heads.items()}
+    content["extra_state"]["UnifiedUnderstandingTask"] = kept
+    content["cfg"]["task"] = {"_name": "unified_understanding", "data": str(data), "tokens_per_sample": longest}
+    assert len(Vocabulary.load(data / "dict.txt")) == config.vocabulary_size
+    save(content, path)
