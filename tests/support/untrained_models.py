@@ -34,16 +34,24 @@ def task_model(folder: Path, heads: Mapping[str, Understanding[Any]], longest: i
 
 
 def train_at_once(module: str, words: Sequence[str], read: Callable[[str], None]) -> int:
-    """Stands for fairseq-train, as :func:`unified.runtime.processes.read_module`: leaves the start with new heads."""
+    """Stands for fairseq-train in :func:`unified.runtime.processes.read_module`.
+
+    Leaves the model that it starts from, with new heads where there are some.
+    """
     options, data = by_name(words), Path(words[0])
     assert module == "fairseq_cli.train"
     read("2026-01-01 10:00:00 | INFO | fairseq_cli.train | done\n")
+    start, folder = Path(str(options["--finetune-from-model"])), Path(str(options["--save-dir"]))
+    if "--head" not in options:  # a task whose answers are written
+        content = load_checkpoint(start)
+        content["cfg"]["task"]["data"] = str(data)
+        save(content, folder / "checkpoint_last.pt")
+        return 0
     entries, heads = parse_heads(str(options["--head"])), {}
     for entry in entries:
         path = (data / entry.name if len(entries) > 1 else data) / "train.jsonl"
         items = read_items(path, partial(entry.head_class.item, labelled=True))
         heads[entry.name] = (entry.head_class.name, entry.for_items(items))
-    start, folder = Path(str(options["--finetune-from-model"])), Path(str(options["--save-dir"]))
     for name in ("checkpoint_last.pt", "checkpoint_best.pt"):
         _with_heads(start, folder / name, heads, int(str(options["--tokens-per-sample"])), data)
     return 0
