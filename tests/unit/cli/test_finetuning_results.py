@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from tests.support.corpora import jsonl
-from tests.support.task_folders import language_model
+from tests.support.task_folders import language_model, vocabulary
 from tests.support.untrained_models import train_at_once
 from unified import load
 from unified.cli import main
@@ -109,9 +109,12 @@ def test_a_finished_run_is_left_alone_and_can_be_printed_as_json(finetune, tmp_p
 
 
 def test_the_best_checkpoint_is_scored_where_it_was_chosen(finetune, tmp_path, monkeypatch):
+    """With the dictionary that it was trained with, whatever else lies beside it."""
+
     def without_last(module, words, read):
         status = train_at_once(module, words, read)
         (tmp_path / "out" / "checkpoint_last.pt").unlink()
+        vocabulary("another").save(tmp_path / "out" / "dict.txt")
         return status
 
     monkeypatch.setattr("unified.cli.fairseq_train.read_module", without_last)
