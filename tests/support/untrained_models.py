@@ -26,10 +26,10 @@ Heads = Mapping[str, tuple[str, Understanding[Any]]]
 
 
 def task_model(folder: Path, heads: Mapping[str, Understanding[Any]], longest: int = 32, **changes: Any) -> Path:
-    """A folder with a model of these heads, each called like its class, over the words of :mod:`.task_folders`."""
+    """A folder with a model of these heads by their names, over the words of :mod:`.task_folders`."""
     language_model(folder, initializer_range=0.3, **changes)
     path = folder / "checkpoint_last.pt"
-    _with_heads(path, path, {name: (name, head) for name, head in heads.items()}, longest, folder)
+    _with_heads(path, path, {name: (type(head).name, head) for name, head in heads.items()}, longest, folder)
     return folder
 
 

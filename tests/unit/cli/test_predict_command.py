@@ -1,0 +1,295 @@
+"""`unified predict`: which head answers, by which threshold, and the file of predictions with its claim."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from pathlib import Path
+
+import pytest
+import torch
+
+from tests.support.corpora import jsonl
+from tests.support.task_folders import language_model
+from tests.support.untrained_models import task_model
+from unified import load
+from unified.cli import main
+from unified.cli.commands.predict import predictor_of
+from unified.cli.parsing import make_parser
+from unified.errors import UnifiedError
+from unified.reports.results import write_result
+from unified.tasks.catalogue import task_named
+from unified.tasks.heads import Classification
+from unified.tasks.heads.span import SpanAnswers
+from unified.tasks.heads.tagging import Tagging
+
+CLASSES = Classification(("no", "yes"))
+ROWS = [{"text": f"w{i} é", "id": f"é{i}"} for i in range(5)]
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("models")
+    task_model(folder / "classes", {"classification": CLASSES})
+    task_model(folder / "short", {"classification": CLASSES}, longest=5)
+    task_model(folder / "three", {"rte": CLASSES, "wnli": CLASSES, "tags": Tagging(("B-X", "O"))})
+    task_model(folder / "span", {"span": SpanAnswers()})
+    task_model(folder / "abstains", {"span": SpanAnswers(labels=("",))})
+    task_model(folder / "found", {"span": SpanAnswers(labels=("",))})
+    write_result(
+        folder / "found", task="span", run="ours", scores={}, seed=1, command=[], model={"name": "m", "sha256": None},
+        settings={}, data={}, published={}, checkpoint="last", null_threshold={"value": 0.25, "found_on": "valid"},
+    )  # fmt: skip
+    language_model(folder / "writes", token_types=6, writes="cloze", initializer_range=0.3)
+    language_model(folder / "silent")
+    return folder
+
+
+@pytest.fixture
+def work(models, tmp_path, monkeypatch) -> Path:
+    """The folder of a test with links to the models, whose names are short."""
+    for path in models.iterdir():
+        (tmp_path / path.name).symlink_to(path)
+    monkeypatch.chdir(tmp_path)
+    jsonl(tmp_path / "rows.jsonl", ROWS)
+    return tmp_path
+
+
+def predictor(line: str):
+    words = ["predict", *line.split()]
+    args = make_parser("predict").parse_args(words)
+    return predictor_of(args, task_named(args.task), load(*args.model))
+
+
+@pytest.mark.parametrize(
+    ("line", "head", "kind"),
+    [
+        ("classification i --model classes", "classification", Classification),
+        ("cola i --model classes", "classification", Classification),
+        ("rte i --model three", "rte", Classification),
+        ("wnli i --model three", "wnli", Classification),
+        ("tagging i --model three", "tags", Tagging),
+        ("classification i --model three --head wnli", "wnli", Classification),
+        ("cola i --model three --head tags", "tags", Tagging),
+    ],
+)
+def test_the_head_of_the_task_answers_or_the_one_that_is_named(work, line, head, kind):
+    found = predictor(line)
+    assert found.head == head and isinstance(found.task, kind)
+    assert found.max_tokens == 4096 and predictor(f"{line} --max-tokens 7").max_tokens == 7
+
+
+def test_a_threshold_is_the_options_or_the_one_that_was_found(work, capsys):
+    for line, value, found_on, says in (
+        ("span i --model abstains", 0.5, None, "0.5; --threshold NUMBER sets it\n"),
+        ("span i --model found", 0.25, "valid", "0.25, found on valid; --threshold NUMBER sets it\n"),
+        ("span i --model found --threshold best", 0.25, "valid", "0.25, found on valid; --threshold NUMBER sets it\n"),
+        ("span i --model found --threshold 0.75", 0.75, None, ""),
+        ("span i --model abstains --threshold 0", 0.0, None, ""),
+    ):
+        task = predictor(line).task
+        assert (task.threshold, task.threshold_found_on) == (value, found_on)
+        assert capsys.readouterr().err == (says and f"no answer where its probability exceeds {says}")
+
+
+def test_a_task_that_writes_has_a_source_of_some_length_and_windows(work):
+    plain = predictor("texts i --model writes")
+    assert (plain.max_source, plain.windows) == (None, False)
+    other = predictor("texts i --model writes --max-source 7 --windows")
+    assert (other.max_source, other.windows) == (7, True)
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("texts i --model writes --head h", "--head h: texts is a generation task, which needs no head"),
+        ("texts i --model writes --threshold 0.5",
+         "--threshold 0.5: texts answers every item, so there is no threshold to set"),
+        ("texts i --model writes --max-tokens 9", "--max-tokens 9: texts is a generation task, whose batches are 32 "
+         "texts of any length; leave the option out"),
+        ("classification i --model classes --max-source 0",
+         "--max-source: classification is no task that generates text; leave the option out"),
+        ("classification i --model classes --windows",
+         "--windows: classification is no task that generates text; leave the option out"),
+        ("cola i --model three", "the model was fine-tuned for rte, wnli, tags, not for cola"),
+        ("classification i --model classes --threshold 0.5",
+         "--threshold 0.5: classification answers every item, so there is no threshold to set"),
+        ("span i --model span --threshold 0.5",
+         "--threshold 0.5: span answers every item, so there is no threshold to set"),
+        ("span i --model abstains --threshold best", "--threshold best: no results beside abstains say which threshold "
+         "was best on the development set; give a number, or fine-tune with --threshold best"),
+        ("span i --model abstains --threshold 1.1",
+         "--threshold 1.1: expected 'best' or a probability from 0 to 1"),
+        ("classification i --model silent",
+         "the model is a language model; fine-tune it for a task with `unified finetune`"),
+    ],
+)  # fmt: skip
+def test_options_that_do_not_go_with_the_task_are_refused(work, line, says):
+    with pytest.raises(UnifiedError) as refused:
+        predictor(line)
+    assert refused.value.details == says
+
+
+def test_a_model_that_does_not_write_is_refused_before_anything_is_read(work):
+    for model in ("silent", "classes"):
+        with pytest.raises(UnifiedError):
+            predictor(f"texts i --model {model}")
+
+
+def predict(*words: str) -> int:
+    return main(["predict", *words])
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("--ahead", "0"), "--ahead must be at least 1, got 0"),
+        (("--max-tokens", "0"), "--max-tokens must be at least 1, got 0"),
+        (("--output", "rows.jsonl"), "rows.jsonl: exists already; --overwrite replaces it, or give another --output"),
+        (("--second", "x"),
+         "--second goes with a plain text of several words as INPUT; other items have it as a field"),
+        (("--source-field", "x"),
+         "--source-field x: classification takes --text-field, --second-field, --label-field"),
+        (("--spacy-code", "c"), "--spacy-code c belongs to a pipeline; give --spacy PIPELINE too"),
+    ],
+)  # fmt: skip
+def test_a_command_that_cannot_work_is_refused(work, capsys, words, says):
+    assert predict("classification", "rows.jsonl", "--model", "classes", *words) == 2
+    printed = capsys.readouterr()
+    assert (printed.out, printed.err) == ("", f"unified predict: error: {says}\n")
+
+
+def test_an_item_a_line_is_printed_as_json(work, capsys):
+    assert predict("classification", "rows.jsonl", "--model", "classes", "--ahead", "1", "--max-tokens", "1") == 0
+    printed = capsys.readouterr()
+    lines = printed.out.splitlines()
+    assert [json.loads(line)["id"] for line in lines] == [row["id"] for row in ROWS] and '"id": "é0"' in lines[0]
+    assert printed.err == ""
+
+
+def test_a_plain_text_is_answered_in_words_or_as_json_or_into_a_file(work, capsys):
+    words = ("classification", "w1 w2", "--model", "classes")
+    assert predict(*words) == 0
+    shown = capsys.readouterr().out
+    assert sorted(line.split("\t")[0] for line in shown.splitlines()) == ["no", "yes"]
+    assert predict(*words, "--json") == 0
+    printed = capsys.readouterr().out
+    assert json.loads(printed)["id"] == "1" and printed.count("\n") == 1
+    assert predict(*words, "--output", "out.jsonl") == 0
+    assert (capsys.readouterr().out, Path("out.jsonl").read_text(encoding="utf-8")) == ("", printed)
+
+
+def test_texts_that_are_cut_are_counted(work, capsys):
+    jsonl(work / "long.jsonl", [{"text": "w1 w2"}, {"text": "w1 " * 9}, {"text": "w2 " * 9}])
+    assert predict("classification", "long.jsonl", "--model", "short") == 0
+    assert capsys.readouterr().err == "predict: 2 of 3 texts were cut; the model reads sequences of at most 5 tokens\n"
+    words = ("texts", "--model", "writes", "--max-source", "3", "--windows")
+    jsonl(work / "sources.jsonl", [{"source": "w1"}, {"source": "w1 w2 . w3 w4 . w5 w6 ."}])
+    assert predict(*words, "sources.jsonl") == 0
+    assert "predict: 1 of 2 texts were divided into windows\n" in capsys.readouterr().err
+
+
+def test_cpu_threads_are_as_many_as_the_option_says(work):
+    before = torch.get_num_threads()
+    try:
+        for given, expected in (("2", 2), ("0", 2), ("1", 1)):
+            assert predict("classification", "w1 w2", "--model", "classes", "--threads", given) == 0
+            assert torch.get_num_threads() == expected
+    finally:
+        torch.set_num_threads(before)
+
+
+def interrupted(monkeypatch, *words: str) -> dict:
+    """The claim of a command that is interrupted when all is predicted, before its file gets its name."""
+
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("unified.cli.commands.predict.Path.replace", stop)
+        assert predict(*words, "--output", "out.jsonl") == 130
+    return json.loads(Path("out.jsonl.partial.claim").read_text(encoding="utf-8"))
+
+
+def digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def test_what_an_interrupted_run_leaves_is_claimed_by_all_that_decides_it(work, monkeypatch):
+    plain = {
+        "the task": "classification", "--head": None, "--max-tokens": None, "--max-source": None, "--windows": False,
+        "--threshold": None, "--spacy": None, "--spacy-code": None, "--skip-empty": False,
+    }  # fmt: skip
+    words = ("classification", "rows.jsonl", "--model", "classes")
+    claim = interrupted(monkeypatch, *words)
+    assert claim["settings"] == plain and claim["inputs"].keys() == {"--model", "INPUT"}
+    assert claim["inputs"]["INPUT"] == {"rows.jsonl": digest(Path("rows.jsonl").read_bytes())}
+    model = claim["inputs"]["--model"]
+    assert model["checkpoint_last.pt"] == digest(Path("classes/checkpoint_last.pt").read_bytes())
+    assert model["dict.txt"] == digest(Path("classes/dict.txt").read_bytes()) and len(model) > 2
+    Path("out.jsonl.partial").unlink()
+    more = ("--head", "classification", "--max-tokens", "9", "--skip-empty", "--text-field", "text")
+    claim = interrupted(monkeypatch, *words, *more)
+    assert claim["settings"] == plain | {
+        "--head": "classification", "--max-tokens": 9, "--skip-empty": True, "--text-field": "text",
+    }  # fmt: skip
+    Path("out.jsonl.partial").unlink()
+    item = '{"question": "w1", "context": "w2 w3"}'
+    claim = interrupted(monkeypatch, "span", item, "--model", "abstains", "--threshold", "0.75")
+    assert claim["settings"] == plain | {"the task": "span", "--threshold": 0.75}
+    assert claim["inputs"]["INPUT"] == {"the item": digest(item.encode())}
+    Path("out.jsonl.partial").unlink()
+    claim = interrupted(monkeypatch, "classification", "w1 w2", "--second", "w3", "--model", "classes")
+    assert claim["inputs"]["INPUT"] == {"the item": digest(b"w1 w2w3")}
+    Path("out.jsonl.partial").unlink()
+    claim = interrupted(monkeypatch, "texts", "w1 w2", "--model", "writes", "--max-source", "3", "--windows")
+    assert claim["settings"] == plain | {"the task": "texts", "--max-source": 3, "--windows": True}
+
+
+def test_a_stream_is_another_input_each_time(work, monkeypatch):
+    found = []
+    for _ in range(2):
+        with open("rows.jsonl", encoding="utf-8") as stream:
+            monkeypatch.setattr("sys.stdin", stream)
+            found.append(interrupted(monkeypatch, "classification", "-", "--model", "classes")["inputs"]["INPUT"])
+        Path("out.jsonl.partial").unlink()
+    assert [one.keys() for one in found] == [{"standard input"}] * 2 and found[0] != found[1]
+    assert all(one["standard input"].startswith("stream ") for one in found)
+    claims = interrupted(monkeypatch, "classification", "rows.jsonl", "--model", "classes")
+    assert os.path.exists("out.jsonl.partial") and claims["inputs"]["INPUT"].keys() == {"rows.jsonl"}
+
+
+@pytest.mark.parametrize("kept", range(6))
+def test_a_repeated_run_goes_on_behind_the_whole_lines_that_it_left(work, monkeypatch, kept):
+    words = ("classification", "rows.jsonl", "--model", "classes")
+    interrupted(monkeypatch, *words)
+    whole = Path("out.jsonl.partial").read_bytes()
+    lines = whole.splitlines(keepends=True)
+    changed = [line.replace(b'"id"', b'"mine": 1, "id"') for line in lines[:kept]]
+    Path("out.jsonl.partial").write_bytes(b"".join([*changed, *(line[:9] for line in lines[kept : kept + 1])]))
+    assert predict(*words, "--output", "out.jsonl") == 0
+    assert Path("out.jsonl").read_bytes() == b"".join([*changed, *lines[kept:]])
+    assert sorted(path.name for path in work.iterdir() if path.name.startswith("out")) == ["out.jsonl"]
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda lines: [*lines, lines[0]], "line 6: INPUT has fewer items"),
+        (lambda lines: [lines[0], lines[2]], "line 2: not the prediction of item 'é1'"),
+        (lambda lines: ["[]\n", *lines[1:]], "line 1: not the prediction of item 'é0'"),
+        (lambda lines: ["nonsense\n"], "line 1: not the prediction of item 'é0'"),
+        (lambda lines: ["{}\n"], "line 1: not the prediction of item 'é0'"),
+        (lambda lines: ["\n"], "line 1: not the prediction of item 'é0'"),
+    ],
+)
+def test_lines_of_other_items_are_not_gone_on_with(work, monkeypatch, capsys, change, says):
+    words = ("classification", "rows.jsonl", "--model", "classes")
+    interrupted(monkeypatch, *words)
+    partial = Path("out.jsonl.partial")
+    partial.write_text("".join(change(partial.read_text(encoding="utf-8").splitlines(keepends=True))), encoding="utf-8")
+    capsys.readouterr()
+    assert predict(*words, "--output", "out.jsonl") == 2
+    told = capsys.readouterr().err
+    assert told == f"unified predict: error: out.jsonl.partial, {says}; remove it, or give another --output\n"
