@@ -43,6 +43,7 @@ def models(tmp_path_factory) -> Path:
     )  # fmt: skip
     language_model(folder / "writes", token_types=6, writes="cloze", initializer_range=0.3)
     language_model(folder / "silent")
+    language_model(folder / "continues", writes="permutation", positions="relative")
     return folder
 
 
@@ -132,8 +133,12 @@ def test_options_that_do_not_go_with_the_task_are_refused(work, line, says):
 
 
 def test_a_model_that_does_not_write_is_refused_before_anything_is_read(work):
-    for model in ("silent", "classes"):
-        with pytest.raises(UnifiedError):
+    for model, says in (
+        ("silent", r"the model does not generate \(writes nothing\): "),
+        ("classes", "the model was fine-tuned for classification and predicts no tokens"),
+        ("continues", "the model continues prompts; it has not learnt to write targets of sources"),
+    ):
+        with pytest.raises(UnifiedError, match=f"^{says}"):
             predictor(f"texts i --model {model}")
 
 

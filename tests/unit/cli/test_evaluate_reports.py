@@ -1,0 +1,306 @@
+"""`unified evaluate`: tables, JSON and files of results, from the scores that the library computes; refusals."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from tests.support.corpora import jsonl
+from tests.support.task_folders import language_model
+from unified import UnifiedLM, load
+from unified.cli import main
+from unified.cli.commands.evaluating.options import chosen_scorings
+from unified.errors import UnifiedError
+from unified.evaluation.minimal_pairs import score_pairs
+from unified.evaluation.pair_files import read_paradigms
+from unified.evaluation.patterns import Sampling
+from unified.evaluation.scorings import SCORINGS
+from unified.evaluation.similarity import similarities
+from unified.reports.results import read_results
+from unified.tasks.metrics.bootstrap import bootstrap_intervals
+from unified.tasks.metrics.classification import Regression
+
+PAIRS = [
+    {"sentence_good": f"w{i} w1 w2", "sentence_bad": f"w{i} w{1 if i % 4 == 0 else i} w2", "UID": uid, "field": field,
+     "linguistics_term": "a_term"}
+    for uid, field in (("agreement", "syntax"), ("islands", "accuracy"))
+    for i in range(3, 9)
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory) -> Path:
+    """``m``: a model of all tokens at once, ``x``: one whose positions are relative, and data."""
+    folder = tmp_path_factory.mktemp("evaluate")
+    language_model(folder / "m", initializer_range=0.5, max_positions=24)
+    language_model(folder / "x", initializer_range=0.5, positions="relative")
+    jsonl(folder / "pairs.v1.jsonl", PAIRS)
+    (folder / "text.v1.txt").write_text("w1 w2 w3 w4 w5 w6 w7\n\nw8 nothing\n", encoding="utf-8")
+    rows = [{"text": f"w{i} w1", "second": f"w{2 * i} w3 w4", "label": i * i % 5} for i in range(6)]
+    jsonl(folder / "rows.jsonl", rows)
+    jsonl(folder / "long.jsonl", [row | {"text": row["text"] + " w9" * 40} for row in rows])
+    return folder
+
+
+@pytest.fixture
+def evaluate(shared, monkeypatch, capsys):
+    """Runs `unified evaluate`; returns what it prints, and the notes on standard error."""
+    monkeypatch.chdir(shared)
+
+    def run(*words: str) -> tuple[str, str]:
+        assert main(["evaluate", *words]) == 0
+        printed = capsys.readouterr()
+        return printed.out, printed.err
+
+    return run
+
+
+def joined(*digests: str) -> str:
+    return hashlib.sha256("".join(digests).encode()).hexdigest()
+
+
+def digest(path: str) -> str:
+    return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+
+
+def test_a_table_has_a_line_for_all_pairs_and_for_each_group_of_them(evaluate):
+    words = ("minimal-pairs", "pairs.v1.jsonl", "--model", "m", "--scoring", "both")
+    found = json.loads(evaluate(*words, "--json")[0])
+    lm = UnifiedLM.from_pretrained("m")
+    scorings = [SCORINGS[name] for name in ("left_to_right", "right_to_left")]
+    scored = score_pairs(
+        lm, read_paradigms(Path("pairs.v1.jsonl")).paradigms, scorings, Sampling(16, 1), lambda _: None
+    )
+    expected = json.loads(json.dumps(scored.scores()))
+    assert found == expected | {"scoring": "left_to_right+right_to_left", "output": None}
+    assert found["pairs"] == 12 and found["ties"] > 0 and found["tied"].keys() == {"agreement", "islands"}
+    plain = evaluate(*words)[0]
+    by_group = [("field", "accuracy"), ("field", "syntax"), ("linguistics term", "a_term")]
+    assert plain.splitlines() == [
+        f"minimal pairs, scoring left_to_right+right_to_left: 12 pairs, {found['ties']} ties",
+        "",
+        "| of | | accuracy | ties |",
+        "|---|---|---|---|",
+        f"| all | mean over paradigms | {found['accuracy']:.2f} | {found['ties']} |",
+        *(f"| {kind} | {name} | {found[kind.replace(' ', '_')][name]:.2f} |  |" for kind, name in by_group),
+        *(f"| paradigm | {name} | {found['paradigm'][name]:.2f} | {found['tied'][name]} |" for name in found["tied"]),
+    ]
+    intervals = json.loads(json.dumps(bootstrap_intervals(scored, 9, 5)))
+    more = (*words, "--intervals", "--resamples", "9", "--seed", "5")
+    assert json.loads(evaluate(*more, "--json")[0])["intervals"] == intervals
+    lines = evaluate(*more)[0].splitlines()
+    low, high = intervals["accuracy"]
+    assert lines[2:5] == [
+        "| of | | accuracy | 95 % interval | ties |",
+        "|---|---|---|---|---|",
+        f"| all | mean over paradigms | {found['accuracy']:.2f} | {low:.1f} to {high:.1f} | {found['ties']} |",
+    ]
+    low, high = intervals["paradigm"]["islands"]
+    share, ties = found["paradigm"]["islands"], found["tied"]["islands"]
+    assert lines[-1] == f"| paradigm | islands | {share:.2f} | {low:.1f} to {high:.1f} | {ties} |"
+
+
+def test_pairs_without_ties_and_files_without_pairs(evaluate, shared):
+    (shared / "folder").mkdir()
+    jsonl(shared / "folder" / "a.jsonl", [{"sentence_good": "w1 w2", "sentence_bad": "w3 w4"}])
+    jsonl(shared / "folder" / "other.jsonl", [{"text": "w1"}])
+    out, err = evaluate("minimal-pairs", "folder", "--model", "m")
+    assert "note: left out, as its rows hold no pairs: other.jsonl\n" in err
+    lines = out.splitlines()
+    assert lines[0] == "minimal pairs, scoring pseudo_likelihood: 1 pairs, 0 ties" and lines[4].endswith(" |  |")
+    assert lines[5].startswith("| paradigm | a | ") and lines[5].endswith(" |  |") and len(lines) == 6
+    assert "scoring: 2 of 2 sentences" in err
+
+
+def test_how_far_a_scoring_is_is_said_in_sentences_of_both_kinds(evaluate):
+    err = evaluate("minimal-pairs", "pairs.v1.jsonl", "--model", "m", "--scoring", "both")[1]
+    assert err.splitlines()[-1].startswith("scoring: 48 of 48 sentences")
+    assert err.splitlines()[0].startswith("note: scoring 'left_to_right': the model has not learnt it")
+
+
+def test_results_say_what_was_scored_by_which_model_and_how(evaluate, shared, tmp_path):
+    words = ["minimal-pairs", "pairs.v1.jsonl", "--model", "m", "--scoring", "left_to_right+permutation"]
+    words += ["--draws", "3", "--seed", "5"]
+    output = tmp_path / "new" / "out"
+    found = json.loads(evaluate(*words, "--json", "--output", str(output), "--run", "mine")[0])
+    assert found["output"] == str(output / "results.json")
+    [result] = read_results([output])
+    files = sorted(path.name for path in (shared / "m").iterdir())
+    own = {
+        "task": "minimal-pairs", "run": "mine", "seed": 5, "published": {},
+        "scores": {"pairs": {"accuracy": found["accuracy"], "syntax": found["field"]["syntax"],
+                             "pairs": 12, "ties": found["ties"]}},
+        "settings": {"scoring": "left_to_right+permutation", "draws": 3},
+        "command": ["unified", "evaluate", *words],
+        "data": {"pairs.jsonl": joined(digest("pairs.v1.jsonl"))},
+        "model": {
+            "name": "m", "sha256": joined(*(digest(f"m/{name}") for name in files)),
+            "parameters": sum(p.numel() for p in load("m").model.parameters()),
+        },
+        "details": {name: value for name, value in found.items() if name not in ("scoring", "output")},
+    }  # fmt: skip
+    assert {name: result[name] for name in own} == own
+    plain = [*words[:5], "left_to_right", "--seed", "5"]
+    evaluate(*plain, "--output", str(output), "--overwrite")
+    [result] = read_results([output])
+    assert result["settings"] == {"scoring": "left_to_right", "draws": None} and result["run"] == "ours"
+    assert result["command"] == ["unified", "evaluate", *plain]
+
+
+def test_perplexity_has_a_line_for_each_measure(evaluate, tmp_path):
+    words = ["perplexity", "text.v1.txt", "--model", "m", "--scoring", "left_to_right"]
+    out, err = evaluate(*words, "--json", "--window", "4", "--stride", "3")
+    found = json.loads(out)
+    assert (found["documents"], found["tokens"], found["words"], found["unknown"]) == (2, 9, 9, 1)
+    assert (found["scoring"], found["window"], found["stride"], found["output"]) == ("left_to_right", 4, 3, None)
+    assert "scoring: 3 of 3 windows" in err  # 4 tokens and 3, and a document of 2
+    names = ("token_perplexity", "word_perplexity", "bits_per_character", "bits_per_byte")
+    start = f"scoring left_to_right: 2 documents, 9 tokens, 9 words, {found['bytes']} bytes; 1 tokens unknown"
+    shown = [f"| {name.replace('_', ' ')} | {found[name]:.3f} |" for name in names]
+    plain = evaluate(*words, "--window", "4", "--stride", "3")[0].splitlines()
+    assert plain == [start, "", "| measure | |", "|---|---|", *shown]
+    more = [*words, "--window", "4", "--stride", "3", "--intervals", "--resamples", "9", "--seed", "2"]
+    intervals = json.loads(evaluate(*more, "--json")[0])["intervals"]
+    lines = evaluate(*more)[0].splitlines()
+    assert lines[2:4] == ["| measure | | 95 % interval |", "|---|---|---|"]
+    assert lines[4:] == [
+        f"{line} {intervals[name][0]:.3f} to {intervals[name][1]:.3f} |"
+        for name, line in zip(names, shown, strict=True)
+    ]
+    evaluate(*words, "--output", str(tmp_path / "out"), "--seed", "3")
+    [result] = read_results([tmp_path / "out"])
+    assert result["task"] == "perplexity" and result["settings"] == {
+        "scoring": "left_to_right", "window": 22, "stride": 11, "draws": None, "text-field": "text",
+    }  # fmt: skip
+    assert result["command"] == [
+        *("unified", "evaluate", "perplexity", "text.v1.txt", "--model", "m", "--scoring", "left_to_right"),
+        *("--window", "22", "--stride", "11", "--text-field", "text", "--seed", "3"),
+    ]
+    assert result["scores"]["text"] == result["details"] and result["data"] == {
+        "text.jsonl": joined(digest("text.v1.txt"))
+    }  # fmt: skip
+    drawn = [*words[:4], "--scoring", "permutation", "--draws", "2", "--output", str(tmp_path / "out"), "--overwrite"]
+    evaluate(*drawn)
+    assert read_results([tmp_path / "out"])[0]["settings"]["draws"] == 2
+
+
+@pytest.mark.parametrize(("window", "stride"), [("1", 1), ("2", 1), ("3", 1), ("4", 2)])
+def test_a_stride_is_half_a_window_and_at_most_a_window(evaluate, capsys, window, stride):
+    words = ["perplexity", "text.v1.txt", "--model", "m", "--scoring", "left_to_right", "--window", window]
+    assert json.loads(evaluate(*words, "--json")[0])["stride"] == stride
+    assert json.loads(evaluate(*words, "--json", "--stride", window)[0])["stride"] == int(window)
+    more = str(int(window) + 1)
+    assert main(["evaluate", *words, "--stride", more]) == 2
+    says = f"unified evaluate: error: --stride {more}: a window has {window} tokens, and can score no more\n"
+    assert says in capsys.readouterr().err
+
+
+def test_similarity_is_the_correlation_of_cosines(evaluate, shared, tmp_path):
+    rows = [json.loads(line) for line in (shared / "rows.jsonl").read_text(encoding="utf-8").splitlines()]
+    first, second = ([row[name] for row in rows] for name in ("text", "second"))
+    gold = np.array([float(row["label"]) for row in rows])
+    for pooling in ("mean", "cls"):
+        scored = Regression(gold, similarities(load("m"), first, second, pooling, 22, 32))
+        words = ["similarity", "rows.jsonl", "--model", "m", "--pooling", pooling]
+        found = json.loads(evaluate(*words, "--json", "--batch-size", "2")[0])
+        assert found == pytest.approx(scored.scores() | {"pooling": pooling, "output": None})
+        shown = [f"{name} {found[name]:.2f}" for name in ("pearson", "spearman")]
+        assert evaluate(*words)[0].splitlines() == [f"6 pairs, pooling {pooling}", *shown]
+        intervals = bootstrap_intervals(scored, 9, 4)
+        lines = evaluate(*words, "--intervals", "--resamples", "9", "--seed", "4")[0].splitlines()
+        assert lines[1:] == [
+            f"{line} (95 % interval {intervals[name][0]:.2f} to {intervals[name][1]:.2f})"
+            for name, line in zip(("pearson", "spearman"), shown, strict=True)
+        ]
+    output = str(tmp_path / "out")
+    found = json.loads(evaluate(*words, "--json", "--output", output, "--max-length", "3")[0])
+    [result] = read_results([output])
+    assert result["settings"] == {"pooling": "cls", "max-length": 3} and result["seed"] == 1
+    assert result["scores"] == {"rows": result["details"]} and result["details"]["pearson"] == found["pearson"]
+    assert result["data"] == {"rows.jsonl": joined(digest("rows.jsonl"))}
+    assert result["command"][-6:] == ["--pooling", "cls", "--max-length", "3", "--seed", "1"]
+
+
+def test_texts_are_read_up_to_the_positions_of_the_model(evaluate, shared):
+    """22 tokens beside two special symbols of 24 positions; all where positions are relative."""
+    rows = [json.loads(line) for line in (shared / "long.jsonl").read_text(encoding="utf-8").splitlines()]
+    first, second = ([row[name] for row in rows] for name in ("text", "second"))
+    gold = np.array([float(row["label"]) for row in rows])
+    for model, more, longest in (("m", (), 22), ("m", ("--max-length", "5"), 5), ("x", (), 0)):
+        found = json.loads(evaluate("similarity", "long.jsonl", "--model", model, "--json", *more)[0])
+        expected = Regression(gold, similarities(load(model), first, second, "mean", longest, 32)).scores()
+        assert found["pearson"] == pytest.approx(expected["pearson"])
+
+
+def test_a_table_without_the_names_of_items_is_one_of_sts(evaluate, shared, capsys):
+    cells = [["main", "file", "2012", str(i), str(i * i % 5), f"w{i} w1", f"w{2 * i} w3 w4"] for i in range(6)]
+    expected = json.loads(evaluate("similarity", "rows.jsonl", "--model", "m", "--json")[0])
+    for name in ("sts-dev.tsv", "sts-dev.csv"):
+        (shared / name).write_text("".join("\t".join(row) + "\n" for row in cells), encoding="utf-8")
+        assert json.loads(evaluate("similarity", name, "--model", "m", "--json")[0]) == pytest.approx(expected)
+    for name, separator in (("own.tsv", "\t"), ("own.csv", ",")):
+        for columns in (("text", "second", "label"), ("label", "second", "text")):
+            table = [columns, *([{"text": f"w{i} w1", "second": f"w{2 * i} w3 w4", "label": str(i * i % 5)}[column]
+                                 for column in columns] for i in range(6))]  # fmt: skip
+            (shared / name).write_text("".join(separator.join(row) + "\n" for row in table), encoding="utf-8")
+            assert json.loads(evaluate("similarity", name, "--model", "m", "--json")[0]) == pytest.approx(expected)
+    (shared / "named.csv").write_text("left,second,label\n" + "w1,w2,1\nw3,w4,2\n", encoding="utf-8")
+    named = ("similarity", "named.csv", "--model", "m", "--text-field", "left", "--json")
+    assert json.loads(evaluate(*named)[0])["total"] == 2
+    jsonl(shared / "alone.jsonl", [{"text": "w1", "label": 1}, {"text": "w2", "second": "w3", "label": 2}])
+    assert main(["evaluate", "similarity", "alone.jsonl", "--model", "m"]) == 2
+    assert capsys.readouterr().err == "unified evaluate: error: alone.jsonl, item 1: no second text\n"
+
+
+def test_results_that_are_there_and_scorings_that_are_unknown_are_refused_before_any_work(shared, tmp_path, capsys):
+    (tmp_path / "results.json").write_text("{}", encoding="utf-8")
+    there = f"{tmp_path / 'results.json'}: there already; --overwrite replaces it"
+    for kind in ("minimal-pairs", "perplexity", "similarity"):
+        assert main(["evaluate", kind, "nowhere", "--model", "nothing", "--output", str(tmp_path)]) == 2
+        assert capsys.readouterr().err == f"unified evaluate: error: {there}\n"
+        assert main(["evaluate", kind, "nowhere", "--model", "nothing", "--output", str(tmp_path), "--overwrite"]) == 2
+        assert there not in capsys.readouterr().err
+    for kind, scoring, says in (
+        ("minimal-pairs", "left", "no scoring 'left'"),
+        ("perplexity", "both", "--scoring both: perplexity takes one scoring, not a sum of 2"),
+    ):
+        assert main(["evaluate", kind, "nowhere", "--model", "nothing", "--scoring", scoring]) == 2
+        assert capsys.readouterr().err.startswith(f"unified evaluate: error: {says}")
+
+
+def test_cpu_threads_are_as_many_as_the_option_says(evaluate):
+    before = torch.get_num_threads()
+    try:
+        for kind, data in (("perplexity", "text.v1.txt"), ("similarity", "rows.jsonl")):
+            for given, expected in (("2", 2), ("0", 2), ("1", 1)):
+                evaluate(kind, data, "--model", "m", "--threads", given)
+                assert torch.get_num_threads() == expected
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_a_model_that_has_learnt_no_scoring_is_scored_from_left_to_right(shared, capsys):
+    lm = UnifiedLM.from_pretrained(shared / "m")
+    assert [one.name for one in chosen_scorings([], lm)] == ["pseudo_likelihood"] and capsys.readouterr().err == ""
+    assert [one.name for one in chosen_scorings(["permutation", "shifted"], lm)] == ["permutation", "shifted"]
+    told = capsys.readouterr().err.splitlines()
+    assert [line.split(":")[:2] for line in told] == [
+        ["note", " scoring 'permutation'"],
+        ["note", " scoring 'shifted'"],
+    ]
+    lm.objectives = "deshuffling"  # a text is written from its tokens in another order
+    assert [one.name for one in chosen_scorings([], lm)] == ["left_to_right"]
+    assert (
+        "note: scoring 'left_to_right': the model has not learnt it (its objectives, deshuff" in capsys.readouterr().err
+    )
+
+
+def test_a_scoring_that_the_model_cannot_do_is_refused(tmp_path):
+    lm = UnifiedLM.from_pretrained(language_model(tmp_path / "m", writes="permutation", positions="relative"))
+    with pytest.raises(UnifiedError, match="^scoring 'shifted' reads a token at the symbol before it, and the model "):
+        chosen_scorings(["shifted"], lm)
