@@ -1,0 +1,188 @@
+"""`unified generate`: what its processes are told, and the lengths that a checkpoint brings from its training."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from tests.support.task_folders import language_model
+from unified.checkpoints import load_checkpoint
+from unified.checkpoints.files import save
+from unified.cli import main
+from unified.data.token_files import TokenFileWriter
+from unified.data.vocabulary import Vocabulary
+from unified.generation import GenerationConfig
+from unified.inference.sentences import FileSentences
+from unified.inference.several_processes import ChunkWriter
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory) -> Path:
+    """Models of 64 positions, with and without lengths of pairs, and a folder of data that is another's."""
+    folder = tmp_path_factory.mktemp("generate")
+    for name, writes, lengths in (
+        ("cut", "cloze", {"max_source": 20, "max_target": 10, "longest_target": 9}),
+        ("whole", "next", {"max_source": 0, "max_target": 0, "longest_target": 9}),
+        ("plain", "cloze", None),
+        ("silent", "nothing", None),
+        ("continues", "left_to_right", {"max_source": 20, "max_target": 10, "longest_target": 9}),
+    ):
+        path = language_model(folder / name, writes=writes, max_positions=64, token_types=6) / "checkpoint_last.pt"
+        if lengths is not None:
+            save(load_checkpoint(path) | {"task_state": {"pair_lengths": lengths}}, path)
+    (folder / "data").mkdir()
+    for name in ("dict.source.txt", "dict.target.txt"):
+        (folder / "data" / name).write_bytes((folder / "plain" / "dict.txt").read_bytes())
+    for split, pair, count in (("test", "source-target", 3), ("valid", "source-target", 2), ("valid", "de-en", 1)):
+        for side in pair.split("-"):
+            with TokenFileWriter(folder / "data" / f"{split}.{pair}.{side}", "uint16") as writer:
+                for _ in range(count):
+                    writer.add([5, 2])
+    (folder / "input.txt").write_text("w1\nw2\n", encoding="utf-8")
+    return folder
+
+
+@pytest.fixture
+def asked(models, monkeypatch):
+    """Runs a command whose processes are never started; returns what they would have been told."""
+    given: list[tuple] = []
+    monkeypatch.chdir(models)
+    monkeypatch.setattr("unified.inference.several_processes.spread", lambda *told: given.append(told))
+    threads = torch.get_num_threads()
+
+    def run(*words: str) -> tuple:
+        assert main(["generate", "--output", "out/a.txt", *words]) == 0
+        return given.pop()
+
+    yield run
+    torch.set_num_threads(threads)
+
+
+def files(writer: ChunkWriter) -> list[str]:
+    return [path.name for path in writer.sentences.files]
+
+
+def test_defaults(asked):
+    writer, output, workers, overwrite = asked("--model", "cut", "--input", "input.txt")
+    assert (output, workers, overwrite) == (Path("out/a.txt"), 1, False)
+    assert isinstance(writer.sentences, FileSentences) and writer.sentences.lines == ["w1", "w2"]
+    assert writer == ChunkWriter(
+        checkpoint=Path("cut/checkpoint_last.pt"), data=Path("cut"), sentences=writer.sentences,
+        config=GenerationConfig(max_length=10), prompt=None, max_source=20, windows=False, chunk=128, batch_size=32,
+        threads=1, device="cpu", int8=False, folder=Path("out/a.txt.chunks"),
+    )  # fmt: skip
+
+
+def test_every_option_reaches_the_processes(asked):
+    line = (
+        "data --model cut --gen-subset valid -s en -t de --workers 2 --threads 2 --int8 --batch-size 4 "
+        "--chunk 5 --max-source 6 --windows --no-prompt --overwrite --beam 7 --max-length 8 --min-length 2 --nbest 3 "
+        "--length-penalty unilm --lenpen 0.5 --no-repeat-ngram-size 3 --no-repeat-ngram-ignore w1 w2 --sampling "
+        "--top-k 5 --top-p 0.5 --temperature 2 --seed 9"
+    )
+    writer, output, workers, overwrite = asked(*line.split())
+    assert (output, workers, overwrite) == (Path("out/a.txt"), 2, True) and torch.get_num_threads() == 2
+    known = Vocabulary.load("cut/dict.txt")
+    config = GenerationConfig(
+        beam=7, max_length=8, min_length=2, nbest=3, length_penalty="unilm", lenpen=0.5, no_repeat_ngram_size=3,
+        no_repeat_ngram_ignore=frozenset(known.index(word) for word in ("w1", "w2")), sampling=True, top_k=5,
+        top_p=0.5, temperature=2.0, seed=9,
+    )  # fmt: skip
+    assert files(writer) == [f"valid.de-en.{end}" for end in ("en.idx", "en.bin", "de.idx", "de.bin")]
+    assert writer == ChunkWriter(
+        checkpoint=Path("cut/checkpoint_last.pt"), data=Path("data"), sentences=writer.sentences, config=config,
+        prompt=False,
+        max_source=6, windows=True, chunk=5, batch_size=4, threads=2, device="cpu", int8=True,
+        folder=Path("out/a.txt.chunks"),
+    )  # fmt: skip
+
+
+def test_a_split_of_a_folder_is_read_unless_there_is_a_file(asked):
+    assert files(asked("data", "--model", "cut")[0])[0] == "test.source-target.source.idx"
+    only_source = asked("data", "--model", "cut", "--gen-subset", "valid", "-s", "target")[0]
+    assert files(only_source)[0] == "valid.source-target.target.idx"
+    only_target = asked("data", "--model", "cut", "--gen-subset", "valid", "-t", "en")[0]
+    assert files(only_target)[0] == "valid.de-en.de.idx"
+    both = asked("data", "--model", "cut", "--input", "input.txt")[0]
+    assert (files(both), both.data) == (["input.txt"], Path("data"))
+
+
+@pytest.mark.parametrize(
+    ("line", "length", "source"),
+    [
+        # As in training, as far as 64 positions go: three are for special symbols.
+        ("cut", 10, 20),
+        ("whole", 9, 64 - 9 - 3),
+        # A model without pairs: a quarter of its positions, and what is left of them.
+        ("plain", 16, 64 - 16 - 3),
+        ("silent", 16, 64 - 16 - 3),
+        ("cut --max-length 30", 30, 20),
+        ("cut --max-length 50", 50, 64 - 50 - 3),
+        ("cut --max-source 0", 10, 0),
+        ("cut --max-source 30", 10, 30),
+        ("cut --max-source 57", 64 - 57 - 3, 57),
+        ("cut --max-source 1", 10, 1),
+        ("plain --min-length 20", 20, 64 - 20 - 3),
+        ("plain --min-length 16", 16, 64 - 16 - 3),
+        ("cut --min-length 5", 10, 20),
+        ("cut --no-prompt", 10, 20),
+        # Prompts are read whole, and lengths of pairs do not count.
+        ("continues", 16, 0),
+        ("continues --prompt", 16, 0),
+        ("continues --max-source 5", 16, 5),
+        ("continues --max-length 30", 30, 0),
+        ("cut --prompt", 16, 0),
+        ("continues --no-prompt", 10, 20),
+        ("continues --no-prompt --windows", 10, 20),
+        ("cut --windows", 10, 20),
+    ],
+)
+def test_lengths_are_those_of_training_where_no_option_gives_them(asked, line, length, source):
+    writer = asked("--input", "input.txt", "--model", *line.split())[0]
+    assert (writer.config.max_length, writer.max_source) == (length, source)
+
+
+def test_the_smallest_values(asked):
+    given = "--beam 1 --max-length 1 --min-length 0 --chunk 1 --batch-size 1 --workers 1 --threads 1"
+    writer = asked("--input", "input.txt", "--model", "cut", *given.split())[0]
+    assert (writer.config.beam, writer.config.max_length, writer.config.min_length) == (1, 1, 0)
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("--model cut", "nothing to write from: give a prepared folder DATA, or a text file with --input"),
+        ("data --model cut --max-source -1", "--max-source must be 0 or a number of tokens, got -1"),
+        ("data --model continues --windows",
+         "--windows divides sources, but the model continues prompts, which are read whole"),
+        ("data --model cut --prompt --windows",
+         "--windows divides sources, but the model continues prompts, which are read whole"),
+        ("data --model cut --no-repeat-ngram-ignore zz",
+         "no_repeat_ngram_ignore: 'zz' is not a symbol of the dictionary"),
+        ("data --model cut --min-length 11 --max-length 10", "min_length 11 exceeds max_length 10"),
+    ],
+)  # fmt: skip
+def test_what_cannot_work_is_refused_before_any_process_starts(models, monkeypatch, capsys, line, says):
+    monkeypatch.chdir(models)
+    assert main(["generate", "--output", "out.txt", *line.split()]) == 2
+    assert capsys.readouterr().err == f"unified generate: error: {says}\n"
+
+
+def test_int8_is_for_a_cpu(models, monkeypatch, capsys):
+    monkeypatch.chdir(models)
+    monkeypatch.setattr("unified.runtime.devices.usable_device", lambda device, option: torch.device("cuda"))
+    assert main(["generate", "data", "--output", "out.txt", "--model", "cut", "--int8", "--device", "cuda"]) == 2
+    assert capsys.readouterr().err == (
+        "unified generate: error: --int8 computes on a CPU; --device cuda does not go with it\n"
+    )
+    monkeypatch.setattr("unified.inference.several_processes.spread", lambda writer, *_: print(writer.device))
+    assert main(["generate", "data", "--output", "out.txt", "--model", "cut", "--device", "cuda"]) == 0
+    assert capsys.readouterr().out == "cuda\n"
+
+
+def test_a_device_that_the_machine_has_not_is_refused_by_the_name_of_the_option(models, monkeypatch, capsys):
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    assert main(["generate", "data", "--output", "out.txt", "--model", "cut", "--device", "cuda"]) == 2
+    assert capsys.readouterr().err.startswith("unified generate: error: --device cuda")
