@@ -1,0 +1,171 @@
+"""`unified pretrain`: the run that options describe, the folder that it claims, and the command that follows it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shlex
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.support.task_folders import vocabulary
+from tests.support.token_files import write, write_documents
+from unified.cli import main
+from unified.training.fairseq_options import by_name
+
+DOCUMENTS = [[[10, 11, 12], [13, 14]], [[15, 16]]]
+SMALL = ("--tokens-per-sample", "32", "--max-tokens", "64", "--max-update", "40", "--device", "cpu")
+
+
+@pytest.fixture
+def folders(tmp_path, monkeypatch) -> Path:
+    """``documents`` and ``pairs``, as fairseq-preprocess leaves them, and ``whole``, without a validation text."""
+    monkeypatch.chdir(tmp_path)
+    for name, splits in (("documents", ("train", "valid")), ("whole", ("train",))):
+        Path(name).mkdir()
+        vocabulary().save(Path(name) / "dict.txt")
+        for split in splits:
+            write_documents(Path(name) / split, DOCUMENTS)
+    Path("pairs").mkdir()
+    for side in ("source", "target"):
+        vocabulary().save(Path("pairs") / f"dict.{side}.txt")
+        for split in ("train", "valid"):
+            write(Path("pairs") / f"{split}.source-target.{side}", [[10, 11, 2], [12, 2]])
+    return tmp_path
+
+
+@pytest.fixture
+def trained(monkeypatch) -> list[list[str]]:
+    """Commands of fairseq-train that would have run; each leaves a checkpoint."""
+    ran: list[list[str]] = []
+
+    def run(words: list[str]) -> None:
+        ran.append(words)
+        Path(str(by_name(words)["--save-dir"]), "checkpoint_last.pt").write_text("weights", encoding="utf-8")
+
+    monkeypatch.setattr("unified.cli.commands.pretrain.run_command", run)
+    return ran
+
+
+def claim(folder: str) -> dict:
+    return json.loads(Path(folder, "claim.json").read_text(encoding="utf-8"))
+
+
+def digest(path: str) -> str:
+    return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+
+
+def test_a_run_is_trained_and_its_next_step_is_said(folders, trained, capsys):
+    assert main(["pretrain", "documents", "--output", "runs/a", "--model", "tiny", *SMALL]) == 0
+    printed = capsys.readouterr()
+    [words] = trained
+    assert printed.out == shlex.join(words) + "\n"
+    assert printed.err.splitlines() == [
+        "the model is in runs/a; fine-tune it for a task:",
+        "  unified finetune classification --data FILE.csv --init runs/a --output runs/a-finetuned",
+    ]
+    options = by_name(words)
+    assert words[:2] == ["fairseq-train", "documents"] and {
+        name: options[name] for name in ("--arch", "--objectives", "--warmup-updates", "--max-update", "--lr", "--seed")
+    } == {
+        "--arch": "unified_lm_tiny", "--objectives": "bidirectional:2,seq2seq:2,left_to_right:1,right_to_left:1",
+        "--warmup-updates": "2", "--max-update": "40", "--lr": "0.0003", "--seed": "1",
+    }  # fmt: skip
+    repeated = yaml.safe_load(Path("runs/a/run.yaml").read_text(encoding="utf-8"))
+    assert (repeated["data"], repeated["model"], repeated["max-update"]) == ("documents", "tiny", 40)
+
+
+def test_the_next_step_of_pairs_is_to_write(folders, trained, capsys):
+    assert main(["pretrain", "pairs", "--output", "runs/a", "--model", "tiny", *SMALL]) == 0
+    assert by_name(trained[0])["--objectives"] == "target_cloze:1"
+    assert capsys.readouterr().err.splitlines() == [
+        "the model is in runs/a; write texts with it:",
+        "  unified generate pairs --gen-subset valid --output runs/a/generated.txt --model runs/a",
+    ]
+
+
+def test_a_folder_is_claimed_by_numbers_model_objectives_and_data(folders, trained):
+    more = ("--lr", "0.5", "--seed", "3", "--warmup-updates", "5", "--update-freq", "2", "--objectives", "seq2seq")
+    words = ["pretrain", "documents", "--output", "a", "--model", "tiny", *SMALL, *more]
+    assert main([*words, "--fairseq=--dropout 0.5 --fp16 --log-interval 3"]) == 0
+    assert claim("a") == {
+        "settings": {
+            "--tokens-per-sample": 32, "--max-tokens": 64, "--update-freq": 2, "--max-update": 40,
+            "--warmup-updates": 5, "--lr": 0.5, "--seed": 3, "--model": "unified_lm_tiny", "--objectives": "seq2seq:1",
+            "--fairseq": {"--dropout": "0.5", "--fp16": True},
+        },
+        "inputs": {"DATA": {"dict.txt": digest("documents/dict.txt")}},
+    }  # fmt: skip
+    assert main(["pretrain", "pairs", "--output", "b", "--model", "tiny", *SMALL]) == 0
+    names = ("dict.source.txt", "dict.target.txt")
+    assert claim("b")["inputs"]["DATA"] == {name: digest(f"pairs/{name}") for name in names}
+    outputs = {"train.bin": {"bytes": 1, "sha256": "12"}, "dict.txt": {"bytes": 1, "sha256": "34"}}
+    Path("documents/manifest.json").write_text(json.dumps({"outputs": outputs}), encoding="utf-8")
+    assert main(["pretrain", "documents", "--output", "c", "--model", "tiny", *SMALL]) == 0
+    assert claim("c")["inputs"]["DATA"] == {"train.bin": "12", "dict.txt": "34"}
+
+
+def test_a_folder_with_a_checkpoint_goes_on_with_the_same_settings_alone(folders, trained, capsys):
+    words = ["pretrain", "documents", "--output", "a", "--model", "tiny", *SMALL]
+    assert main(words) == 0 and main(words) == 0 and len(trained) == 2
+    capsys.readouterr()
+    assert main([*words, "--seed", "2"]) == 2
+    assert capsys.readouterr().err == (
+        "unified pretrain: error: a: was begun with --seed 1, now 2; give another --output, or remove the folder\n"
+    )
+    Path("a/checkpoint_last.pt").unlink()
+    assert main([*words, "--seed", "2"]) == 0 and len(trained) == 3
+
+
+def test_a_dry_run_trains_nothing(folders, trained, capsys):
+    words = ["pretrain", "documents", "--output", "a", "--model", "tiny", *SMALL]
+    assert main([*words, "--dry-run"]) == 0
+    printed = capsys.readouterr()
+    assert printed.out.startswith("fairseq-train documents ") and printed.err == ""
+    assert trained == [] and not Path("a").exists()
+
+
+def test_losses_are_reported_to_a_service_where_it_is_wanted(folders, trained, monkeypatch):
+    monkeypatch.setattr("unified.cli.commands.pretrain.report_options", lambda *asked: ["--asked", *map(str, asked)])
+    words = ["pretrain", "documents", "--output", "a", "--model", "tiny", *SMALL]
+    assert main([*words, "--report-to", "tensorboard", "--fairseq=--fp16"]) == 0
+    assert trained[0][-4:] == ["--asked", "tensorboard", "a", "--fp16"]
+
+
+def test_a_validation_text_is_needed_unless_fairseq_train_goes_without(folders, trained, capsys):
+    words = ["pretrain", "whole", "--output", "a", "--model", "tiny", *SMALL]
+    assert main(words) == 2
+    assert capsys.readouterr().err == (
+        "unified pretrain: error: whole: no text to validate on; make the folder with `unified prepare --valid FILE` "
+        "or --valid-share, or let fairseq-train go without by --fairseq=--disable-validation\n"
+    )
+    assert main([*words, "--fairseq=--disable-validation"]) == 0 and len(trained) == 1
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("documents --model tny", "--model tny: no such model (did you mean 'tiny'?)"),
+        ("documents --max-update 0", "--max-update must be above 0, got 0"),
+        ('documents --model tiny --fairseq="--a \'b"', '--fairseq "--a \'b": a quotation mark is not closed'),
+        ("nowhere", "nowhere: no such data folder; make one with `unified prepare` or fairseq-preprocess"),
+    ],
+)
+def test_what_cannot_be_trained_is_refused(folders, trained, capsys, line, says):
+    assert main(["pretrain", "--output", "a", *SMALL, *shlex.split(line)]) == 2
+    assert capsys.readouterr().err == f"unified pretrain: error: {says}\n"
+    assert trained == [] and not Path("a").exists()
+
+
+def test_objectives_and_data_and_model_fit_together(folders, trained, capsys):
+    for line, says in (
+        ("documents --model tiny --objectives target_cloze", "--objectives 'target_cloze' does not fit documents, "),
+        ("pairs --model tiny --objectives bert", "--objectives 'bert' does not fit pairs, "),
+        ("documents --model tiny --objectives xlnet", "--model unified_lm_tiny: objective xlnet predicts by a query "),
+    ):
+        assert main(["pretrain", "--output", "a", *SMALL, *line.split()]) == 2
+        assert capsys.readouterr().err.startswith(f"unified pretrain: error: {says}")
+    line = "documents --model tiny --objectives xlnet --output a"
+    assert main(["pretrain", *SMALL, *line.split(), "--fairseq=--positions relative"]) == 0
