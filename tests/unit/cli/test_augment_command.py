@@ -238,6 +238,18 @@ def test_what_cannot_work_is_refused_before_any_work(stages, capsys, line, says)
     assert stages == [] and not Path("out").exists()
 
 
+@pytest.mark.parametrize(("length", "room"), [(128 - 3 - 3, 3), (128 - 3 - 2, 2), (200, 0)])
+def test_a_question_that_leaves_no_room_for_a_passage_is_refused_by_its_own_option(stages, capsys, length, room):
+    assert augment("--words", "4", "8", "--max-length", str(length)) == (0 if room == 3 else 2)
+    if room == 3:
+        assert stages[0].models.asks.max_source == 3
+    else:
+        assert capsys.readouterr().err.splitlines()[-1] == (
+            f"unified augment: error: --max-length {length}: the model has no room for a passage beside a question of "
+            "so many tokens; lower it"
+        )
+
+
 def test_words_may_be_one_number_and_inputs_are_files(stages, capsys):
     assert augment("--words", "5", "5") == 0 and len(stages[0].passages) == 1
     assert augment("--words", "4", "8", corpus="nowhere.txt") == 2

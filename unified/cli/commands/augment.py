@@ -24,6 +24,8 @@ HELP = "generate questions about the passages of a corpus, with and without answ
 
 
 _ROLES = ("answer_model", "question_model", "reader_model")
+#: Tokens of the shortest source of a question: a token of the passage, the separator, and a token of the answer.
+_LEAST_SOURCE = 3
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -308,10 +310,16 @@ def _models(args: argparse.Namespace) -> Models:
         raise UnifiedError(f"--question-model {args.question_model}: {error}") from None
     max_length = usual_question(asks.lengths) if args.max_length is None else args.max_length
     tokens_left = int(min(asks.tokens_left(max_length), 1 << 30))
-    max_source = usual_window(asks.lengths, tokens_left) if args.max_source is None else args.max_source
-    if not 3 <= max_source <= tokens_left:
+    if tokens_left < _LEAST_SOURCE:
         raise UnifiedError(
-            f"--max-source {max_source}: the model has room for 3 to {tokens_left} tokens beside a question"
+            f"--max-length {max_length}: the model has no room for a passage beside a question of so many tokens; "
+            "lower it"
+        )
+    max_source = usual_window(asks.lengths, tokens_left) if args.max_source is None else args.max_source
+    if not _LEAST_SOURCE <= max_source <= tokens_left:
+        raise UnifiedError(
+            f"--max-source {max_source}: the model has room for {_LEAST_SOURCE} to {tokens_left} tokens beside a "
+            "question"
         )
     options = {"beam": args.beam, "max_length": max_length, "batch_size": args.batch_size}
     return Models(readers[0], Asking(asks, max_source, options), readers[1])
