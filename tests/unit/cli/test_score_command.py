@@ -1,0 +1,233 @@
+"""`unified score` of labels, answers and chains: which rules count, whose names stand in refusals, what is printed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.support.corpora import jsonl
+from unified.cli import main
+from unified.errors import UnifiedError
+from unified.tasks.metrics.bootstrap import bootstrap_intervals
+from unified.tasks.metrics.classification import Classification, Confusion, score_classification, score_regression
+from unified.tasks.metrics.relations import Relations, SemevalRelations
+from unified.tasks.metrics.squad import SquadV1Examples, SquadV2Examples
+from unified.tasks.metrics.tagging import TaggedSentences
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def lines(name: str, *texts: str) -> str:
+    Path(name).write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
+    return name
+
+
+def save(name: str, content: object) -> str:
+    Path(name).write_text(json.dumps(content), encoding="utf-8")
+    return name
+
+
+def score(capsys, *words: str) -> dict:
+    assert main(["score", *words]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def refusal(capsys, *words: str) -> str:
+    assert main(["score", *words]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    return printed.err.removeprefix("unified score: error: ").removesuffix("\n")
+
+
+def test_labels_are_scored_by_all_classes_or_with_one_of_its_own(capsys):
+    gold, found = ["é", "a", "b", "a"], ["é", "b", "b", "a"]
+    files = (lines("g", *gold), lines("p", *found))
+    assert score(capsys, "classification", *files) == score_classification(gold, found)
+    assert score(capsys, "classification", *files, "--positive", "a") == score_classification(gold, found, positive="a")
+    assert refusal(capsys, "classification", *files, "--positive", "c") == (
+        "g, p: positive class 'c': no label is; there are a, b, é"
+    )
+
+
+def test_choices_are_scored_by_subset_where_rows_have_one(capsys):
+    rows = [{"id": i, "label": i % 2, "subset": "high" if i < 3 else "middle"} for i in range(5)]
+    found = lines("p", *(f"{i}\t{0 if i in (1, 4) else i % 2}" for i in range(5)))
+    scores = score(capsys, "choice", jsonl(Path("g.jsonl"), rows), found)
+    assert (scores["accuracy"], scores["accuracy_high"]) == (pytest.approx(80), pytest.approx(200 / 3))
+    assert scores["accuracy_middle"] == 100 and not [name for name in scores if name.startswith("macro_f1_")]
+    plain = [{"id": i, "label": i % 2} for i in range(5)]
+    alone = score(capsys, "choice", jsonl(Path("g.jsonl"), plain), found)
+    assert alone["accuracy"] == pytest.approx(80) and not [name for name in alone if name.startswith("accuracy_")]
+    named = [{"id": i, "answer": i % 2} for i in range(5)]
+    assert score(capsys, "choice", jsonl(Path("g.jsonl"), named), found, "--label-field", "answer") == alone
+    low, high = score(capsys, "choice", "g.jsonl", found, "--label-field", "answer", "--intervals")["intervals"][
+        "accuracy"
+    ]
+    assert low < 80 < high
+
+
+def test_numbers_correlate(capsys):
+    gold, found = [1.0, 2.5, 2.0, 4.0], [1.0, 3.0, 2.0, 1.5]
+    files = (lines("g", *map(str, gold)), lines("p", *map(str, found)))
+    assert score(capsys, "regression", *files) == score_regression(np.array(gold), np.array(found))
+
+
+def test_relations_have_two_kinds_of_rules(capsys):
+    gold, found = ["no_relation", "x", "y", "z"], ["x", "x", "no_relation", "z"]
+    files = (lines("g", *gold), lines("p", *found))
+    confusion = Confusion.of(gold, found)
+    assert score(capsys, "relation", *files) == Relations(confusion, "no_relation").scores()
+    assert score(capsys, "relation", *files, "--negative", "x") == Relations(confusion, "x").scores()
+    gold, found = ["A-B(e1,e2)", "Other", "C-D(e2,e1)"], ["A-B(e1,e2)", "C-D(e2,e1)", "C-D(e1,e2)"]
+    files = (lines("g", *gold), lines("p", *found))
+    expected = SemevalRelations(Confusion.of(gold, found)).scores()
+    assert score(capsys, "relation", *files, "--rules", "semeval2010") == expected
+    # Files whose only common label says that there is no relation have nothing in common, by either set of rules.
+    for negative, rules in (("no_relation", ()), ("Other", ("--rules", "semeval2010")), ("n", ("--negative", "n"))):
+        files = (lines("g", negative, "A-B(e1,e2)"), lines("p", negative, "C-D(e1,e2)"))
+        assert refusal(capsys, "relation", *files, *rules).startswith("p: has no label of g, but such as ")
+    files = (lines("g", "no_relation", "x"), lines("p", "no_relation", "y"))
+    assert score(capsys, "relation", *files, "--negative", "n")["f1"] == 50
+
+
+def test_tags_are_scored_by_type(capsys):
+    gold, found = [["B-X", "I-X", "O"], ["B-Y"]], [["B-X", "I-X", "B-Y"], ["B-X"]]
+    files = []
+    for name, tags in (("g", gold), ("p", found)):
+        files.append(lines(name, *(line for one in tags for line in (*(f"w {tag}" for tag in one), ""))))
+    scores = score(capsys, "tagging", *files)
+    assert scores == json.loads(json.dumps(TaggedSentences(gold, found, by_type=True).scores()))
+    assert scores["types"].keys() == {"X", "Y"}
+
+
+QUESTIONS = {"a": ["red"], "b": ["blue"], "c": []}
+
+
+def squad(name: str, version: str, questions: dict[str, list[str]]) -> str:
+    qas = [{"id": key, "answers": [{"text": text} for text in answers]} for key, answers in questions.items()]
+    return save(name, {"version": version, "data": [{"paragraphs": [{"qas": qas}]}]})
+
+
+def test_the_version_of_the_data_or_the_option_chooses_the_rules(capsys):
+    answered = {key: answers for key, answers in QUESTIONS.items() if answers}
+    found = {"a": "the red", "b": "green", "c": ""}
+    predictions = save("p.json", found)
+    by_two = SquadV2Examples(QUESTIONS, found).scores()
+    for version in ("2.0", "v2.0"):
+        assert score(capsys, "squad", squad("q.json", version, QUESTIONS), predictions) == by_two
+    assert score(capsys, "squad", squad("q.json", "v2", QUESTIONS), predictions, "--rules", "2.0") == by_two
+    one = SquadV1Examples(answered, found).scores()
+    for version in ("1.1", "v1.1"):
+        assert score(capsys, "squad", squad("q.json", version, answered), predictions) == one
+    assert score(capsys, "squad", squad("q.json", "2.0", answered), predictions, "--rules", "1.1") == one
+    assert refusal(capsys, "squad", squad("q.json", "v3", answered), predictions) == (
+        "q.json: states version 'v3'; say --rules 1.1 or --rules 2.0"
+    )
+    probabilities = save("n.json", {"a": 0.9, "b": 0.2, "c": 0.4})
+    assert refusal(capsys, "squad", squad("q.json", "1.1", answered), predictions, "--na-prob", probabilities) == (
+        "--na-prob: the rules of SQuAD 1.1 have no unanswerable questions; say --rules 2.0"
+    )
+    words = ("squad", squad("q.json", "2.0", QUESTIONS), predictions, "--na-prob", probabilities)
+    known = {"a": 0.9, "b": 0.2, "c": 0.4}
+    assert score(capsys, *words) == SquadV2Examples(QUESTIONS, found, known, 1.0).scores()
+    taken_back = score(capsys, *words, "--na-prob-thresh", "0.5")
+    assert taken_back == SquadV2Examples(QUESTIONS, found, known, 0.5).scores() and taken_back["HasAns_exact"] == 0
+
+
+def test_rows_are_no_file_of_squad_and_json_may_be_compressed(capsys):
+    predictions = save("p.json", {"a": "red"})
+    for name in ("rows.csv", "rows.jsonl", "rows.tsv.gz"):
+        Path(name).write_bytes(b"")
+        assert refusal(capsys, "squad", name, predictions) == (
+            f"{name}: rows, not a file of SQuAD; `unified score span` scores answers to them"
+        )
+    for name in ("Q.JSON", "no_suffix"):
+        assert score(capsys, "squad", squad(name, "1.1", {"a": ["red"]}), predictions)["f1"] == 100
+
+
+def test_rows_without_an_answer_have_the_rules_of_2(capsys):
+    rows = [{"context": "red blue", "question": "?", "answers": answers} for answers in (["red"], ["blue"])]
+    unanswerable = {"context": "red blue", "question": "?", "impossible": True}
+    found = jsonl(
+        Path("p.jsonl"), [{"id": "1", "answer": "red"}, {"id": "2", "answer": "red"}, {"id": "3", "answer": ""}]
+    )
+    given = {"1": "red", "2": "red", "3": ""}
+    answers = {"1": ["red"], "2": ["blue"]}
+    gold = jsonl(Path("g.jsonl"), rows)
+    two = jsonl(Path("two.jsonl"), [{"id": "1", "answer": "red"}, {"id": "2", "answer": "red"}])
+    one = SquadV1Examples(answers, {"1": "red", "2": "red"}).scores()
+    assert score(capsys, "span", gold, two) == one == score(capsys, "span", gold, two, "--rules", "1.1")
+    by_two = SquadV2Examples(answers, {"1": "red", "2": "red"}).scores()
+    assert score(capsys, "span", gold, two, "--rules", "2.0") == by_two != one
+    gold = jsonl(Path("g.jsonl"), [*rows, unanswerable])
+    assert score(capsys, "span", gold, found) == SquadV2Examples({**answers, "3": []}, given).scores()
+
+
+def test_turns_and_questions_without_a_prediction_are_counted(capsys):
+    story = {
+        "id": "s1", "source": "cnn", "questions": [{"input_text": "?", "turn_id": n} for n in (1, 2, 3)],
+        "answers": [{"input_text": "x", "turn_id": n} for n in (1, 2, 3)],
+    }  # fmt: skip
+    data = save("coqa.json", {"data": [story]})
+    assert main(["score", "coqa", data, save("p.json", [{"id": "s1", "turn_id": 2, "answer": "x"}])]) == 0
+    printed = capsys.readouterr()
+    assert printed.err == "2 of 3 turns have no prediction and score 0\n"
+    assert json.loads(printed.out)["overall"]["turns"] == 3
+    whole = [{"id": "s1", "turn_id": n, "answer": "x"} for n in (1, 2, 3)]
+    assert main(["score", "coqa", data, save("p.json", whole)]) == 0
+    assert capsys.readouterr().err == ""
+    assert refusal(capsys, "coqa", data, save("p.json", [])) == "p.json: holds no prediction"
+    told = refusal(capsys, "coqa", data, save("p.json", [{"id": "other", "turn_id": 1, "answer": "x"}]))
+    assert "turn" in told and "'other 1'" in told and "'s1 1'" in told
+    predictions = save("p.json", {"a": "red"})
+    assert main(["score", "squad", squad("q.json", "1.1", {"a": ["red"], "b": ["x"]}), predictions]) == 0
+    assert capsys.readouterr().err == "1 of 2 questions have no prediction and score 0\n"
+
+
+def test_refusals_of_contents_name_the_files(capsys):
+    predictions = save("p.json", {"z": "red"})
+    assert refusal(capsys, "squad", squad("q.json", "2.0", QUESTIONS), predictions).startswith("q.json, p.json: ")
+    assert refusal(capsys, "squad", squad("q.json", "1.1", {"a": ["x"]}), predictions).startswith("q.json, p.json: ")
+
+
+def test_scores_are_printed_written_and_given_intervals(capsys):
+    gold, found = ["a", "b", "é"] * 4, ["a", "a", "é"] * 4
+    files = (lines("g", *gold), lines("p", *found))
+    words = ("classification", *files, "--intervals", "--resamples", "2", "--seed", "0", "--output", "out.json")
+    scores = score(capsys, *words)
+    examples = Classification(Confusion.of(gold, found))
+    expected = examples.scores() | {"intervals": bootstrap_intervals(examples, 2, 0)}
+    assert scores == json.loads(json.dumps(expected))
+    assert Path("out.json").read_text(encoding="utf-8") == json.dumps(expected, indent=2) + "\n"
+    assert "intervals" not in score(capsys, "classification", *files)
+    refused = "--resamples must be at least 2 and --seed at least 0, got --resamples {} --seed {}"
+    for resamples, seed in ((1, 0), (2, -1), (1, -1)):
+        words = ("--resamples", str(resamples), "--seed", str(seed))
+        assert refusal(capsys, "classification", *files, *words) == refused.format(resamples, seed)
+
+
+def test_texts_are_shown_as_a_table_unless_json_is_wanted(capsys):
+    files = (lines("h", "a b c d e", "x"), lines("r", "a b c d e", "y"))
+    assert main(["score", "generation", *files]) == 0
+    table = capsys.readouterr().out
+    assert table.startswith("sentences  ") and "exact sentences, %" in table
+    assert score(capsys, "generation", *files, "--json")["exact_match"] == 50
+
+
+def test_chains_name_the_response_in_refusals(capsys, monkeypatch):
+    begin, end = "#begin document (d); part 000\n", "#end document\n"
+    for name, chain in (("key", "(1)"), ("response", "(5)")):
+        Path(name).write_text(f"{begin}w\t{chain}\nw\t{chain}\n{end}", encoding="utf-8")
+    assert score(capsys, "coref", "key", "response")["muc_recall"] == 100
+
+    def refuses(*_):
+        raise UnifiedError("too much")
+
+    monkeypatch.setattr("unified.tasks.metrics.coreference.CoreferenceDocuments", refuses)
+    assert refusal(capsys, "coref", "key", "response") == "response: too much"
