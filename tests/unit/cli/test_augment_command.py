@@ -122,10 +122,13 @@ def test_lengths_of_questions_are_those_of_training(stages):
         assert (asks.max_source, asks.options["max_length"]) == expected
 
 
-def test_a_model_of_relative_positions_has_room_for_sources_of_any_length(stages, work):
+def test_a_model_of_relative_positions_has_room_for_sources_of_any_length(stages, work, capsys):
     asking(work / "any", 14, positions="relative")
     assert augment("--words", "4", "8", "--question-model", "any", "--max-source", "100000") == 0
     assert stages[0].models.asks.max_source == 100000
+    assert augment("--words", "4", "8", "--question-model", "any", "--max-source", "2") == 2
+    told = f"--max-source 2: the model has room for 3 to {2**30} tokens beside a question"
+    assert capsys.readouterr().err.splitlines()[-1] == f"unified augment: error: {told}"
 
 
 def test_a_pipeline_finds_entities_where_it_is_named(stages, monkeypatch):

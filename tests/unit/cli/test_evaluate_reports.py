@@ -26,9 +26,9 @@ from unified.tasks.metrics.bootstrap import bootstrap_intervals
 from unified.tasks.metrics.classification import Regression
 
 PAIRS = [
-    {"sentence_good": f"w{i} w1 w2", "sentence_bad": f"w{i} w{1 if i % 4 == 0 else i} w2", "UID": uid, "field": field,
+    {"sentence_good": f"w{i} w1 w2", "sentence_bad": f"w{i} w{1 if i in equal else i} w2", "UID": uid, "field": field,
      "linguistics_term": "a_term"}
-    for uid, field in (("agreement", "syntax"), ("islands", "accuracy"))
+    for uid, field, equal in (("agreement", "syntax", (3, 4)), ("islands", "accuracy", (8,)))
     for i in range(3, 9)
 ]  # fmt: skip
 
@@ -130,6 +130,7 @@ def test_results_say_what_was_scored_by_which_model_and_how(evaluate, shared, tm
     found = json.loads(evaluate(*words, "--json", "--output", str(output), "--run", "mine")[0])
     assert found["output"] == str(output / "results.json")
     [result] = read_results([output])
+    assert found["accuracy"] != found["field"]["accuracy"]  # a field may be called like the mean over all
     files = sorted(path.name for path in (shared / "m").iterdir())
     own = {
         "task": "minimal-pairs", "run": "mine", "seed": 5, "published": {},
@@ -255,6 +256,10 @@ def test_a_table_without_the_names_of_items_is_one_of_sts(evaluate, shared, caps
     jsonl(shared / "alone.jsonl", [{"text": "w1", "label": 1}, {"text": "w2", "second": "w3", "label": 2}])
     assert main(["evaluate", "similarity", "alone.jsonl", "--model", "m"]) == 2
     assert capsys.readouterr().err == "unified evaluate: error: alone.jsonl, item 1: no second text\n"
+    assert main(["evaluate", "similarity", "nowhere", "--model", "m"]) == 2
+    assert capsys.readouterr().err == "unified evaluate: error: nowhere: no such file\n"
+    assert main(["evaluate", "similarity", "text.v1.txt", "--model", "m"]) == 2
+    assert capsys.readouterr().err.startswith("unified evaluate: error: text.v1.txt: no file of rows by its name")
 
 
 def test_results_that_are_there_and_scorings_that_are_unknown_are_refused_before_any_work(shared, tmp_path, capsys):

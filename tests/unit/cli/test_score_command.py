@@ -66,6 +66,7 @@ def test_choices_are_scored_by_subset_where_rows_have_one(capsys):
     assert alone["accuracy"] == pytest.approx(80) and not [name for name in alone if name.startswith("accuracy_")]
     named = [{"id": i, "answer": i % 2} for i in range(5)]
     assert score(capsys, "choice", jsonl(Path("g.jsonl"), named), found, "--label-field", "answer") == alone
+    assert score(capsys, "choice", lines("g", *(f"{i}\t{i % 2}" for i in range(5))), found) == alone
     low, high = score(capsys, "choice", "g.jsonl", found, "--label-field", "answer", "--intervals")["intervals"][
         "accuracy"
     ]
