@@ -1,0 +1,85 @@
+"""`unified masks`: JSON, help, queries of no token, and names of builders that are none."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.support.commands import leaving
+from unified import masks
+from unified.cli import main
+from unified.cli.commands.masks import BUILDERS
+
+#: No function, for `unified masks show`.
+NO_FUNCTION = 3
+
+
+def vectors(mask: masks.AttentionMask) -> dict[str, list[int]]:
+    return {name: getattr(mask, name).tolist() for name in ("query_step", "key_start", "key_stop")}
+
+
+def test_a_mask_is_three_vectors_for_programs(tmp_path, capsys):
+    mask = masks.seq2seq(2, 3)
+    assert main(["masks", "show", "seq2seq", "2", "3", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == vectors(mask)
+    path = str(tmp_path / "mask.svg")
+    assert main(["masks", "plot", "seq2seq", "2", "3", "--json", "--output", path]) == 0
+    assert json.loads(capsys.readouterr().out) == {"output": path} | vectors(mask)
+    assert main(["masks", "plot", "seq2seq", "2", "3", "--output", path]) == 0
+    assert capsys.readouterr().out == f"wrote {path}\n"
+
+
+def test_help_lists_every_mask_with_what_it_takes(capsys):
+    for verb in ("show", "plot"):
+        _, out, _ = leaving(capsys, "masks", verb, "--help")
+        listed = out[out.index("\nmasks:\n") :].splitlines()[2:]
+        assert listed == [
+            *(f"  {name}{parameters}" for name, parameters in BUILDERS.items()),
+            "  pack(length, MASK:ARGUMENTS ...), several documents in one row",
+        ]
+
+
+def test_a_query_stream_may_have_no_query(capsys):
+    assert main(["masks", "show", "bidirectional", "3", "--query-stream", ""]) == 0
+    assert capsys.readouterr().out == f"{masks.bidirectional(3).query_stream([])}\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "changed"),
+    [
+        ("--sinks 1", lambda mask: mask.with_sinks(1)),
+        ("--memory 2", lambda mask: mask.with_memory(2)),
+        ("--without-self", lambda mask: mask.without_self()),
+        ("--sinks 1 --memory 2 --without-self", lambda mask: mask.with_sinks(1).with_memory(2).without_self()),
+        ("--sinks 0 --memory 0", lambda mask: mask),
+    ],
+)
+def test_additions_are_made_in_their_order(words, changed, capsys):
+    assert main(["masks", "show", "sliding_window", "5", "1", "None", *words.split()]) == 0
+    assert capsys.readouterr().out == f"{changed(masks.sliding_window(5, 1, None))}\n"
+
+
+KNOWN = ", ".join((*BUILDERS, "pack"))
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ("pak 3", "mask 'pak': no such mask (did you mean 'pack'?)"),
+        ("zzz 3", "mask 'zzz': no such mask; known are {known}, and any package.module:function"),
+        ("tests.unit.cli.test_masks_command:NO_FUNCTION 3",
+         "mask 'tests.unit.cli.test_masks_command:NO_FUNCTION': NO_FUNCTION is not a function"),
+        ("builtins:len 1,2", "builtins:len must return an AttentionMask of unified.masks, got int"),
+        ("bidirectional", "bidirectional: missing a required argument: 'length'; it takes (length)"),
+        ("sliding_window 8 1 x", "sliding_window: argument 3 must be an integer, got 'x'"),
+        ("sliding_window 8 1 right=1,y", "sliding_window: right must be integers separated by commas, got '1,y'"),
+        ("bidirectional 3 --query-stream x", "--query-stream must be integers separated by commas, got 'x'"),
+        ("pack x bidirectional:1", "the length of the row must be an integer, got 'x'"),
+        ("pack", "pack needs the length of the row and its documents: pack 9 seq2seq:2,2 right_to_left:3"),
+    ],
+)  # fmt: skip
+def test_what_is_no_mask_is_refused(words, says, capsys):
+    assert main(["masks", "show", *words.split()]) == 2
+    told = capsys.readouterr().err.removeprefix("unified masks: error: ").removesuffix("\n")
+    assert told == says.format(known=KNOWN)
