@@ -185,6 +185,33 @@ def test_a_plain_text_is_answered_in_words_or_as_json_or_into_a_file(work, capsy
     assert (capsys.readouterr().out, Path("out.jsonl").read_text(encoding="utf-8")) == ("", printed)
 
 
+def test_progress_is_shown_where_a_file_of_known_length_becomes_another_file(work, monkeypatch):
+    asked = []
+
+    def shown(predictions, *said):
+        asked.append(said)
+        return predictions
+
+    monkeypatch.setattr("unified.runtime.progress.shown", shown)
+    words = ("classification", "--model", "classes")
+    assert predict(*words, "rows.jsonl") == 0 and asked == []
+    assert predict(*words, '{"text": "w1"}', "--output", "one.jsonl") == 0 and asked == []
+    assert predict(*words, "rows.jsonl", "--output", "all.jsonl") == 0 and asked == [("predict", 5, "items", 0)]
+    interrupted(monkeypatch, *words, "rows.jsonl")
+    Path("out.jsonl.partial").write_bytes(Path("all.jsonl").read_bytes().split(b"\n")[0] + b"\n")
+    assert predict(*words, "rows.jsonl", "--output", "out.jsonl") == 0
+    assert asked[-1] == ("predict", 5, "items", 1) and Path("out.jsonl").read_bytes() == Path("all.jsonl").read_bytes()
+
+
+def test_a_model_of_another_data_set_is_refused_by_its_results_unless_a_head_is_named(work, capsys):
+    words = ("--model", "found", '{"question": "w1", "context": "w2 w3"}')
+    assert predict("squad2.0", *words) == 2
+    assert capsys.readouterr().err.startswith(
+        "unified predict: error: found was fine-tuned for span, not for squad2.0;"
+    )
+    assert predict("squad2.0", *words, "--head", "span") == 0 and predict("span", *words) == 0
+
+
 def test_texts_that_are_cut_are_counted(work, capsys):
     jsonl(work / "long.jsonl", [{"text": "w1 w2"}, {"text": "w1 " * 9}, {"text": "w2 " * 9}])
     assert predict("classification", "long.jsonl", "--model", "short") == 0

@@ -126,3 +126,15 @@ def test_something_is_said_before_and_behind_the_first_update(capsys):
 def test_a_failing_training_is_not_hidden():
     with pytest.raises(RuntimeError, match="^no memory$"), TrainingDisplay({}):
         raise RuntimeError("no memory")
+
+
+def test_a_bar_is_closed_whatever_happens_and_none_where_there_is_none(monkeypatch):
+    closed = []
+    monkeypatch.setattr("unified.cli.training_display.StepProgress.close", lambda bar: closed.append(bar))
+    with TrainingDisplay({"--max-update": "9"}):
+        pass
+    assert closed == []
+    with pytest.raises(RuntimeError), TrainingDisplay({"--max-update": "9"}) as display:
+        display.read(inner(1, 2))
+        raise RuntimeError
+    assert len(closed) == 1
