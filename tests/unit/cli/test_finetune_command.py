@@ -39,6 +39,7 @@ def shared(tmp_path_factory) -> Path:
 def dry_run(shared, tmp_path, monkeypatch, capsys):
     """Runs `unified finetune --dry-run` with further words; returns the options that it prints, and standard error."""
     monkeypatch.chdir(shared)
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 0)  # whatever machine it is
 
     def run(*words: str) -> tuple[dict[str, str | bool], str]:
         given = words if "--data" in words else (*words, "--data", "train.jsonl")
@@ -122,6 +123,15 @@ def test_losses_are_reported_to_a_service(dry_run, tmp_path, monkeypatch):
     assert dry_run("classification", "--report-to", "wandb")[0]["--wandb-project"] == "unified"
     options, _ = dry_run("classification", "--report-to", "tensorboard")
     assert options["--tensorboard-logdir"] == str(tmp_path / "out" / "tensorboard")
+
+
+def test_cards_share_an_update_unless_the_cpu_is_wanted(dry_run, monkeypatch):
+    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 4)
+    shared, _ = dry_run("classification", "--max-length", "16")
+    alone, _ = dry_run("classification", "--max-length", "16", "--device", "cpu")
+    assert (shared["--batch-size"], alone["--batch-size"]) == ("8", "32")
+    assert "--cpu" in alone and "--cpu" not in shared
 
 
 def test_a_hundred_updates_are_not_few(dry_run):

@@ -44,20 +44,26 @@ def models(tmp_path_factory) -> Path:
     return folder
 
 
+@pytest.fixture(autouse=True)
+def threads():
+    """The command sets the number of threads of its process."""
+    before = torch.get_num_threads()
+    yield
+    torch.set_num_threads(before)
+
+
 @pytest.fixture
 def asked(models, monkeypatch):
     """Runs a command whose processes are never started; returns what they would have been told."""
     given: list[tuple] = []
     monkeypatch.chdir(models)
     monkeypatch.setattr("unified.inference.several_processes.spread", lambda *told: given.append(told))
-    threads = torch.get_num_threads()
 
     def run(*words: str) -> tuple:
         assert main(["generate", "--output", "out/a.txt", *words]) == 0
         return given.pop()
 
-    yield run
-    torch.set_num_threads(threads)
+    return run
 
 
 def files(writer: ChunkWriter) -> list[str]:
