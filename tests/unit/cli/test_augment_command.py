@@ -266,6 +266,6 @@ def test_devices_and_threads(stages, capsys, monkeypatch):
         assert augment("--words", "4", "8") == 0 and torch.get_num_threads() == 2
     finally:
         torch.set_num_threads(before)
-    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 0)
     assert augment("--words", "4", "8", "--device", "cuda") == 2
     assert capsys.readouterr().err.splitlines()[-1].startswith("unified augment: error: --device cuda")

@@ -126,7 +126,6 @@ def test_losses_are_reported_to_a_service(dry_run, tmp_path, monkeypatch):
 
 
 def test_cards_share_an_update_unless_the_cpu_is_wanted(dry_run, monkeypatch):
-    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
     monkeypatch.setattr("torch.cuda.device_count", lambda: 4)
     shared, _ = dry_run("classification", "--max-length", "16")
     alone, _ = dry_run("classification", "--max-length", "16", "--device", "cpu")
@@ -224,7 +223,7 @@ def test_a_missing_package_or_card_is_named_before_data_are_read(refusal, monkey
     assert refusal("classification", "--data", "nowhere", "--report-to", "wandb").startswith(
         "--report-to wandb needs the library wandb; install it with: "
     )
-    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 0)
     assert refusal("classification", "--data", "nowhere", "--device", "cuda").startswith("--device cuda")
 
 

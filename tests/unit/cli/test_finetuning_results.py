@@ -16,7 +16,8 @@ from unified import load
 from unified.cli import main
 from unified.errors import UnifiedError
 from unified.reports.results import read_results
-from unified.tasks.heads.items import read_items
+from unified.tasks.heads.documents import DocumentItem
+from unified.tasks.heads.items import read_items, write_items
 
 CLASSES = [{"id": f"{i}", "text": f"w{i} w{3 * i % 7}", "label": ("no", "yé")[i % 2]} for i in range(20)]
 
@@ -182,7 +183,7 @@ def test_several_tasks_have_a_folder_of_results_each(finetune, tmp_path):
 
 def test_the_threshold_of_no_answer_is_said_and_kept(finetune, tmp_path):
     questions = [
-        {"id": f"{i}", "context": f"w{i} w{i + 1} w2", "question": "w3"}
+        {"id": f"é{i}", "context": f"w{i} w{i + 1} w2", "question": "w3"}
         | ({"answers": [f"w{i}"]} if i % 2 else {"impossible": True})
         for i in range(8)
     ]
@@ -200,9 +201,31 @@ def test_the_threshold_of_no_answer_is_said_and_kept(finetune, tmp_path):
     assert f"questions that have an answer: F1 {scores['HasAns_f1']:.2f}; a model that never answers has F1" in str(err)
     official = json.loads(Path("out/valid.predictions.json").read_text(encoding="utf-8"))
     assert official == {one["id"]: one["answer"] for one in rows("out/predictions.valid.jsonl")}
-    assert Path("out/valid.predictions.json").read_text(encoding="utf-8").startswith('{\n "0": ')
+    assert Path("out/valid.predictions.json").read_text(encoding="utf-8").endswith('"\n}\n')
+    assert Path("out/valid.predictions.json").read_text(encoding="utf-8").startswith('{\n "é0": ')
     finetune(*words, "--output", "fixed", "--threshold", "0.25")
     assert "null_threshold" not in read_results(["fixed"])[0]
+
+
+def test_texts_for_an_official_program_are_written_as_they_are(finetune, tmp_path):
+    documents = [
+        DocumentItem(f"(é); part 00{i}", (("w1", "w2", "w1"), ("w3",)), chains=(((0, 0), (2, 2)),)) for i in range(3)
+    ]
+    for name in ("train", "valid"):
+        write_items(tmp_path / f"{name}.jsonl", documents)
+    head = "coreference(hidden=8, features=4, dropout=0.0, max_width=2, max_windows=2)"
+    words = ("--data", "train.jsonl", "--valid", "valid.jsonl", "--head", head, "--batch-size", "1")
+    _, err = finetune("coreference", *words)
+    written = Path("out/valid.response.conll").read_text(encoding="utf-8")
+    assert written.startswith("#begin document (é); part 000\n") and written.count("#end document") == 3
+    assert any(line.startswith("coreference: average_f1 ") for line in err)
+
+
+def test_nothing_is_advised_where_no_command_follows(finetune, tmp_path, monkeypatch):
+    monkeypatch.setattr("unified.cli.commands.finetuning.results.next_command", lambda *_: None)
+    jsonl(tmp_path / "train.jsonl", CLASSES)
+    _, err = finetune("classification", "--data", "train.jsonl")
+    assert err[-1] == "written to out/results.json; `unified results out` makes a table of it"
 
 
 def test_a_model_that_cannot_be_written_for_transformers_is_scored_all_the_same(finetune, tmp_path, monkeypatch):

@@ -189,6 +189,6 @@ def test_int8_is_for_a_cpu(models, monkeypatch, capsys):
 
 
 def test_a_device_that_the_machine_has_not_is_refused_by_the_name_of_the_option(models, monkeypatch, capsys):
-    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 0)
     assert main(["generate", "data", "--output", "out.txt", "--model", "cut", "--device", "cuda"]) == 2
     assert capsys.readouterr().err.startswith("unified generate: error: --device cuda")

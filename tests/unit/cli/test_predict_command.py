@@ -18,6 +18,7 @@ from unified.cli import main
 from unified.cli.commands.predict import predictor_of
 from unified.cli.parsing import make_parser
 from unified.errors import UnifiedError
+from unified.files.rows import read_rows
 from unified.reports.results import write_result
 from unified.tasks.catalogue import task_named
 from unified.tasks.heads import Classification
@@ -290,6 +291,12 @@ def test_a_stream_is_another_input_each_time(work, monkeypatch):
     assert all(one["standard input"].startswith("stream ") for one in found)
     claims = interrupted(monkeypatch, "classification", "rows.jsonl", "--model", "classes")
     assert os.path.exists("out.jsonl.partial") and claims["inputs"]["INPUT"].keys() == {"rows.jsonl"}
+
+
+def test_a_data_set_of_the_hub_is_claimed_by_its_name(work, monkeypatch):
+    monkeypatch.setattr("unified.cli.commands.predicting.inputs.read_rows", lambda source: read_rows("rows.jsonl"))
+    claim = interrupted(monkeypatch, "classification", "hub:owner/name@test", "--model", "classes")
+    assert claim["inputs"]["INPUT"] == {"hub:owner/name@test": "data set of the hub"}
 
 
 @pytest.mark.parametrize("kept", range(6))

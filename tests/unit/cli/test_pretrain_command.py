@@ -135,7 +135,6 @@ def test_losses_are_reported_to_a_service_where_it_is_wanted(folders, trained, m
 
 
 def test_all_cards_of_the_machine_train_unless_the_cpu_is_wanted(folders, trained, monkeypatch):
-    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
     words = ["pretrain", "documents", "--output", "a", "--model", "tiny", *SMALL[:-2]]
     for cards, more, on_cpu in ((2, (), False), (0, (), True), (2, ("--device", "cpu"), True)):
         monkeypatch.setattr("torch.cuda.device_count", lambda cards=cards: cards)

@@ -1,0 +1,144 @@
+"""The command of fairseq-train: its words, where a training goes on, and what is said when it ends or is stopped."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from unified.checkpoints import save
+from unified.cli.commands import plugin_dir
+from unified.cli.fairseq_train import gpu_count, print_command, report_options, run_command, updates_done, words_of
+from unified.errors import TrainingFailed, UnifiedError
+
+WORDS = ["fairseq-train", "data", "--max-update", "1e2", "--save-dir", "runs/a", "--cpu"]
+
+
+@pytest.fixture
+def played(tmp_path, monkeypatch):
+    """Lets fairseq-train print some lines and end with a status or an error."""
+    monkeypatch.chdir(tmp_path)
+    given: list[list[str]] = []
+
+    def play(lines: list[str], ends: int | BaseException = 0) -> list[list[str]]:
+        def module(name, words, read):
+            assert name == "fairseq_cli.train"
+            given.append(list(words))
+            for line in lines:
+                read(line)
+            if isinstance(ends, BaseException):
+                raise ends
+            return ends
+
+        monkeypatch.setattr("unified.cli.fairseq_train.read_module", module)
+        return given
+
+    return play
+
+
+def leave(updates: int) -> None:
+    """A checkpoint behind so many updates."""
+    Path("runs/a").mkdir(parents=True, exist_ok=True)
+    history = [{"num_updates": updates - 1}, {"num_updates": updates}]
+    save({"optimizer_history": history}, Path("runs/a/checkpoint_last.pt"))
+
+
+def test_words_of_the_command(capsys):
+    words = print_command(["a data", "--lr", "1"], "--fp16 --x 'y z'")
+    assert words == [
+        "fairseq-train",
+        "a data",
+        "--user-dir",
+        str(plugin_dir.folder()),
+        "--lr",
+        "1",
+        "--fp16",
+        "--x",
+        "y z",
+    ]
+    assert capsys.readouterr().out == (
+        f"fairseq-train 'a data' --user-dir {plugin_dir.folder()} --lr 1 --fp16 --x 'y z'\n"
+    )
+    assert words_of("--fairseq", "") == []
+    with pytest.raises(UnifiedError) as refused:
+        print_command(["data"], "--x 'y")
+    assert str(refused.value) == '--fairseq "--x \'y": a quotation mark is not closed'
+
+
+def test_a_training_goes_on_behind_its_last_checkpoint_and_a_finished_one_is_left_alone(played, capsys):
+    assert updates_done(Path("runs/a")) == 0
+    given = played([])
+    run_command(WORDS)
+    started = "training on the CPU; fairseq-train logs to runs/a/train.log"
+    assert given == [WORDS[1:]] and capsys.readouterr().err.splitlines() == [started]
+    leave(99)
+    assert updates_done(Path("runs/a")) == 99
+    run_command(WORDS)
+    goes_on = "runs/a holds 99 updates of this training, which goes on behind them"
+    assert len(given) == 2 and capsys.readouterr().err.splitlines() == [started, goes_on]
+    for updates in (100, 101):
+        leave(updates)
+        run_command(WORDS)
+        assert capsys.readouterr().err == "runs/a: trained with these settings before; nothing is changed\n"
+    without_end = ["fairseq-train", "data", "--save-dir", "runs/a"]
+    run_command(without_end)
+    assert len(given) == 3
+
+
+def test_all_that_it_prints_is_kept_behind_what_was_there(played):
+    played(["één\n", "two\n"])
+    run_command(WORDS)
+    run_command(WORDS)
+    assert Path("runs/a/train.log").read_text(encoding="utf-8") == "één\ntwo\n" * 2
+
+
+def test_an_interruption_is_said_and_goes_on_to_the_caller(played, capsys):
+    played(["one\n"], KeyboardInterrupt())
+    with pytest.raises(KeyboardInterrupt):
+        run_command(WORDS)
+    assert capsys.readouterr().err.splitlines()[1:] == [
+        "interrupted; the same command goes on from the last checkpoint"
+    ]
+    assert Path("runs/a/train.log").read_text(encoding="utf-8") == "one\n"
+
+
+@pytest.mark.parametrize(
+    ("lines", "reason", "shown"),
+    [
+        ([], "it printed nothing", []),
+        (["\n", " \n"], "it printed nothing", []),
+        (["  RuntimeError: no memory \n", "\n"], "RuntimeError: no memory", ["    RuntimeError: no memory"]),
+        (["unified_lm: error: first\n", "train.py: error: second\n", "more\n"], "second", []),
+        (["see unified_lm: error: no refusal\n"], "see unified_lm: error: no refusal",
+         ["  see unified_lm: error: no refusal"]),
+        ([f"{n}\n" for n in range(30)], "29", [f"  {n}" for n in range(18, 30)]),
+        (["unified_lm: error: long ago\n", *(f"{n}\n" for n in range(12))], "11", [f"  {n}" for n in range(12)]),
+    ],
+)  # fmt: skip
+def test_a_failure_has_a_reason_and_the_last_lines(played, capsys, lines, reason, shown):
+    played(lines, 1)
+    with pytest.raises(TrainingFailed) as failed:
+        run_command(WORDS)
+    assert failed.value.details == (
+        f"fairseq-train has failed: {reason}; all that it printed is in {Path('runs/a/train.log')}"
+    )
+    assert capsys.readouterr().err.splitlines()[1:] == shown
+
+
+def test_a_log_of_another_form_says_nothing_at_the_end(played, capsys):
+    validation = {"valid_loss": "nothing", "valid_num_updates": "3"}
+    played([f"2026-01-01 10:00:00 | INFO | valid | {json.dumps(validation)}\n"])
+    run_command(WORDS)
+    assert capsys.readouterr().err.splitlines()[1:] == ["validation after 3 updates: loss nothing"]
+
+
+def test_cards_and_services(monkeypatch, tmp_path):
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 3)
+    assert (gpu_count(None), gpu_count("cpu"), gpu_count("cuda")) == (3, 0, 3)
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 0)
+    with pytest.raises(UnifiedError, match="^--device cuda: "):
+        gpu_count("cuda")
+    monkeypatch.setattr("unified.cli.fairseq_train.importlib.util.find_spec", lambda name: name)
+    assert report_options("tensorboard", tmp_path) == ["--tensorboard-logdir", str(tmp_path / "tensorboard")]
+    assert report_options("wandb", tmp_path) == ["--wandb-project", "unified"] and report_options(None, tmp_path) == []
