@@ -3,6 +3,8 @@
 import pytest
 
 from unified.cli import main
+from unified.cli.configuration import config_first
+from unified.cli.parsing import make_parser
 
 
 def leaving(capsys, *arguments: str) -> tuple[int, str, str]:
@@ -10,3 +12,9 @@ def leaving(capsys, *arguments: str) -> tuple[int, str, str]:
     with pytest.raises(SystemExit) as left:
         main(list(arguments))
     return left.value.code, *capsys.readouterr()
+
+
+def exit_status(*arguments: str) -> int | None:
+    """What the function of a command returns, in which `unified` would not tell None from 0; errors are raised."""
+    options = make_parser(arguments[0]).parse_args(config_first(arguments))
+    return options.run(options)

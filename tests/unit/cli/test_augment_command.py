@@ -12,6 +12,7 @@ import pytest
 import torch
 
 from tests.support.augment_models import asking, spans
+from tests.support.commands import exit_status
 from unified.checkpoints import load_checkpoint
 from unified.checkpoints.files import save
 from unified.cli import main
@@ -71,7 +72,8 @@ def augment(*words: str, corpus: str = "corpus.txt") -> int:
 
 
 def test_defaults_are_those_of_the_stages(stages, capsys):
-    assert augment("--words", "4", "8") == 0
+    words = ("augment", "corpus.txt", "--output", "out", *ROLES, "--words", "4", "8")
+    assert exit_status(*words) == 0
     [got] = stages
     assert got.pipeline == Pipeline(30, 0.6, 0.8, entities_by_rules, 1)
     assert (got.stages.folder, got.stages.chunk) == (Path("out"), 16)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 
+from tests.support.commands import exit_status
 from tests.support.corpora import jsonl
 from tests.support.task_folders import language_model
 from unified import UnifiedLM, load
@@ -53,7 +54,7 @@ def evaluate(shared, monkeypatch, capsys):
     monkeypatch.chdir(shared)
 
     def run(*words: str) -> tuple[str, str]:
-        assert main(["evaluate", *words]) == 0
+        assert exit_status("evaluate", *words) == 0
         printed = capsys.readouterr()
         return printed.out, printed.err
 
@@ -250,6 +251,10 @@ def test_a_table_without_the_names_of_items_is_one_of_sts(evaluate, shared, caps
                                  for column in columns] for i in range(6))]  # fmt: skip
             (shared / name).write_text("".join(separator.join(row) + "\n" for row in table), encoding="utf-8")
             assert json.loads(evaluate("similarity", name, "--model", "m", "--json")[0]) == pytest.approx(expected)
+    for header in ("text,b,c", "a,second,c", "a,b,label"):  # one name of items makes it a table of items
+        (shared / "one.csv").write_text(f"{header}\nw1,w2,1\n", encoding="utf-8")
+        assert main(["evaluate", "similarity", "one.csv", "--model", "m"]) == 2
+        assert "; its fields: '" in capsys.readouterr().err
     (shared / "named.csv").write_text("left,second,label\n" + "w1,w2,1\nw3,w4,2\n", encoding="utf-8")
     named = ("similarity", "named.csv", "--model", "m", "--text-field", "left", "--json")
     assert json.loads(evaluate(*named)[0])["total"] == 2

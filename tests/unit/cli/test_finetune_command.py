@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.commands import exit_status
 from tests.support.corpora import jsonl
 from tests.support.task_folders import language_model
 from unified.cli import main
@@ -44,7 +45,7 @@ def dry_run(shared, tmp_path, monkeypatch, capsys):
     def run(*words: str) -> tuple[dict[str, str | bool], str]:
         given = words if "--data" in words else (*words, "--data", "train.jsonl")
         given = given if "--init" in given else (*given, "--init", "m")
-        assert main(["finetune", *given, "--output", str(tmp_path / "out"), "--dry-run"]) == 0
+        assert exit_status("finetune", *given, "--output", str(tmp_path / "out"), "--dry-run") == 0
         printed = capsys.readouterr()
         line = shlex.split(printed.out)
         assert line[:2] == ["fairseq-train", str(tmp_path / "out" / "data")] and printed.out.count("\n") == 1

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.support.commands import exit_status
 from tests.support.corpora import jsonl
 from tests.support.task_folders import language_model, vocabulary
 from tests.support.untrained_models import train_at_once
 from unified import load
-from unified.cli import main
 from unified.errors import UnifiedError
 from unified.reports.results import read_results
 from unified.tasks.heads.documents import DocumentItem
@@ -35,7 +35,7 @@ def finetune(start, tmp_path, monkeypatch, capsys):
 
     def run(*words: str) -> tuple[str, list[str]]:
         given = ["--init", str(start), "--output", "out", "--max-length", "16"]
-        assert main(["finetune", *given, *words]) == 0
+        assert exit_status("finetune", *given, *words) == 0
         printed = capsys.readouterr()
         return printed.out, printed.err.splitlines()
 
@@ -102,7 +102,7 @@ def test_a_finished_run_is_left_alone_and_can_be_printed_as_json(finetune, tmp_p
     out, err = finetune("classification", "--data", "train.jsonl")
     assert (out, err[-1]) == ("", "out: trained with these settings before; nothing is changed")
     words = ["--data", "train.jsonl", "--init", str(start), "--output", "out", "--max-length", "16", "--json"]
-    assert main(["finetune", "classification", *words]) == 0
+    assert exit_status("finetune", "classification", *words) == 0
     assert json.loads(capsys.readouterr().out) == {"output": "out", "results": read_results(["out"])}
     assert {path: path.read_bytes() for path in Path("out").rglob("*") if path.is_file()} == before
     out, _ = finetune("classification", "--data", "train.jsonl", "--dry-run")

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from tests.support.commands import exit_status
 from tests.support.task_folders import language_model
 from unified.checkpoints import load_checkpoint
 from unified.checkpoints.files import save
@@ -60,7 +61,7 @@ def asked(models, monkeypatch):
     monkeypatch.setattr("unified.inference.several_processes.spread", lambda *told: given.append(told))
 
     def run(*words: str) -> tuple:
-        assert main(["generate", "--output", "out/a.txt", *words]) == 0
+        assert exit_status("generate", "--output", "out/a.txt", *words) == 0
         return given.pop()
 
     return run

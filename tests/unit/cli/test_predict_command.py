@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from tests.support.commands import exit_status
 from tests.support.corpora import jsonl
 from tests.support.task_folders import language_model
 from tests.support.untrained_models import task_model
@@ -167,7 +168,8 @@ def test_a_command_that_cannot_work_is_refused(work, capsys, words, says):
 
 
 def test_an_item_a_line_is_printed_as_json(work, capsys):
-    assert predict("classification", "rows.jsonl", "--model", "classes", "--ahead", "1", "--max-tokens", "1") == 0
+    words = ("classification", "rows.jsonl", "--model", "classes", "--ahead", "1", "--max-tokens", "1")
+    assert exit_status("predict", *words) == 0
     printed = capsys.readouterr()
     lines = printed.out.splitlines()
     assert [json.loads(line)["id"] for line in lines] == [row["id"] for row in ROWS] and '"id": "é0"' in lines[0]

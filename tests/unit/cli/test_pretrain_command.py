@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.support.commands import exit_status
 from tests.support.task_folders import vocabulary
 from tests.support.token_files import write, write_documents
 from unified.cli import main
@@ -58,7 +59,7 @@ def digest(path: str) -> str:
 
 
 def test_a_run_is_trained_and_its_next_step_is_said(folders, trained, capsys):
-    assert main(["pretrain", "documents", "--output", "runs/a", "--model", "tiny", *SMALL]) == 0
+    assert exit_status("pretrain", "documents", "--output", "runs/a", "--model", "tiny", *SMALL) == 0
     printed = capsys.readouterr()
     [words] = trained
     assert printed.out == shlex.join(words) + "\n"
@@ -121,7 +122,7 @@ def test_a_folder_with_a_checkpoint_goes_on_with_the_same_settings_alone(folders
 
 def test_a_dry_run_trains_nothing(folders, trained, capsys):
     words = ["pretrain", "documents", "--output", "a", "--model", "tiny", *SMALL]
-    assert main([*words, "--dry-run"]) == 0
+    assert exit_status(*words, "--dry-run") == 0
     printed = capsys.readouterr()
     assert printed.out.startswith("fairseq-train documents ") and printed.err == ""
     assert trained == [] and not Path("a").exists()

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.support.commands import exit_status
 from tests.support.corpora import jsonl
 from unified.cli import main
 from unified.errors import UnifiedError
@@ -34,7 +35,7 @@ def save(name: str, content: object) -> str:
 
 
 def score(capsys, *words: str) -> dict:
-    assert main(["score", *words]) == 0
+    assert exit_status("score", *words) == 0
     return json.loads(capsys.readouterr().out)
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 
+from tests.support.commands import exit_status
 from tests.support.token_files import Reads
 from unified import masks
 from unified.cli import main
@@ -245,7 +246,7 @@ def test_the_command_prints_the_list_or_an_example_for_people_or_programs(capsys
         (("show", "seq2seq", "--text", "a b c d", "--seed", "4"), str(example_of("seq2seq", "a b c d", None, 4))),
         (("show", "seq2seq", "--text", "a", "--second", "b"), str(example_of("seq2seq", "a", "b", 1))),
     ):
-        assert main(["objectives", *words]) == 0
+        assert exit_status("objectives", *words) == 0
         assert capsys.readouterr().out == expected + "\n"
     assert main(["objectives", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == json.loads(json.dumps({"objectives": described()}))
