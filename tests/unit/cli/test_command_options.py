@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import fields
 from typing import Any
 
@@ -177,7 +178,8 @@ def test_each_setting_of_the_search_is_an_option_with_its_default():
     assert parsed(f"{GENERATE} --no-prompt")["prompt"] is False
 
 
-def test_help_of_the_search_says_the_defaults(capsys):
+def test_help_of_the_search_says_the_defaults(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")  # no word is divided at its hyphens
     _, out, _ = leaving(capsys, "generate", "--help")
     text = " ".join(out.split())
     for said in (
@@ -263,3 +265,41 @@ def test_rules_have_names():
     ):  # fmt: skip
         for value in values:
             assert parsed(f"{line} --{option} {value}")[option.replace("-", "_")] == value
+
+
+@pytest.mark.parametrize(
+    ("words", "groups"),
+    [
+        ("predict", ["fields"]),
+        ("generate", ["search"]),
+        ("evaluate minimal-pairs", ["scoring", "intervals"]),
+        ("evaluate perplexity", ["scoring", "windows of long documents", "intervals"]),
+        ("evaluate similarity", ["fields", "intervals"]),
+        ("score squad", ["intervals"]),
+        ("score span", ["fields", "intervals"]),
+        ("score generation", ["fields", "clean-up", "intervals"]),
+    ],
+)
+def test_help_has_some_options_in_groups(words, groups, capsys):
+    status, out, _ = leaving(capsys, *words.split(), "--help")
+    found = re.findall(r"^([a-z][a-z -]*):$", out, re.MULTILINE)
+    assert status == 0 and found == ["positional arguments", "options", "what is printed", *groups]
+
+
+def test_help_of_intervals_says_what_is_drawn(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    for words, what in (
+        ("evaluate minimal-pairs", "pairs"),
+        ("evaluate perplexity", "documents"),
+        ("evaluate similarity", "pairs"),
+    ):
+        _, out, _ = leaving(capsys, *words.split(), "--help")
+        text = " ".join(out.split())
+        assert f"How far the scores would move if other {what} had been drawn." in text
+        assert f"--intervals add the 95 % bootstrap interval of every score over the {what} --res" in text
+    _, out, _ = leaving(capsys, "score", "span", "--help")
+    text = " ".join(out.split())
+    for said in ("GOLD rows with 'question'", "PREDICTIONS rows with 'id' and 'answer'"):
+        assert said in text
+    _, out, _ = leaving(capsys, "score", "squad", "--help")
+    assert "DATA file of SQuAD, JSON PREDICTIONS JSON object: question id to answer" in " ".join(out.split())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -193,3 +194,17 @@ def test_devices_and_services_have_names(command):
 def test_the_grid_that_was_published_is_asked_for_without_values():
     assert parsed(f"{FINETUNE} --grid")["grid"] == []
     assert [parsed(f"{FINETUNE} --select {which}")["select"] for which in ("last", "best")] == ["last", "best"]
+
+
+@pytest.mark.parametrize(
+    ("command", "groups"),
+    [
+        ("finetune", ["positional arguments", "options", "what is printed", "fields"]),
+        ("augment", ["positional arguments", "options", "what is printed", "models", "stages", "fine-tuning"]),
+        ("prepare", ["options", "what is printed", "text", "pairs", "tokenizer", "annotations"]),
+        ("pretrain", ["positional arguments", "options", "what is printed"]),
+    ],
+)
+def test_help_has_its_options_in_groups(command, groups, capsys):
+    status, out, _ = leaving(capsys, command, "--help")
+    assert status == 0 and re.findall(r"^([a-z][a-z -]*):$", out, re.MULTILINE) == groups
