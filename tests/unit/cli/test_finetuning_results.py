@@ -16,6 +16,7 @@ from tests.support.untrained_models import train_at_once
 from unified import load
 from unified.errors import UnifiedError
 from unified.reports.results import read_results
+from unified.tasks.catalogue import task_named
 from unified.tasks.heads.documents import DocumentItem
 from unified.tasks.heads.items import read_items, write_items
 
@@ -150,6 +151,8 @@ def test_files_for_a_server_are_written_where_its_whole_test_set_was_predicted(f
     _, err = finetune("wnli", "--data", "whole")
     path = Path("out/submission/WNLI.tsv")
     assert f"for the task's server: {path}" in err and read_results(["out"])[0]["scores"].keys() == {"valid"}
+    published = json.loads(json.dumps(task_named("wnli").published))
+    assert published and read_results(["out"])[0]["published"] == published
     labels = [one["label"] for one in rows("out/predictions.test.jsonl")]
     table = [line.split("\t") for line in path.read_text(encoding="utf-8").splitlines()]
     assert table == [["index", "prediction"], *([str(i), label] for i, label in enumerate(labels))]
