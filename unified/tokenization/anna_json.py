@@ -40,7 +40,8 @@ def no_anna_json(tokenizer: AnnaTokenizer) -> str | None:
 def anna_json(tokenizer: AnnaTokenizer) -> dict[str, Any]:
     """The content of a ``tokenizer.json`` that divides texts like ``tokenizer``; nothing is put around them.
 
-    It differs where characters that BERT removes, such as a soft hyphen, stand in or beside a word that stays whole.
+    It differs where characters that BERT removes, such as a soft hyphen, stand in or beside a word that stays whole,
+    and at punctuation that Unicode has since its version 9, such as U+2E43, which BERT's rules here do not know.
     :func:`no_anna_json` must have no objection.
     """
     entries = {entry: i for i, entry in enumerate([*tokenizer.pieces, *tokenizer.words])}
