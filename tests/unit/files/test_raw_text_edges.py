@@ -1,0 +1,162 @@
+"""How many lines make a table, what is a line of names, and how much of a file is looked at."""
+
+import pytest
+
+from unified.errors import UnifiedError
+from unified.files.raw_text import RawTextReader, is_object, require_text, require_text_name
+
+ADVICE = "write the texts one a line, or save the table as .csv, .tsv or .parquet and name its column by --text-field"
+
+
+def table_of(lines, end="\n"):
+    """Number of lines, of fields, and the name of what separates them, where lines are a table; None where not."""
+    try:
+        require_text("a.txt", ("\n".join(lines) + end).encode())
+    except UnifiedError as error:
+        begins, _, rest = error.details.partition(" lines have ")
+        fields, _, behind = rest.partition(" fields each, separated by ")
+        assert begins.startswith("a.txt: a table, not raw text: its first ") and behind.endswith(f"; {ADVICE}")
+        return int(begins.rpartition(" ")[2]), int(fields), behind.removesuffix(f"; {ADVICE}")
+    return None
+
+
+@pytest.mark.parametrize(("sign", "called"), [("\t", "tabs"), (",", "commas"), (";", "semicolons")])
+def test_three_lines_make_a_table_beneath_names_and_ten_without(sign, called):
+    row, names = sign.join("123"), sign.join(("text", "b 2", "label"))
+    assert table_of([names, row]) is None and table_of([names, row, row]) == (3, 3, called)
+    assert table_of([row] * 9) is None and table_of([row] * 10) == (10, 3, called)
+    assert table_of([names, row, row], end="") == (3, 3, called)
+    assert table_of([names, "", row, "  ", row]) == (3, 3, called)  # blank lines do not count
+    assert table_of([names, row, row + sign + "4", row]) is None
+
+
+@pytest.mark.parametrize(
+    ("names", "header"),
+    [
+        ("a,b", True),
+        ("a,a", False),
+        ("a,", False),
+        ("a,1b", False),
+        ("a,_b", True),
+        ("a,b c d e", True),
+        ("a,b c d e f", False),
+        (f"a,{'b' * 40}", True),
+        (f"a,{'b' * 41}", False),
+        ("a,é (x) #1-2/3.4", True),
+        ("a,b!", False),
+    ],
+)
+def test_names_of_columns_differ_and_are_short(names, header):
+    assert table_of([names, "1,2", "3,4"]) == ((3, 2, "commas") if header else None)
+    assert table_of([names, *["1,2"] * 9]) == (10, 2, "commas")
+
+
+def test_where_blanks_stand_behind_commas_it_takes_three_names_and_ten_lines():
+    rows = ["1, 2, 3"] * 20
+    assert table_of(["a, b, c", *rows[:8]]) is None and table_of(["a, b, c", *rows[:9]]) == (10, 3, "commas")
+    assert table_of(["1, 2, 3", *rows]) is None and table_of(["a, b", *["1, 2"] * 20]) is None
+    assert table_of([" a,b", " 1,2", " 3,4"]) == (3, 2, "commas")  # the blank is not behind a comma
+    assert table_of(["a,b", "1,2", "1, 2"]) is None
+
+
+def test_a_last_row_may_go_on_behind_what_is_looked_at():
+    assert table_of(["a,b", "1,2", "3,4", '"5'], end="") == (3, 2, "commas")
+    assert table_of(["a,b", "1,2", '"5'], end="") is None
+    assert table_of(["a,b", "1,2", "3,4", "5,6,7"]) is None
+    assert table_of(["a,b", "1", "3,4", "5,6"]) is None
+
+
+def test_a_column_that_is_empty_makes_no_table():
+    assert table_of(["a,"] * 20) is None and table_of([",a, "] * 20) is None
+    assert table_of(["a,b,"] * 20) == (20, 3, "commas")
+    assert table_of(["\ta"] * 20) is None and table_of(["\ta\tb\t"] * 20) == (20, 2, "tabs")
+
+
+def test_a_carriage_return_within_a_line_is_prose_and_at_its_end_none():
+    assert table_of(["a,b", "1,2\r3", "4,5"]) is None
+    assert table_of(["a,b\r", "1,2\r", "4,5\r"]) == (3, 2, "commas")
+
+
+def test_200_lines_are_looked_at():
+    assert table_of(["1,2"] * 200 + ["prose"]) == (200, 2, "commas")
+    assert table_of(["1,2"] * 199 + ["prose,"] + ["1,2"] * 3) == (200, 2, "commas")
+    assert table_of(["1,2"] * 198 + ["prose", "1,2"]) is None
+
+
+# ---------------------------------------------------------------- beginnings
+
+
+@pytest.mark.parametrize(
+    ("begins", "says"),
+    [
+        (b"\x1f\x8b", "compressed by gzip, which a name with .gz says"),
+        (b"\xfd7zXZ\x00", "compressed by xz, which a name with .xz says"),
+        (b"\x28\xb5\x2f\xfd", "compressed by Zstandard, which a name with .zst says"),
+        (b"BZh", "compressed by bzip2; unpack it"),
+        (b"PK\x03\x04", "a zip archive, such as an .xlsx or a .docx"),
+        (b"PAR1", "a Parquet file"),
+        (b"%PDF", "a PDF file"),
+        (b"SQLite format 3", "a database"),
+    ],
+)
+def test_what_a_file_is_shows_in_its_first_bytes(begins, says):
+    with pytest.raises(UnifiedError) as raised:
+        require_text("a.txt", begins + b" and so on")
+    assert str(raised.value) == f"a.txt: not raw text but {says}"
+    require_text("a.txt", b" " + begins.replace(b"\0", b"") + b" and so on")
+
+
+def wrong(data):
+    try:
+        require_text("a.txt", data)
+    except UnifiedError as error:
+        return str(error)
+    return None
+
+
+def test_131072_bytes_are_looked_at():
+    size = 1 << 17
+    prose = b"x" * 63 + b"\n"
+    zero = "a.txt: not raw text, a byte is zero; it is binary, or not in UTF-8"
+    assert wrong(prose * 2048 + b"\0") is None and wrong(prose * 2047 + b"x" * 63 + b"\0") == zero
+    record = b'{"a": "' + b"x" * 1013 + b'"}\n'
+    assert len(record) == 1023 and 128 * len(record) + 128 == size
+    filler = b'{"a": "' + b"x" * 118 + b'"}'
+    lines = "a.txt: not raw text but JSON lines, which a name with .jsonl says"
+    assert wrong(record * 128 + filler + b"\nprose") == lines  # the last line in sight may be cut
+    assert wrong(record * 128 + b"prose\n" + filler) is None
+    assert wrong(record * 129 + b"prose") == lines
+
+
+def test_json_lines_are_objects_in_every_line():
+    lines = "a.txt: not raw text but JSON lines, which a name with .jsonl says"
+    assert wrong(b'{"a": 1}') == wrong(b'\xef\xbb\xbf {"a": 1}\n\n{}\n') == lines
+    assert wrong(b'{"a": 1}\nprose') is None and wrong(b"[1]\n[2]") is None and wrong(b"") is None
+    assert [is_object(line) for line in ('{"a": 1}', " {}", "{", "[{}]", "3", '"{"', "")] == [True, True, *[False] * 5]
+
+
+def test_bytes_that_are_no_utf8_are_left_to_the_reader():
+    assert wrong(b"caf\xe9\n" * 20) is None
+    assert wrong(b"a,caf\xe9\n" * 20).startswith("a.txt: a table, not raw text: its first 20 lines have 2 fields")
+
+
+def test_a_name_is_looked_at_without_its_compression():
+    for name, says in (
+        ("a.csv", f"a table by its name (.csv), not raw text; {ADVICE}"),
+        ("a.TSV.gz", f"a table by its name (.tsv), not raw text; {ADVICE}"),
+        ("a.pdf.xz", f"not raw text by its name (.pdf); {ADVICE}"),
+    ):
+        with pytest.raises(UnifiedError) as raised:
+            require_text_name(name)
+        assert str(raised.value) == f"{name}: {says}"
+    for name in ("a.txt", "csv", "a.csv.txt", "a", "a.jsonl"):
+        require_text_name(name)
+
+
+def test_only_the_beginning_of_a_file_is_asked_whether_it_is_text(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_bytes(b"prose\n" + b"PAR1\n")
+    assert [chunk.lines for chunk in RawTextReader(str(path), 1).chunks()] == [["prose"], ["PAR1"]]
+    path.write_bytes(b"PAR1\nprose\n")
+    with pytest.raises(UnifiedError, match="not raw text but a Parquet file"):
+        RawTextReader(str(path)).take(1)
