@@ -176,6 +176,7 @@ def test_strokes_cross_their_bars_and_the_axis_is_logarithmic(bars):
     assert {(colour(line.get_color()), line.get_linewidth()) for line in strokes} == {("#1f2733", 1.4)}
     assert list(strokes[0].get_ydata()) == pytest.approx([2.5 - 0.6, 2.5 + 0.6])
     assert (list(one.get_xdata()), colour(one.get_color()), one.get_linewidth()) == ([1, 1], TEXT, 0.8)
+    assert {tick.tick1line.get_markersize() for tick in axes.xaxis.get_minor_ticks()} == {0}
     assert axes.get_xscale() == "log" and axes.get_xlim() == pytest.approx((0.5 / 1.5, 9.0 * 1.5))
     assert axes.xaxis.get_major_formatter()(0.5, 0) == "0.5" and axes.xaxis.get_minor_formatter()(0.5, 0) == ""
     ticks = axes.xaxis.get_major_locator().tick_values(1, 10).tolist()
