@@ -177,5 +177,6 @@ def _setting(name: str, value: object) -> str:
 
 def _machine(line: Line) -> str:
     machine = line.get("machine", {})
-    names = [machine.get("gpu"), machine.get("processor"), f"{machine['cores']} cores" if "cores" in machine else None]
+    cores = machine.get("cores")
+    names = [machine.get("gpu"), machine.get("processor"), None if cores is None else f"{cores} cores"]
     return ", ".join(filter(None, names)) or "a machine without a name"

@@ -67,6 +67,7 @@ def test_settings_are_words_behind_the_size():
     [
         (None, "a machine without a name"), ({}, "a machine without a name"), ({"cores": 4}, "4 cores"),
         ({"gpu": "G", "processor": "P", "cores": 4}, "G, P, 4 cores"), ({"gpu": None, "processor": "P"}, "P"),
+        ({"processor": "P", "cores": None}, "P"),
         ({"processor": "P", "threads": 3}, "P"),
     ],
 )  # fmt: skip
