@@ -1,0 +1,169 @@
+"""Rules of cleaning as they are written, their limits, chunks that are cleaned where they are used, and languages."""
+
+import sys
+from dataclasses import FrozenInstanceError, asdict, dataclass
+
+import pytest
+
+from unified.corpus.cleaning import CleanedChunk, Cleaning, CleaningEncoder, Counts, Report
+from unified.corpus.cleaning.language import JUDGED_CHARACTERS, LanguageFilter
+from unified.errors import UnifiedError
+
+ALL = "urls, paths, noise, sentences, short_sentences, short_documents, language, chunks, overlap"
+
+
+def refused(function, *arguments, **options):
+    with pytest.raises(UnifiedError) as raised:
+        function(*arguments, **options)
+    return str(raised.value)
+
+
+# ---------------------------------------------------------------- rules as text
+
+
+def test_nothing_is_cleaned_by_default():
+    rules = Cleaning()
+    assert set(asdict(rules).values()) == {False, None} and not rules.divides_sentences and rules.rules() == {}
+    documents = [(3, ["  a\u2003 b ", "c. D."]), (5, ["e"])]
+    cleaned, report = rules.clean(documents)
+    assert cleaned == [(3, ["a b", "c. D."]), (5, ["e"])] and report.chunks is None
+    with pytest.raises(FrozenInstanceError):
+        rules.urls = True
+
+
+@pytest.mark.parametrize(
+    ("text", "settings"),
+    [
+        ("urls", {"urls": True}),
+        (" paths , noise", {"paths": True, "noise": True}),
+        ("short_sentences= 1,short_documents=20", {"short_sentences": 1, "short_documents": 20}),
+        ("language=de", {"language": "de"}),
+        ("chunks=5,overlap=4", {"chunks": 5, "overlap": 4}),
+        ("language=12", {"language": "12"}),
+    ],
+)
+def test_rules_are_read_from_a_list(text, settings):
+    assert Cleaning.parse(text) == Cleaning(**settings)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("url", f"no rule 'url' (did you mean 'urls'?); the rules are {ALL}, or anna by itself"),
+        ("", f"no rule ''; the rules are {ALL}, or anna by itself"),
+        ("urls,anna", f"no rule 'anna'; the rules are {ALL}, or anna by itself"),
+        ("urls,noise,urls", "urls is given twice"),
+        ("urls=1", "urls takes no value, got '1'"),
+        ("urls=", "urls takes no value, got ''"),
+        ("chunks", "chunks needs a value: chunks=N"),
+        ("chunks= ", "chunks needs a value: chunks=N"),
+        ("language", "language needs a value: language=en"),
+        ("chunks=x", "chunks is a whole number of at least 1, got 'x'"),
+        ("chunks=-1", "chunks is a whole number of at least 1, got '-1'"),
+        ("chunks=\u0663", "chunks is a whole number of at least 1, got '\u0663'"),
+        ("chunks=0", "chunks is a whole number of at least 1, got 0"),
+        ("short_sentences=0", "short_sentences is a whole number of at least 1, got 0"),
+        ("short_documents=1.5", "short_documents is a whole number of at least 1, got '1.5'"),
+        ("chunks=3,overlap=0", "overlap is a whole number of at least 1, got 0"),
+        ("overlap=3", "overlap=3 needs chunks of more words, got chunks=None"),
+        ("chunks=3,overlap=3", "overlap=3 needs chunks of more words, got chunks=3"),
+    ],
+)
+def test_other_lists_are_refused(text, says):
+    assert refused(Cleaning.parse, text) == f"--clean: {says}"
+
+
+@pytest.mark.parametrize(
+    ("rules", "divides"),
+    [
+        ({"sentences": True}, True), ({"short_sentences": 1}, True), ({"chunks": 1}, True),
+        ({"short_documents": 1}, False),
+        ({"urls": True, "paths": True, "noise": True, "language": "en"}, False),
+    ],
+)  # fmt: skip
+def test_some_rules_divide_lines_into_sentences(rules, divides):
+    assert Cleaning(**rules).divides_sentences is divides
+    kept = Cleaning(**rules | {"language": None}).clean([(0, ["One two. Three four."])])[0]
+    assert [len(sentences) for _, sentences in kept] == ([1, 1] if "chunks" in rules else [1 + divides])
+
+
+def test_short_means_fewer_words_than_the_number():
+    documents = [(0, ["a b c", "d e"]), (1, ["f"])]
+    for words, kept in ((1, documents), (2, documents[:1]), (3, [(0, ["a b c"])]), (4, [])):
+        assert Cleaning(short_sentences=words).clean(documents)[0] == kept
+    for words, kept in ((1, documents), (2, documents[:1]), (5, documents[:1]), (6, [])):
+        assert Cleaning(short_documents=words).clean(documents)[0] == kept
+
+
+# ---------------------------------------------------------------- reports and chunks
+
+
+def test_counts_and_reports_add_up_field_by_field():
+    one, other = Counts(1, 2, 3, 4), Counts(50, 60, 70, 80)
+    assert one + other == Counts(51, 62, 73, 84) and other - one == Counts(49, 58, 67, 76)
+    assert Counts.of([(7, ["a bc", "d"]), (7, [])]) == Counts(2, 2, 3, 4) and Counts() == Counts(0, 0, 0, 0)
+    first, second = Report(one, {"a": one}, other, 3), Report(other, {"a": other, "b": one}, one, 4)
+    assert first + second == Report(one + other, {"a": one + other, "b": one}, one + other, 7)
+    assert Report() + second == second and (first + Report(one, {}, one)).chunks is None
+    assert Report() == Report(Counts(), {}, Counts(), None)
+    for frozen in (one, first):
+        with pytest.raises(FrozenInstanceError):
+            frozen.documents = frozen.chunks = 1
+
+
+@dataclass(frozen=True)
+class Given:
+    size = 99
+
+    def documents(self):
+        return iter([(4, ["One two three.", "Four."]), (6, ["Five."])])
+
+
+def test_a_chunk_is_cleaned_where_it_is_used():
+    chunk = CleanedChunk(Given(), Cleaning(short_sentences=2))
+    cleaned, report = chunk.clean()
+    assert chunk.documents() == cleaned == [(4, ["One two three."])] and chunk.size == 99
+    assert report.removed == {"short_sentences": Counts(1, 2, 2, 10)}
+
+    def encoder(given):
+        return given.size, given.documents(), None
+
+    assert CleaningEncoder(encoder)(chunk) == (99, cleaned, None, report)
+
+
+# ---------------------------------------------------------------- languages
+
+
+class Judge:
+    """Stands in for the library: a text is in the language of its first letter, or of the last where that is "?"."""
+
+    asked = []
+
+    @staticmethod
+    def rank(text):
+        return [("en", -1.0), ("de", -2.0)] if text == "" else []
+
+    @classmethod
+    def classify(cls, text):
+        cls.asked.append(text)
+        return ({"e": "en", "d": "de"}[text[0] if text[0] != "?" else text[-1]], -3.0)
+
+
+def test_a_language_is_judged_by_2000_characters(monkeypatch):
+    monkeypatch.setitem(sys.modules, "py3langid", Judge)
+    english = LanguageFilter("en")
+    assert english("e") and not english("d") and not LanguageFilter("de")("e") and JUDGED_CHARACTERS == 2000
+    assert english("?" * 1999 + "e" + "d") and not english("?" * 1998 + "d" + "d" + "e")
+    Judge.asked.clear()
+    Cleaning(language="de").clean([(0, ["d", "e f"])])
+    assert Judge.asked == ["d e f"]
+
+
+def test_an_unknown_language_and_a_missing_library_are_told(monkeypatch):
+    monkeypatch.setitem(sys.modules, "py3langid", Judge)
+    assert refused(Cleaning(language="xx").rules) == "--clean language=xx: no such language; known are de en"
+    monkeypatch.setitem(sys.modules, "py3langid", None)
+    assert refused(LanguageFilter, "en") == (
+        "--clean language=… needs the library py3langid; install it with: pip install '.[clean]' in the library's "
+        "folder"
+    )
