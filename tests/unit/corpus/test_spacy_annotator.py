@@ -55,9 +55,7 @@ class Document:
     def __post_init__(self):
         at = 0
         for text in self.text.split(" ") if self.text else ():
-            pos = (
-                "NOUN" if text[:1] in "nN" else "PROPN" if text[:1].isupper() else "SPACE" if text.isspace() else "VERB"
-            )
+            pos = "NOUN" if text[:1] in "nN" else "PROPN" if text[:1].isupper() else "X" if text.isspace() else "VERB"
             self.words.append(Word(at, text, "X?" if text == "?" else pos, len(self.words)))
             at += len(text) + 1
 
