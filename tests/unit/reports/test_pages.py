@@ -19,19 +19,19 @@ class Elements(HTMLParser):
 
     def __init__(self, text):
         super().__init__()
-        self.found, self._open = [], []
+        self.found, self.begun = [], []
         self.feed(text)
 
     def handle_starttag(self, tag, attributes):
         self.found.append([tag, dict(attributes).get("class"), ""])
         if tag != "meta":
-            self._open.append(self.found[-1])
+            self.begun.append(self.found[-1])
 
     def handle_endtag(self, tag):
-        assert self._open.pop()[0] == tag
+        assert self.begun.pop()[0] == tag
 
     def handle_data(self, text):
-        for element in self._open[-1:]:
+        for element in self.begun[-1:]:
             element[2] += text
 
     def texts(self, *tags):
