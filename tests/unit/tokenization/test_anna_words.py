@@ -1,0 +1,116 @@
+"""Choice of ANNA's words in generated text: the most frequent ones, their share, candidates, refusals, and files."""
+
+import json
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from unified.errors import UnifiedError
+from unified.tokenization.anna import ALL_WORDS, AnnaTokenizer, can_be_word, surface_form, train_anna
+from unified.tokenization.wordpiece import train_wordpiece
+
+
+def random_lines(count, seed=0):
+    """Words of two or three syllables, some of them frequent, with marks around some."""
+    rng = np.random.default_rng(seed)
+    words = ["".join(rng.choice(["ka", "lo", "mi", "tu", "ne"], size=rng.integers(2, 4))) for _ in range(150)]
+    words += ["U.S.", "C++", "x-ray"]
+    chosen = rng.geometric(0.03, size=(count, 8)) % len(words)
+    marks = [("", ""), ("", "."), ("(", ")"), ("", ",")]
+    return [" ".join("{1}{0}{2}".format(words[i], *marks[rng.integers(4)]) for i in row) for row in chosen]
+
+
+LINES = random_lines(150)
+
+
+def ranked(chunks, pieces):
+    """By definition: words that occur twice and are no piece, the most frequent first, equal ones by their letters."""
+    counts = Counter(surface_form(chunk) for chunk in chunks)
+    words = [
+        word for word, count in counts.items() if count >= 2 and word not in pieces and any(map(str.isalnum, word))
+    ]
+    return sorted(words, key=lambda word: (-counts[word], word))
+
+
+@pytest.mark.parametrize(("size", "share"), [(60, 0.25), (61, 0.5), (120, 0.7), (40, 0.0)])
+def test_words_have_their_share_of_the_entries(size, share):
+    tokenizer = train_anna(LINES, size, 1.0, share)
+    count = round(share * size)
+    assert len(tokenizer.words) == count and len(tokenizer.pieces) == size - count
+    assert tokenizer.pieces == train_wordpiece(LINES, size - count, 1.0).entries
+    chunks = [chunk for line in LINES for chunk in line.split()]
+    assert tokenizer.words == ranked(chunks, tokenizer.pieces)[:count] and tokenizer.candidates == ALL_WORDS
+
+
+def test_without_a_size_words_are_in_proportion_to_the_pieces():
+    for share in (0.1, 0.5):
+        tokenizer = train_anna(LINES, word_share=share)
+        assert tokenizer.pieces == train_wordpiece(LINES).entries
+        there = len(ranked((chunk for line in LINES for chunk in line.split()), tokenizer.pieces))
+        assert len(tokenizer.words) == min(there, round(len(tokenizer.pieces) * share / (1 - share)))
+    assert len(train_anna(LINES).words) == len(train_anna(LINES, word_share=0.7).words)
+
+
+def test_candidates_may_come_from_a_finder_of_words():
+    class Finder:
+        description = "some words"
+
+        def words(self, lines):
+            assert lines is LINES
+            return iter(["x-ray", "C++,", "C++", "once", "x-ray.", "x-ray"])
+
+    tokenizer = train_anna(LINES, 50, 1.0, 0.04, Finder())
+    assert tokenizer.words == ["x-ray", "C++"] and tokenizer.candidates == "some words"
+    with pytest.raises(UnifiedError) as raised:
+        train_anna(LINES, 50, 1.0, 0.06, Finder())
+    assert str(raised.value) == (
+        "the anna tokenizer cannot be trained: the text gives 2 words, fewer than the 3 of --vocabulary-size 50; ask "
+        "for fewer entries, less --word-share or more --sample-megabytes"
+    )
+
+
+def test_what_wordpiece_refuses_is_told_of_the_wordpieces():
+    begins = "the WordPieces of the anna tokenizer"
+    cannot = "the WordPiece tokenizer cannot be trained: "
+    for arguments, says in (
+        (([],), f"{begins}: {cannot}there is no text"),
+        ((["a b"], 20, 1.0, 0.25), f"{begins} (15 of 20 entries): {cannot}the text gives 7 entries, fewer than"),
+    ):
+        with pytest.raises(UnifiedError) as raised:
+            train_anna(*arguments)
+        assert str(raised.value).startswith(says)
+
+
+@pytest.mark.parametrize(
+    ("word", "possible"),
+    [
+        ("a", True), ("1", True), ("a" * 100, True), ("a" * 101, False), ("", False), ("...", False), ("a b", False),
+        ("a\u00adb", False), ("##a", False), ("#a", True), ("<mask>", False), ("[SEP]", False), ("[sep]", True),
+        ("é-", True),
+    ],
+)  # fmt: skip
+def test_words_hold_a_letter_or_a_digit_and_look_like_no_symbol(word, possible):
+    assert can_be_word(word) is possible
+
+
+def test_a_tokenizer_is_written_and_read_as_json(tmp_path):
+    tokenizer = AnnaTokenizer(["[UNK]", "é", "##b"], ["c++"], "mine")
+    tokenizer.save(tmp_path)
+    path = tmp_path / "anna.json"
+    content = {"candidates": "mine", "pieces": ["[UNK]", "é", "##b"], "words": ["c++"]}
+    assert path.read_text(encoding="utf-8") == json.dumps(content, ensure_ascii=False, indent=0) + "\n"
+    again = AnnaTokenizer.load(path)
+    assert (again.candidates, again.pieces, again.words) == ("mine", tokenizer.pieces, tokenizer.words)
+    assert again.statistics == {"pieces": 3, "words": 1, "word_candidates": "mine"}
+    for changed, says in (
+        ({"pieces": "ab"}, "pieces is not a list of strings"),
+        ({"words": ["a", 1]}, "words is not a list of strings"),
+        ({"words": ["##a"]}, "'##a' cannot be a word of the vocabulary"),
+        ({"words": ["é"]}, "lists 'é' twice; each entry may appear once"),
+        ({"more": 1}, "not an object with candidates, pieces, words; is it the file of an ANNA tokenizer?"),
+    ):
+        path.write_text(json.dumps(content | changed))
+        with pytest.raises(UnifiedError) as raised:
+            AnnaTokenizer.load(path)
+        assert raised.value.details.startswith(f"{path}: {says.partition(';')[0]}")
