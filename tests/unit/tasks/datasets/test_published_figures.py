@@ -109,7 +109,7 @@ ANNA = {
     ("squad2.0", "valid", "exact"): {"ANNA large": 88.4},
     ("squad2.0", "valid", "f1"): {"ANNA large": 90.8},
 }
-#: Of [MiniLM], the model of 22M parameters.
+#: Of Wang et al. 2020 (MiniLM): the model of 22M parameters.
 MINILM = {
     ("cola", "valid", "matthews"): {"MiniLM, 22M": 47.5},
     ("sst2", "valid", "accuracy"): {"MiniLM, 22M": 91.5},
