@@ -1,0 +1,240 @@
+"""Files of SWAG, CODAH, RACE and DREAM at their edges: what is read, and the whole text of what is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from unified.errors import UnifiedError
+from unified.files.json_files import Entries
+from unified.tasks.datasets.choices import add_choice, are_strings
+from unified.tasks.datasets.codah import read_codah
+from unified.tasks.datasets.dream import read_dream
+from unified.tasks.datasets.race import read_race
+from unified.tasks.datasets.swag import read_swag
+from unified.tasks.heads.choice import ChoiceItem
+
+
+def refused(function, *arguments, **named) -> str:
+    """All that a refusal says."""
+    with pytest.raises(UnifiedError) as raised:
+        function(*arguments, **named)
+    return raised.value.details
+
+
+# ---------------------------------------------------------------- items
+
+
+def added(context="c", choices=("a", "b"), label: str | None = "0", *more, **named) -> ChoiceItem | str:
+    """The item, or the problem."""
+    items: list[ChoiceItem] = []
+    entries = Entries("file")
+    add_choice(items, entries, "line 7", "id", context, list(choices), label, *more, **named)
+    return items[0] if items else refused(entries.check)
+
+
+def test_an_item_has_its_texts_without_blanks_at_their_ends():
+    assert added(" c\n", label=None) == ChoiceItem("id", "c", ("a", "b"))
+    assert added("c", (" a", "b"), "1", " q ", subset="high") == ChoiceItem("id", "c", (" a", "b"), "q", 1, "high")
+    assert added(label="0") == ChoiceItem("id", "c", ("a", "b"), None, 0)
+    assert added("c", ("a", "b"), "0", " \n").question is None
+
+
+TWO = "file: line 7: two choices or more are needed, none of them empty"
+
+
+def test_what_is_no_item_is_noted():
+    assert added(" \n") == "file: line 7: the context is empty"
+    assert added(choices=["a"]) == TWO and added(choices=["a"], empty=True) == TWO
+    assert added(choices=["a", " "]) == added(choices=["", "a"]) == TWO
+    assert added(choices=["a", " "], empty=True).choices == ("a", " ")
+    for label in ("2", "-1", "", "x", "00", "1.0"):
+        says = f"file: line 7: the label {label!r} is the number of no choice, 0 to 1"
+        assert added(label=label) == says
+    assert added(choices=["a", "b", "c"], label="2").label == 2
+
+
+def test_lists_of_texts():
+    assert are_strings([]) and are_strings(["", "a"])
+    assert not are_strings(["a", 1]) and not are_strings("ab") and not are_strings(("a",)) and not are_strings(None)
+
+
+# ---------------------------------------------------------------- SWAG and CODAH
+
+
+def csv(path: Path, header: str, *rows: str) -> Path:
+    path.write_text("\n".join((header, *rows)) + "\n")
+    return path
+
+
+def test_swag_reads_as_many_endings_as_there_are(tmp_path):
+    path = csv(tmp_path / "a.csv", "ending1,sent1,sent2,ending0,label,ending10", "b,c,d,a,1,x", "y,z,,w,0,x")
+    assert read_swag(path) == [
+        ChoiceItem("0", "c", ("d a", "d b"), None, 1), ChoiceItem("1", "z", ("w", "y"), None, 0),
+    ]  # fmt: skip
+    assert [item.label for item in read_swag(path, labelled=False)] == [None, None]
+
+
+@pytest.mark.parametrize("column", ["sent1", "sent2", "label", "ending1"])
+def test_swag_without_a_column_is_refused(tmp_path, column):
+    names = [name for name in ("sent1", "sent2", "ending0", "ending1", "label") if name != column]
+    path = csv(tmp_path / "a.csv", ",".join(names), ",".join("x" * len(names)))
+    there = ", ".join(map(repr, names))
+    hint = {"sent1": " (did you mean 'sent2'?)", "sent2": " (did you mean 'sent1'?)", "label": ""}.get(
+        column, " (did you mean 'ending0'?)"
+    )
+    assert refused(read_swag, path) == (
+        f"{path}, line 1: no column {column!r}{hint}; its columns: {there}; is it a file of SWAG?"
+    )
+
+
+def test_swag_names_all_rows_that_are_wrong(tmp_path):
+    path = csv(tmp_path / "a.csv", "sent1,sent2,ending0,ending1,label", "a,b,c", ",b,c,d,0", "a,b,c,d,1", "a,b,c,d,2")
+    details = refused(read_swag, path)
+    assert details.startswith(f"{path}: line 2: 3 cells")
+    assert details.endswith("; line 3: the context is empty; line 5: the label '2' is the number of no choice, 0 to 1")
+
+
+def test_codah_has_seven_columns_and_numbers_its_rows_from_0(tmp_path):
+    path = tmp_path / "a.tsv"
+    path.write_text("o\tp\ta\tb\tc\td\t0\n\nq\tr\te\tf\tg\th\t3\n")
+    assert read_codah(path) == [
+        ChoiceItem("0", "p", ("a", "b", "c", "d"), None, 0), ChoiceItem("1", "r", ("e", "f", "g", "h"), None, 3),
+    ]  # fmt: skip
+    assert [item.label for item in read_codah(path, labelled=False)] == [None, None]
+    path.write_text("o\tp\ta\tb\tc\td\t4\no\tp\ta\tb\tc\td\t0\tx\n")
+    assert refused(read_codah, path) == (
+        f"{path}: line 1: the label '4' is the number of no choice, 0 to 3; line 2: 8 columns instead of 7"
+    )
+
+
+# ---------------------------------------------------------------- RACE
+
+
+def race(folder: Path, name: str, **fields) -> None:
+    passage = {"article": "Bob ran.", "questions": ["Who?"], "options": [["Ann", "Bob"]], "answers": ["B"]} | fields
+    (folder / name).parent.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_text(json.dumps(passage))
+
+
+def test_race_takes_middle_schools_first_and_numbers_in_order(tmp_path):
+    for name in ("high/2.txt", "high/10.json", "high/1.txt", "middle/30.txt", "middle/4.txt", "7.txt", "high/x.dat"):
+        race(tmp_path, name)
+    items = read_race(tmp_path)
+    names = ["middle/4.txt", "middle/30.txt", "high/1.txt", "high/2.txt", "7.txt", "high/10.json"]
+    assert [item.id for item in items] == [f"{name}-0" for name in names]
+    assert [item.subset for item in items] == ["middle", "middle", "high", "high", None, "high"]
+    assert items[0] == ChoiceItem("middle/4.txt-0", "Bob ran.", ("Ann", "Bob"), "Who?", 1, "middle")
+
+
+def test_race_without_answers_is_read_where_none_are_wanted(tmp_path):
+    race(tmp_path, "high/1.txt", answers=None)
+    assert [item.label for item in read_race(tmp_path, labelled=False)] == [None]
+    assert refused(read_race, tmp_path) == (
+        f"{tmp_path}: high/1.txt: expected as many 'questions' as 'options' and 'answers'"
+    )
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"answers": []}, {"answers": ["A", "B"]}, {"options": []}, {"questions": ["a", "b"]}, {"questions": "W"},
+        {"questions": [3]}, {"questions": None}, {"options": None},
+        {"questions": ["a", "b"], "options": [["a", "b"]] * 2},
+    ],
+)  # fmt: skip
+def test_race_has_as_many_questions_as_options_and_answers(tmp_path, fields):
+    race(tmp_path, "high/1.txt", **fields)
+    says = f"{tmp_path}: high/1.txt: expected as many 'questions' as 'options' and 'answers'"
+    assert refused(read_race, tmp_path) == says
+    if "answers" not in fields and len(fields) == 1:
+        assert refused(read_race, tmp_path, labelled=False) == says
+
+
+@pytest.mark.parametrize(
+    ("answer", "label"), [("C", "2"), ("H", "7"), ("I", "-1"), ("X", "-1"), ("AB", "'AB'"), ("", "''")]
+)
+def test_answers_of_race_are_letters_of_options(tmp_path, answer, label):
+    race(tmp_path, "high/1.txt", answers=[answer])
+    assert refused(read_race, tmp_path) == (
+        f"{tmp_path}: high/1.txt, question 1: the label {label!r} is the number of no choice, 0 to 1"
+    )
+
+
+def test_race_may_have_an_empty_question_and_empty_options(tmp_path):
+    race(tmp_path, "high/1.txt", questions=[" "], options=[["", "Bob"]], answers=["A"])
+    assert read_race(tmp_path) == [ChoiceItem("high/1.txt-0", "Bob ran.", ("", "Bob"), None, 0, "high")]
+
+
+def test_race_names_what_is_wrong_with_each_file(tmp_path):
+    race(tmp_path, "high/1.txt", article=" ")
+    race(tmp_path, "high/2.txt", questions=["a", "b"], options=["ab", ["c", "d"]], answers=["A", "B"])
+    (tmp_path / "high/3.txt").write_text("[]")
+    race(tmp_path, "high/4.txt")
+    assert refused(read_race, tmp_path) == (
+        f"{tmp_path}: high/1.txt: 'article' is empty; high/2.txt, question 1: its 'options' are no list of texts; "
+        "high/3.txt: no field 'article'; its fields: none; "
+        "high/3.txt: expected as many 'questions' as 'options' and 'answers'"
+    )
+    missing = tmp_path / "none"
+    assert refused(read_race, missing) == f"{missing}: no such folder; RACE has one a split, such as RACE/train"
+    (tmp_path / "empty").mkdir()
+    assert refused(read_race, tmp_path / "empty") == f"{tmp_path / 'empty'}: holds no question"
+
+
+# ---------------------------------------------------------------- DREAM
+
+
+QUESTION = {"question": "Who?", "choice": ["A.", "B."], "answer": "B."}
+
+
+def dream(path: Path, *dialogues) -> Path:
+    path.write_text(json.dumps(list(dialogues)))
+    return path
+
+
+def test_dream_numbers_the_questions_of_a_dialogue_from_0(tmp_path):
+    path = dream(tmp_path / "a.json", [["M: Hi.", "W: No."], [QUESTION, {**QUESTION, "answer": "A."}], "5-1"])
+    own = ("M: Hi.\nW: No.", ("A.", "B."), "Who?")
+    assert read_dream(path) == [ChoiceItem("5-1-0", *own, 1), ChoiceItem("5-1-1", *own, 0)]
+    path = dream(tmp_path / "b.json", [["M: Hi."], [{"question": "Who?", "choice": ["A.", "B."]}], 7])
+    assert read_dream(path, labelled=False) == [ChoiceItem("7-0", "M: Hi.", ("A.", "B."), "Who?")]
+
+
+def without(name: str) -> dict:
+    return {key: value for key, value in QUESTION.items() if key != name}
+
+
+@pytest.mark.parametrize(
+    ("dialogue", "says"),
+    [
+        ({}, "dialogue 1: expected [turns, questions, id]"),
+        ([["M."], [QUESTION]], "dialogue 1: expected [turns, questions, id]"),
+        (["M.", [QUESTION], "5"], "dialogue 1: expected [turns, questions, id]"),
+        ([["M."], QUESTION, "5"], "dialogue 1: no list 'questions'"),
+        ([["M."], [QUESTION], None], "dialogue 1: no id 'id', which is a text or an integer"),
+        ([[], [QUESTION], "5"], "dialogue 1, question 1: the context is empty"),
+        ([["M."], [without("choice")], "5"],
+         "dialogue 1, question 1: no field 'choice'; its fields: 'question', 'answer'"),
+        ([["M."], [{**QUESTION, "choice": ["A.", 3]}], "5"], "dialogue 1, question 1: no list of texts 'choice'"),
+        ([["M."], [{**QUESTION, "choice": ["B.", "B."]}], "5"],
+         "dialogue 1, question 1: the answer 'B.' is 2 of the choices"),
+        ([["M."], [{**QUESTION, "choice": ["B."]}], "5"],
+         "dialogue 1, question 1: two choices or more are needed, none of them empty"),
+        ([["M."], [QUESTION, without("question")], "5"],
+         "dialogue 1, question 2: no field 'question'; its fields: 'choice', 'answer'"),
+    ],
+)  # fmt: skip
+def test_what_is_not_dream_is_refused_by_name(tmp_path, dialogue, says):
+    path = dream(tmp_path / "a.json", dialogue, [["M."], [QUESTION], "6"])
+    assert refused(read_dream, path) == f"{path}: {says}"
+
+
+def test_dream_is_a_list_of_dialogues(tmp_path):
+    path = tmp_path / "a.json"
+    path.write_text("{}")
+    assert refused(read_dream, path) == f"{path}: expected a list of dialogues"
+    dream(path, [["M."], [], "5"])
+    assert refused(read_dream, path) == f"{path}: holds no question"
