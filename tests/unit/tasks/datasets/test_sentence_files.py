@@ -1,0 +1,231 @@
+"""Files of sentences at their edges: columns of words, relations, reviews and trees of sentiments."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from unified.errors import UnifiedError
+from unified.tasks.catalogue import task_named
+from unified.tasks.datasets.columns import read_columns
+from unified.tasks.datasets.conll2003 import read_conll2003, to_bio
+from unified.tasks.datasets.imdb import read_imdb
+from unified.tasks.datasets.semeval2010 import read_semeval2010
+from unified.tasks.datasets.sentiment_trees import read_sentiment_trees
+from unified.tasks.datasets.tacred import read_tacred
+from unified.tasks.datasets.wnut17 import read_wnut17
+from unified.tasks.heads.entities import Entity
+from unified.tasks.heads.items import WordsItem
+from unified.tasks.heads.relation import RelationItem
+
+
+def refused(function, *arguments, **named) -> str:
+    """All that a refusal says."""
+    with pytest.raises(UnifiedError) as raised:
+        function(*arguments, **named)
+    return raised.value.details
+
+
+def written(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+# ---------------------------------------------------------------- columns
+
+
+def test_sentences_stand_between_lines_that_are_empty_or_begin_a_document(tmp_path):
+    text = "\n \na|x|O\nb|y|B-p.q\n\t\n-DOCSTART-\nc|z|I-x\n-DOCSTART-|\n\nd|x|O\n\n\n"
+    path = written(tmp_path / "a", text)
+    assert read_columns(path, lambda line: line.split("|"), 3, True) == [
+        WordsItem("0", ("a", "b"), ("O", "B-p.q")),
+        WordsItem("1", ("c",), ("I-x",), "1"),
+        WordsItem("2", ("d",), ("O",), "2"),
+    ]
+
+
+def test_columns_name_the_lines_that_are_wrong(tmp_path):
+    path = written(tmp_path / "a", "a|x|O\nb|O\n |x|O\nc|x|x\nd|x|B-\ne|x|\nf|x|BO\ng|x|O-x\nh|x|B-a b\ni|x|O|z\n")
+    tags = ("x", "B-", "", "BO", "O-x", "B-a b")
+    said = "; ".join(f"line {n}: the tag {tag!r} is not O, B-TYPE or I-TYPE" for n, tag in enumerate(tags, 4))
+    assert refused(read_columns, path, lambda line: line.split("|"), 3, True) == (
+        f"{path}: line 2: 2 columns instead of 3; line 3: the word is empty; {said}; line 10: 4 columns instead of 3"
+    )
+    # Nobody reads tags where none are wanted, but there must be a column of them.
+    assert refused(read_columns, path, lambda line: line.split("|"), 3, False) == (
+        f"{path}: line 2: 2 columns instead of 3; line 3: the word is empty; line 10: 4 columns instead of 3"
+    )
+
+
+def test_conll_columns_are_divided_by_blanks_and_tabs_and_wnuts_by_tabs_alone(tmp_path):
+    path = written(tmp_path / "a", " EU\tNNP  I-NP I-ORG \n\u00a0 NNP I-NP O\nof\u2028it NNP I-NP O\n")
+    assert refused(read_conll2003, path) == f"{path}: line 2: the word is empty"
+    path = written(path, "EU\tNNP  I-NP I-ORG \nof\u2028it NNP I-NP O\n")
+    assert read_conll2003(path) == [WordsItem("0", ("EU", "of\u2028it"), ("B-ORG", "O"))]
+    assert read_conll2003(path, labelled=False) == [WordsItem("0", ("EU", "of\u2028it"), None)]
+    path = written(path, "a b\tB-x\n")
+    assert read_wnut17(path) == [WordsItem("0", ("a b",), ("B-x",))]
+    assert read_wnut17(path, labelled=False) == [WordsItem("0", ("a b",), None)]
+
+
+@pytest.mark.parametrize(
+    ("iob1", "bio"),
+    [
+        ("I-a I-a B-a I-a O I-a", "B-a I-a B-a I-a O B-a"),
+        ("I-a I-b I-b B-b O O I-a", "B-a B-b I-b B-b O O B-a"),
+        ("O", "O"),
+        ("", ""),
+    ],
+)
+def test_iob1_becomes_bio(iob1, bio):
+    assert to_bio(iob1.split()) == tuple(bio.split())
+
+
+# ---------------------------------------------------------------- relations
+
+
+SENTENCE = {
+    "id": "e1", "relation": "per:title", "token": ["Tom", "said", "he"], "subj_start": 0, "subj_end": 0, "obj_start": 2,
+    "obj_end": 2, "subj_type": "PERSON", "obj_type": "TITLE",
+}  # fmt: skip
+
+
+def tacred(path: Path, *sentences) -> Path:
+    return written(path, json.dumps(list(sentences)))
+
+
+def test_tacreds_brackets_are_written_out_and_ids_counted_where_there_are_none(tmp_path):
+    names = ["-LRB-", "-RRB-", "-LSB-", "-RSB-", "-LCB-", "-RCB-", "-lrb-"]
+    second = {name: value for name, value in SENTENCE.items() if name != "id"} | {"token": names}
+    path = tacred(tmp_path / "a.json", SENTENCE, second, SENTENCE | {"id": 7, "subj_end": 2})
+    pair = (Entity(0, 1, "PERSON"), Entity(2, 3, "TITLE"))
+    assert read_tacred(path) == [
+        RelationItem("e1", ("Tom", "said", "he"), pair, "per:title"),
+        RelationItem("2", (*"()[]{}", "-lrb-"), pair, "per:title"),
+        RelationItem("7", ("Tom", "said", "he"), (Entity(0, 3, "PERSON"), pair[1]), "per:title"),
+    ]
+    unlabelled = tacred(path, {name: value for name, value in SENTENCE.items() if name != "relation"})
+    assert read_tacred(unlabelled, labelled=False)[0].label is None
+    assert refused(read_tacred, unlabelled).startswith(f"{path}: sentence 1: no field 'relation'")
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"subj_start": -1}, "subj_start -1 and subj_end 0 are not among its 3 words"),
+        ({"subj_start": 1}, "subj_start 1 and subj_end 0 are not among its 3 words"),
+        ({"obj_end": 3}, "obj_start 2 and obj_end 3 are not among its 3 words"),
+        ({"token": ["a", " ", "b"]}, "'token' must be a list of texts that are not empty"),
+        ({"token": "abc"}, "'token' must be a list of texts that are not empty"),
+        ({"token": []}, "'token' must be a list of texts that are not empty"),
+        ({"obj_start": "2"}, "no integer 'obj_start'"),
+        ({"subj_type": 1}, "no text 'subj_type'"),
+    ],
+)
+def test_what_is_not_tacred_is_refused_by_name(tmp_path, change, says):
+    path = tacred(tmp_path / "a.json", SENTENCE | {"id": "e0"}, SENTENCE | change)
+    assert refused(read_tacred, path) == f"{path}: sentence 2: {says}"
+
+
+def test_tacred_is_a_list_of_sentences_with_words(tmp_path):
+    path = tacred(tmp_path / "a.json", {"id": "x"})
+    assert refused(read_tacred, path) == f"{path}: sentence 1: no field 'token'; its fields: 'id'"
+    assert refused(read_tacred, written(path, "{}")) == f"{path}: the file: no list 'sentences'"
+
+
+GOOD = '1\t"<e1>a b</e1> of <e2>c</e2> ."\nCause-Effect(e1,e2)\nComment: none\n\n'
+
+
+def semeval(number: int, sentence: str, *following: str) -> str:
+    return "\n".join((f'{number}\t"{sentence}"', *following)) + "\n\n"
+
+
+def test_semevals_blocks_are_a_sentence_its_relation_and_comments(tmp_path):
+    second = semeval(3, 'x<e1>y</e1>z "<e2>v w</e2>', "Other", "Comment: 4 of 5", "more")
+    third = semeval(4, "<e1>a</e1><e2>b</e2>", "Message-Topic(e2,e1)")
+    items = read_semeval2010(written(tmp_path / "a.txt", GOOD + second + third))
+    assert items == [
+        RelationItem("1", ("a", "b", "of", "c", "."), (Entity(0, 2), Entity(3, 4)), "Cause-Effect(e1,e2)"),
+        RelationItem("3", ("x", "y", "z", '"', "v", "w"), (Entity(1, 2), Entity(4, 6)), "Other"),
+        RelationItem("4", ("a", "b"), (Entity(0, 1), Entity(1, 2)), "Message-Topic(e2,e1)"),
+    ]
+    assert [item.label for item in read_semeval2010(tmp_path / "a.txt", labelled=False)] == [None] * 3
+
+
+FORM = 'expected number<tab>"… <e1>…</e1> … <e2>…</e2> …"'
+RELATION = "a relation such as 'Cause-Effect(e2,e1)' or 'Other' must follow"
+
+
+@pytest.mark.parametrize(
+    ("block", "says"),
+    [
+        ("a title\n", f"line 1: {FORM}"),
+        ('2\tno marks "quoted"\n', f"line 1: {FORM}"),
+        ('2\t"no marks"\nOther\n', f"line 1: {FORM}"),
+        (semeval(2, "<e2>a</e2> <e1>b</e1>", "Other"), f"line 1: {FORM}"),
+        (semeval(2, "<e1>a</e1> <e2>b</e2>"), f"line 1: {RELATION}"),
+        (semeval(2, "<e1>a</e1> <e2>b</e2>", "Others"), f"line 1: {RELATION}"),
+        (semeval(2, "<e1>a</e1> <e2>b</e2>", "cause-Effect(e1,e2)"), f"line 1: {RELATION}"),
+        (semeval(2, "<e1>a</e1> <e2>b</e2>", "Cause-Effect(e1,e1)"), f"line 1: {RELATION}"),
+        (semeval(2, "<e1> </e1> <e2>b</e2>", "Other"), "line 1: an entity is empty"),
+        (semeval(2, "<e1>a</e1> <e2></e2>", "Other"), "line 1: an entity is empty"),
+    ],
+)
+def test_what_is_not_semeval_is_refused_by_name(tmp_path, block, says):
+    path = written(tmp_path / "a.txt", block + GOOD)
+    assert refused(read_semeval2010, path) == f"{path}: {says}"
+
+
+def test_every_tenth_sentence_of_semeval_is_for_validation(tmp_path):
+    sentences = [semeval(i, "<e1>a</e1> <e2>b</e2>", "Other") for i in range(1, 23)]
+    written(tmp_path / "TRAIN_FILE.TXT", "".join(sentences))
+    splits = task_named("semeval2010").read(tmp_path)
+    assert {split: [int(item.id) for item in items] for split, items in splits.items()} == {
+        "train": [i for i in range(1, 23) if i not in (10, 20)], "valid": [10, 20],
+    }  # fmt: skip
+
+
+# ---------------------------------------------------------------- reviews and sentiments
+
+
+def test_reviews_have_the_name_of_their_file_without_compression(tmp_path):
+    for name, text in (("neg/2_1.txt", " Bad.<br />\nNo. "), ("neg/10_1.txt", "x"), ("pos/1_9.txt", "Good."),
+                       ("pos/notes.md", ""), ("unsup/1_0.txt", "")):  # fmt: skip
+        written(tmp_path / name, text)
+    found = [(item.id, item.text, item.label) for item in read_imdb(tmp_path)]
+    assert found == [("neg/10_1.txt", "x", "neg"), ("neg/2_1.txt", "Bad.  No.", "neg"), ("pos/1_9.txt", "Good.", "pos")]
+    assert [item.label for item in read_imdb(tmp_path, labelled=False)] == [None] * 3
+    written(tmp_path / "neg/3_1.txt", " \n")
+    (tmp_path / "neg/4_1.txt").write_bytes(b"\xff")
+    (tmp_path / "pos/1_9.txt.gz").write_bytes(b"")
+    details = refused(read_imdb, tmp_path)
+    assert details.startswith(f"{tmp_path}: 2 times (neg/3_1.txt, pos/1_9.txt.gz): empty; neg/4_1.txt: ")
+    assert "; pos/1_9.txt.gz: the id 'pos/1_9.txt' is that of pos/1_9.txt, too; " in details
+    for path in (tmp_path / "pos").iterdir():
+        path.unlink()
+    assert refused(read_imdb, tmp_path) == (f"{tmp_path}: no pos/*.txt; is it a split of IMDB, such as aclImdb/train?")
+
+
+@pytest.mark.parametrize(("sentiment", "label"), [("0", "0"), ("1", "0"), ("2", None), ("3", "1"), ("4", "1")])
+def test_sentiments_of_a_sentence_become_two_labels(tmp_path, sentiment, label):
+    path = written(tmp_path / "a.txt", f"\n ({sentiment} (2 -LRB-) (3 Good))\n(4 (2 Now) (2 -RRB-))\n")
+    items = [(item.id, item.text, item.label) for item in read_sentiment_trees(path)]
+    first = [] if label is None else [("0", "( good", label)]
+    assert items == [*first, (str(len(first)), "now )", "1")]
+
+
+@pytest.mark.parametrize("line", ["(5 (2 a))", "x (3 (2 a))", "(3 (2 a)", "(3 (2 a)))", "3 (2 a)", "(3 (2 ))", "(3"])
+def test_lines_that_are_no_trees_are_refused(tmp_path, line):
+    path = written(tmp_path / "a.txt", f"(4 (2 a))\n{line}\n")
+    assert refused(read_sentiment_trees, path) == (f"{path}: line 2: no tree of sentiments, such as (3 (2 Good) (2 .))")
+
+
+def test_a_file_of_trees_holds_a_sentence_with_a_sentiment(tmp_path):
+    path = written(tmp_path / "a.txt", "(2 (2 a))\n(3 word)\n")
+    assert [item.text for item in read_sentiment_trees(path)] == ["word"]
+    assert refused(read_sentiment_trees, written(path, "(2 (2 a))\n")) == (
+        f"{path}: the file: holds no positive or negative sentence"
+    )
