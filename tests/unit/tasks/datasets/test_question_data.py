@@ -257,13 +257,14 @@ def test_the_answer_that_is_detected_first_is_learnt(tmp_path):
             asked("4", "t", detected=[("T", [[0, 0]])]),
             asked("5", "wolf", detected=[("wolf", [[8, 10]])]),
             asked("6", "r", detected=[("z red", [[4, 6]]), ("a red fox", [[4, 10]])]),
+            asked("7", "f", detected=[("Red", [[4, 6]]), (text, [[0, 21]])]),
         ),
     )
     items = mrqa_items(read_mrqa_file(path))
     assert [item.answers for item in items] == [
         # Capitals and spaces may differ from the passage's; of anything else the answer's text is kept, to be counted.
         (Answer("Red fox", 4),), (Answer("b"),), (Answer(text, 0),), (Answer("t", 0),), (Answer("wolf", 8),),
-        (Answer("z red", 4),),
+        (Answer("z red", 4),), (Answer(text, 0),),
     ]  # fmt: skip
     assert items[0] == QuestionItem("1", "Who?", text, items[0].answers, references=("fox", "red fox"))
 
