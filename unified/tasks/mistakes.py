@@ -65,7 +65,8 @@ class Answered:
         self._numbers = self.field == "label" and isinstance(self.predictions[0]["label"], float)
         if self._numbers:
             shapes["label"] = Maybe((float, None))
-        answers = _SHAPES | {"label": float if self._numbers else str}
+        # A class has a name, and a choice a number.
+        answers = _SHAPES | {"label": float if self._numbers else (str, int)}
         _require(predictions, self.predictions, shapes | ({self.field: answers[self.field]} if self.field else {}))
         _require(items, self.items, shapes)
 
