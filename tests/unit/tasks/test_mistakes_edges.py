@@ -7,10 +7,12 @@ import random
 from pathlib import Path
 
 import numpy as np
+import pytest
 import torch
 
 from tests.support import understanding_runs as runs
-from unified.reports.run_page import Sample
+from unified.errors import UnifiedError
+from unified.reports.run_page import Sample, Table
 from unified.tasks.heads import Choice
 from unified.tasks.heads.choice import ChoiceItem
 from unified.tasks.heads.items import write_items
@@ -57,3 +59,160 @@ def test_answers_of_multiple_choice_are_numbers(tmp_path):
         "model": str(predictions[0]["label"]),
     }  # fmt: skip
     assert sample.right == (predictions[0]["label"] == 0)
+
+
+# ---------------------------------------------------------------- what is right
+
+
+@pytest.mark.parametrize(
+    ("item", "prediction", "right", "shown"),
+    [
+        ({"label": "a"}, {"label": "a"}, True, "a"),
+        ({"label": "a"}, {"label": "b"}, False, "a"),
+        ({"label": None}, {"label": "b"}, None, ""),
+        ({"label": 2.0}, {"label": 2.0}, None, "2"),
+        ({"label": 1.23456}, {"label": 0.5}, None, "1.235"),
+        ({"tags": ["O", "B"]}, {"tags": ["O", "B"]}, True, "O B"),
+        ({"tags": ["O", "B"]}, {"tags": ["B", "B"]}, False, "O B"),
+        ({}, {"tags": ["B", "B"]}, None, ""),
+        ({"answers": ["x", {"text": "y"}, "x"]}, {"answer": "y"}, True, "x | y"),
+        ({"answers": ["x"]}, {"answer": "X"}, False, "x"),
+        ({"answers": []}, {"answer": ""}, True, ""),
+        ({"answers": []}, {"answer": "x"}, False, ""),
+        ({"answers": None}, {"answer": "x"}, None, ""),
+        ({"answers": ["2"]}, {"answer": 2.0}, None, "2"),
+        ({"target": "x"}, {"text": "x"}, True, "x"),
+        ({"target": "x"}, {"text": "y"}, None, "x"),
+        ({"references": ["y", "z"], "target": "x"}, {"text": "z"}, True, "y | z"),
+        ({"references": ["y", "z"], "target": "x"}, {"text": "x"}, None, "y | z"),
+        ({"references": None, "target": "x"}, {"text": "x"}, True, "x"),
+        ({}, {"text": "x"}, None, ""),
+        ({"chains": [[[0, 1]]]}, {"chains": [[[0, 1]]]}, None, "[[[0, 1]]]"),
+        ({"label": "a"}, {"number": 3}, None, ""),
+    ],
+)  # fmt: skip
+def test_a_prediction_is_right_wrong_or_nobody_knows(tmp_path, item, prediction, right, shown):
+    sample = one(tmp_path, item, prediction)
+    assert sample.right is right and sample.fields["right answer"] == shown
+
+
+def test_a_sample_shows_what_is_there_in_order_and_the_answer_last(tmp_path):
+    item = {"second": None, "words": ["a", "b"], "count": 3, "label": "x", "more": {"é": [1]}, "reference_group": "g"}
+    sample = one(tmp_path, {**item, "share": 0.123456, "mixed": ["a", 1]}, {"label": "y", "probabilities": {"y": 1}})
+    assert list(sample.fields.items()) == [
+        ("words", "a b"), ("count", "3"), ("more", '{"é": [1]}'), ("share", "0.1235"), ("mixed", '["a", 1]'),
+        ("right answer", "x"), ("model", "y"),
+    ]  # fmt: skip
+    # What another kind of prediction has is shown whole, but for the name of the item.
+    sample = one(tmp_path, {"text": "a"}, {"number": 3, "more": "é"})
+    assert list(sample.fields.items()) == [("text", "a"), ("right answer", ""), ("model", '{"number": 3, "more": "é"}')]
+    assert one(tmp_path, {"answers": ["x"], "target": "t"}, {"answer": "x"}).fields["target"] == "t"
+    assert "answers" not in one(tmp_path, {"answers": ["x"]}, {"answer": "x"}).fields
+
+
+def test_long_texts_are_cut_and_say_so(tmp_path):
+    for length, shown in ((400, "x" * 400), (401, "x" * 400 + " …")):
+        assert one(tmp_path, {"text": "x" * length}, {"label": "a"}).fields["text"] == shown
+
+
+def test_samples_are_in_the_order_of_the_items_and_all_are_enough(tmp_path):
+    found = answered(tmp_path, [{"text": str(i), "label": "a"} for i in range(9)], [{"label": "a"}] * 9)
+    drawn = [int(sample.fields["text"]) for sample in found.samples(5, random.Random(3))]
+    assert drawn == sorted(random.Random(3).sample(range(9), 5)) and len(set(drawn)) == 5
+    assert [sample.fields["text"] for sample in found.samples(20, random.Random(1))] == list("012345678")
+    nothing = answered(tmp_path, [], [])
+    assert nothing.field is None and nothing.samples(3, random.Random(1)) == []
+
+
+# ---------------------------------------------------------------- tables
+
+
+def test_few_labels_have_a_matrix_and_many_a_list(tmp_path):
+    for count in (24, 25):
+        labels = [f"l{i:02}" for i in range(count)]
+        items = [{"label": label} for label in labels] + [{"label": None}]
+        [table] = answered(tmp_path, items, [{"label": "l00"}] * (count + 1)).mistakes(random.Random(1))
+        if count == 24:
+            assert (table.title, table.note) == ("Confusion matrix: mine", "a row for each right label")
+            assert table.header == ("right \\ model", *labels)
+            assert table.rows == [(label, "1", *["0"] * 23) for label in labels]
+        else:
+            assert (table.title, table.header, table.note) == (
+                "Most frequent confusions: mine", ("right", "model", "times"), "",
+            )  # fmt: skip
+            assert table.rows == [(label, "l00", "1") for label in labels[1:21]]
+
+
+def test_tags_are_compared_word_by_word(tmp_path):
+    items = [{"tags": ["O", "B"]}, {"tags": None}, {"words": ["x"]}]
+    [table] = answered(tmp_path, items, [{"tags": ["O", "O"]}, {"tags": ["X"]}, {"tags": ["X"]}]).mistakes(
+        random.Random(1)
+    )
+    assert table == Table("Confusion matrix: mine, tags of words", ("right \\ model", "B", "O"),
+                          [("B", "0", "1"), ("O", "0", "1")], "a row for each right label")  # fmt: skip
+
+
+def test_the_largest_errors_of_numbers_come_first(tmp_path):
+    rng = random.Random(2)
+    gold = [rng.uniform(-5, 5) for _ in range(25)]
+    said = [rng.uniform(-5, 5) for _ in range(25)]
+    items = [{"label": value} for value in gold] + [{"label": None}]
+    [table] = answered(tmp_path, items, [*({"label": value} for value in said), {"label": 99.0}]).mistakes(rng)
+    order = sorted(range(25), key=lambda i: abs(gold[i] - said[i]), reverse=True)
+    assert table == Table(
+        "mine, largest errors",
+        ("item", "right", "model"),
+        [(str(i), f"{gold[i]:.4g}", f"{said[i]:.4g}") for i in order[:20]],
+    )
+
+
+def test_of_many_wrong_answers_twenty_are_drawn(tmp_path):
+    items = [{"answers": ["a", "b"] if i % 2 else ["c"]} for i in range(60)]
+    found = answered(tmp_path, items, [{"answer": "a"}] * 60)
+    [table] = found.mistakes(random.Random(4))
+    assert table.title == "mine, answers that are not the right one word by word"
+    assert (table.header, table.note) == (("item", "right", "model"), "30 of 60 items")
+    wrong = [(str(i), "c", "a") for i in range(0, 60, 2)]
+    assert table.rows == random.Random(4).sample(wrong, 20)
+    [table] = answered(tmp_path, [{"chains": [[[0, 0]]]}], [{"chains": []}]).mistakes(random.Random(4))
+    assert table.rows == [("0", "[[[0, 0]]]", "")] and table.note == "1 of 1 items"
+    thousand = answered(tmp_path, [{"target": "a"}] * 1000, [{"text": "b"}] * 1000)
+    assert thousand.mistakes(random.Random(4))[0].note == "1,000 of 1,000 items"
+
+
+# ---------------------------------------------------------------- refusals
+
+
+@pytest.mark.parametrize(
+    ("items", "predictions", "says"),
+    [
+        ([{}] * 2, [{"label": "a"}, {}], "predictions, line 2: 'label' is missing"),
+        ([{}], [{"label": None}], "predictions, line 1: 'label' must be a text or an integer"),
+        ([{}] * 2, [{"label": "a"}, {"label": 0.5}], "predictions, line 2: 'label' must be a text or an integer"),
+        ([{}] * 2, [{"label": 0.5}, {"label": "a"}], "predictions, line 2: 'label' must be a number"),
+        ([{}], [{"tags": "O"}], "predictions, line 1: 'tags' must be a list or null"),
+        ([{}], [{"tags": [3]}], "predictions, line 1: a member of 'tags' must be a text"),
+        ([{}], [{"answer": []}], "predictions, line 1: 'answer' must be a text or a number or null"),
+        ([{}], [{"text": 3}], "predictions, line 1: 'text' must be a text or null"),
+        ([{}], [{"chains": "x"}], "predictions, line 1: 'chains' must be a list or null"),
+        ([{"label": "a"}], [{"label": 0.5}], "items, line 1: 'label' must be a number or null"),
+        ([{"label": []}], [{"label": "a"}], "items, line 1: 'label' must be a text or a number or null"),
+        ([{"tags": ["a", 3]}], [{"label": "a"}], "items, line 1: a member of 'tags' must be a text"),
+        ([{"answers": "x"}], [{"answer": "a"}], "items, line 1: 'answers' must be a list or null"),
+        ([{"references": "x"}], [{"text": "a"}], "items, line 1: 'references' must be a list or null"),
+        ([{"references": [1]}], [{"text": "a"}], "items, line 1: a member of 'references' must be a text"),
+        ([{"target": ["x"]}], [{"text": "a"}], "items, line 1: 'target' must be a text or null"),
+        ([{"chains": 3}], [{"chains": []}], "items, line 1: 'chains' must be a list or null"),
+    ],
+)  # fmt: skip
+def test_values_of_another_kind_are_refused(tmp_path, items, predictions, says):
+    with pytest.raises(UnifiedError) as raised:
+        answered(tmp_path, items, predictions)
+    assert str(raised.value) == f"{tmp_path}/{says}"
+
+
+@pytest.mark.parametrize("name", ["b", None])
+def test_items_and_predictions_have_the_same_ids_in_order(tmp_path, name):
+    with pytest.raises(UnifiedError) as raised:
+        answered(tmp_path, [{"id": "a"}, {"id": name}], [{"id": name, "label": "x"}, {"id": "a", "label": "x"}])
+    assert str(raised.value) == (f"{tmp_path}/predictions: not the predictions of {tmp_path}/items; score the run anew")
