@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import random
+from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from unified.data.prepared_folder import DataFolder
 from unified.data.token_files import TokenFile, exists
@@ -34,7 +36,8 @@ def language_samples(lm: UnifiedLM, folder: Path, count: int, rng: random.Random
     filled = [sample for sample in (_filled(lm, text, rng) for text in sentences) if sample is not None][:count]
     if lm.writes not in SCHEMES or not SCHEMES[lm.writes].prompt:
         return filled
-    return filled + [_continued(lm, text) for text in sentences[:count]]
+    continued = (sample for text in sentences if (sample := _continued(lm, text)) is not None)
+    return [*filled, *islice(continued, count)]
 
 
 def _filled(lm: UnifiedLM, text: str, rng: random.Random) -> Sample | None:
@@ -53,14 +56,18 @@ def _filled(lm: UnifiedLM, text: str, rng: random.Random) -> Sample | None:
     return None
 
 
-def _continued(lm: UnifiedLM, text: str) -> Sample:
+def _continued(lm: UnifiedLM, text: str) -> Sample | None:
+    """The first half of a sentence and what the model writes behind it; None where its positions leave no room."""
     words = text.split()
     begun, rest = " ".join(words[: len(words) // 2]), " ".join(words[len(words) // 2 :])
-    [written] = _written(lm, [begun], max_length=_WRITTEN)
+    room = lm.tokens_left(len(lm.encode(begun)))
+    if room < 1:
+        return None
+    [written] = _written(lm, [begun], max_length=min(_WRITTEN, room))
     return Sample({"beginning": begun, "as it goes on": rest, "model": written})
 
 
-def _written(lm: UnifiedLM, sources: list[str], max_length: int | None = None) -> list[str]:
+def _written(lm: UnifiedLM, sources: list[str], **options: Any) -> list[str]:
     """One text for each source."""
-    texts = lm.generate(sources, max_length=max_length, beam=1)
+    texts = lm.generate(sources, beam=1, **options)
     return [text if isinstance(text, str) else text[0] for text in texts]
