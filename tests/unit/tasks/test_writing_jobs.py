@@ -1,0 +1,250 @@
+"""Fine-tunings on generation tasks: shape, data folder, command, and what judges the model."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.support.corpora import items as stored
+from tests.support.corpora import jsonl
+from tests.support.task_folders import language_model
+from unified import UnifiedLM
+from unified.data.vocabulary import Vocabulary
+from unified.errors import UnifiedError
+from unified.files.destination import MANIFEST
+from unified.generation.lengths import PairLengths
+from unified.model import TransformerConfig
+from unified.tasks.catalogue import task_named
+from unified.tasks.composing import ask, summarize, usual_question, usual_window
+from unified.tasks.finetuning import Start, data_hash
+from unified.tasks.jobs import WritingJob, job_of
+from unified.tasks.writing import TokenBudget, Writer, WritingItem, WritingTraining
+
+MORE = (".", "|", "?")
+
+
+@pytest.fixture(scope="module")
+def start(tmp_path_factory) -> Start:
+    folder = tmp_path_factory.mktemp("start") / "model"
+    return Start.of(language_model(folder, *MORE, max_positions=32, token_types=2, writes="cloze"))
+
+
+TRAINING = WritingTraining(epochs=2, batch_size=3, lr=1e-3, max_length=32, max_source=20, max_target=6)
+TEXTS = task_named("texts")
+SPLITS = {
+    "train": [WritingItem(str(i), f"w{i} w1 w2", f"w{i}") for i in range(7)],
+    "valid": [WritingItem(str(i), ("w1", "w2"), "w3") for i in range(2)],
+    "test": [WritingItem("9", "w9", "w8", ("w8", "w7"))],
+}
+
+
+def job(start: Start, folder: Path, task=TEXTS, **changes) -> WritingJob:
+    return job_of(task, replace(TRAINING, **changes), start, folder)
+
+
+def refused(function, *arguments, **named) -> str:
+    """All that a refusal says."""
+    with pytest.raises(UnifiedError) as raised:
+        function(*arguments, **named)
+    return raised.value.details
+
+
+def values(command: list[str]) -> dict[str, str]:
+    """Options with their values."""
+    return {name: value for name, value in zip(command, command[1:], strict=False) if name.startswith("--")}
+
+
+# ---------------------------------------------------------------- the shape
+
+
+def test_the_tables_of_a_model_grow_as_rows_need_them(start, tmp_path):
+    config = job(start, tmp_path).config
+    assert (config.max_positions, config.token_types) == (32, 6)
+    assert job(start, tmp_path, max_length=40).config.max_positions == 40
+    assert job(start, tmp_path, max_length=30).config.max_positions == 32
+    next_token = job(start, tmp_path, objective="target_next").config
+    assert next_token == replace(config, token_types=next_token.token_types)
+
+
+def test_what_serves_understanding_alone_is_left_out(start, tmp_path):
+    shaped = start.with_changes(lstm=16, mask="left_to_right")
+    config = job(shaped, tmp_path).config
+    assert (config.lstm, config.mask) == (0, TransformerConfig.mask)
+
+
+@pytest.mark.parametrize(
+    ("changes", "head"),
+    [({}, "transform"), ({"token_head": "plain"}, "plain"), ({"token_head": "none"}, "transform"),
+     ({"token_head": "none", "positions": "relative"}, "plain")],
+)  # fmt: skip
+def test_a_model_without_a_head_for_tokens_gets_one(start, tmp_path, changes, head):
+    shaped = start.with_changes(**changes)
+    assert job(shaped, tmp_path, objective="target_next").config.token_head == head
+
+
+# ---------------------------------------------------------------- refusals
+
+
+def test_sources_have_room_beside_targets(start, tmp_path):
+    job(start, tmp_path, max_length=10)
+    assert refused(job, start, tmp_path, max_length=9) == (
+        "--max-length 9: no source has room beside a target of 6 tokens; raise it or lower --max-target"
+    )
+
+
+def test_the_tokenizer_knows_the_mark_between_sentences(start, tmp_path):
+    job(start, tmp_path, replace(TEXTS, separator="|"))
+    assert refused(job, start, tmp_path, replace(TEXTS, separator="[S]")) == (
+        "the tokenizer has no piece for the separator '[S]'; choose another symbol"
+    )
+
+
+def test_a_model_that_reads_entities_does_not_learn_to_write(start, tmp_path):
+    assert refused(job, start.with_changes(sublayers="entity,feed_forward"), tmp_path).startswith(
+        "the model has entity-aware attention"
+    )
+
+
+# ---------------------------------------------------------------- data and command
+
+
+def test_pairs_are_written_down_and_prepared(start, tmp_path):
+    own = job(start, tmp_path / "run")
+    assert (own.items, own.data) == (tmp_path / "run" / "items", tmp_path / "run" / "data")
+    for _ in range(2):  # after a crash both are made anew
+        own.write(SPLITS)
+    assert set(data_hash(own.items)) == {"train.jsonl", "valid.jsonl", "test.jsonl"}
+    assert json.loads((own.items / MANIFEST).read_text())["task"] == "texts"
+    known = Vocabulary.load(own.data / "dict.source.txt")
+    separator = known.special.separator
+    sources = stored(own.data / "train.source-target.source")
+    assert sources == [[*known.encode([f"w{i}", "w1", "w2"]).tolist(), separator] for i in range(7)]
+    assert stored(own.data / "train.source-target.target") == [
+        [*known.encode([f"w{i}"]).tolist(), separator] for i in range(7)
+    ]
+    assert len(stored(own.data / "valid.source-target.source")) == 2
+    assert not list(own.data.glob("test*")) and not list(own.data.glob("*oracle*"))
+    (own.data / "more").touch()
+    assert "will not be replaced" in refused(own.write, SPLITS)
+    other = job(start, tmp_path / "other")
+    other.data.mkdir(parents=True)
+    (other.data / "file").touch()
+    assert refused(other.write, SPLITS).endswith(f"{other.data}: not empty; give another --output")
+
+
+def test_sentences_of_an_oracle_are_prepared_where_the_first_item_has_them(start, tmp_path):
+    own = job(start, tmp_path / "run")
+    marked = [WritingItem(str(i), "w1 w2 . w3", "w3", sentences=(0, 8), oracle=(1,)) for i in range(2)]
+    own.write({"train": marked, "valid": marked})
+    assert list(own.data.glob("train.*oracle*"))
+
+
+def test_the_command_of_a_fine_tuning(start, tmp_path):
+    found = job(start, tmp_path).command(SPLITS, 1, 0)
+    options = values(found)
+    assert {name: options[name] for name in ("--task", "--criterion", "--objectives", "--label-smoothing",
+                                             "--max-source", "--max-target", "--max-update")} == {
+        "--task": "unified_lm", "--criterion": "unified_lm", "--objectives": "target_cloze(mask_probability=0.7)",
+        "--label-smoothing": "0.1", "--max-source": "20", "--max-target": "6", "--max-update": "6",
+    }  # fmt: skip
+    assert options["--max-positions"] == "32"
+    assert not {"--maximize-best-checkpoint-metric", "--eval-task", "--best-checkpoint-metric"} & set(found)
+    assert found[found.index("--padded") :] == [
+        "--padded", "--no-epoch-checkpoints", "--fp16-no-flatten-grads", "--cpu", "--distributed-world-size", "1",
+        "--no-export",
+    ]  # fmt: skip
+
+
+def test_a_checkpoint_may_be_chosen_by_what_it_writes(start, tmp_path):
+    found = job(start, tmp_path, select="best").command(SPLITS, 1, 0)
+    options = values(found)
+    assert options["--eval-task"] == "texts" and options["--best-checkpoint-metric"] == "rougeL"
+    assert options["--eval-items"] == str(tmp_path / "items" / "valid.jsonl")
+    assert found[found.index("--padded") + 1] == "--maximize-best-checkpoint-metric"
+
+
+def test_epochs_are_counted_in_pairs(start, tmp_path):
+    own = job(start, tmp_path)
+    assert [own.updates(SPLITS, size) for size in (1, 2, 6, 7, 8)] == [14, 8, 4, 2, 2]
+    assert own.updates(SPLITS, 2, 3) == 2 * 2 and own.understandings(SPLITS) == []
+
+
+def test_pairs_are_read_within_the_budget_of_a_source(start, tmp_path):
+    budgets: list[TokenBudget] = []
+
+    def read(source, budget):
+        budgets.append(budget)
+        return {"train": SPLITS["train"]} if source.name == "alone" else SPLITS
+
+    (tmp_path / "alone").mkdir()
+    own = job(start, tmp_path / "run", replace(TEXTS, name="mine", read=read))
+    assert own.items_of(tmp_path) == SPLITS
+    assert budgets[0].tokens == 20 and budgets[0].counter("w1 w2 w3 .") == 4
+    assert refused(own.items_of, tmp_path / "alone") == f"--data {tmp_path / 'alone'}: holds no valid split of mine"
+    rows = jsonl(tmp_path / "a.jsonl", [{"source": "w1", "target": "w2"}])
+    assert refused(job(start, tmp_path / "run").items_of, Path(rows)) == (
+        f"--data {rows}: holds no valid split of texts; --valid-share 0.1 takes a tenth of the training items for it"
+    )
+
+
+def test_a_model_that_writes_is_judged_by_its_texts(start, tmp_path):
+    own, lm = job(start, tmp_path), UnifiedLM.from_pretrained(start.checkpoint)
+    own.write(SPLITS)
+    [learnt] = own.learnt(lm, SPLITS)
+    assert learnt.predictor == Writer(lm, TEXTS) and learnt.measure == "rougeL" and learnt.together == ()
+    assert (learnt.task, learnt.folder, learnt.data) == (TEXTS, tmp_path, data_hash(own.items))
+
+
+# ---------------------------------------------------------------- questions and summaries
+
+
+def test_the_usual_lengths_of_a_question_are_those_of_fine_tuning():
+    for lengths, question in (((0, 0, 0), 48), ((0, 0, 30), 30), ((0, 20, 30), 20), ((10, 60, 60), 60)):
+        assert usual_question(PairLengths(*lengths)) == question
+    for most, left, window in ((0, 900, 456), (0, 455, 455), (100, 900, 100), (100, 99, 99), (100, -3, 0)):
+        assert usual_window(PairLengths(most, 0, 0), left) == window
+
+
+PASSAGE = "w1 w2 w3 . w4 w5 w6 . w7 w8 w9 . w4 w5"
+
+
+def asked(model: UnifiedLM, *arguments, **options) -> tuple:
+    """What a model is asked to write, and with which options."""
+    made = []
+    generate = model.generate
+    model.generate = lambda sources, **named: made.append((sources, named)) or [["q1", "q2"]]
+    try:
+        assert ask(model, *arguments, **options) == ["q1", "q2"]
+    finally:
+        model.generate = generate
+    return made[0]
+
+
+def test_a_question_is_asked_for_by_window_and_answer(tmp_path):
+    lm = UnifiedLM.from_pretrained(language_model(tmp_path / "model", *MORE, max_positions=64, writes="cloze"))
+    usual = {"prompt": False, "max_source": 0, "beam": 3, "max_length": 48}
+    # 64 positions have room for 13 tokens beside 48 and three special symbols: eleven of the window, and the answer.
+    assert asked(lm, PASSAGE, "w4") == ([("w1 w2 w3 . w4 w5 w6 . w7 w8 w9", "w4")], usual)
+    assert asked(lm, PASSAGE, "w4", start=PASSAGE.rindex("w4"), max_source=5) == ([(". w4 w5", "w4")], usual)
+    assert asked(lm, PASSAGE, "w5", max_length=8, beam=1, nbest=2) == (
+        [(PASSAGE, "w5")], usual | {"max_length": 8, "beam": 1, "nbest": 2},
+    )  # fmt: skip
+    lm.lengths = PairLengths(6, 9, 9)
+    sources, options = asked(lm, PASSAGE, "w4")
+    assert options == usual | {"max_length": 9} and len(lm.encode_source(sources[0])) == 6
+    for arguments, name in (((3, "w4"), "passage"), ((PASSAGE, None), "answer")):
+        assert refused(ask, lm, *arguments).startswith(name)
+
+
+def test_summaries_are_searched_for_without_a_trigram_that_comes_twice(tmp_path):
+    lm = UnifiedLM.from_pretrained(language_model(tmp_path / "model", *MORE, max_positions=64, writes="cloze"))
+    made = []
+    lm.generate = lambda texts, **named: made.append((texts, named)) or ["s"]
+    assert summarize(lm, ["a"]) == ["s"] == summarize(lm, ["b"], max_source=3, windows=True, beam=2, nbest=4)
+    usual = {"prompt": False, "max_source": None, "windows": False, "beam": 5, "no_repeat_ngram_size": 3}
+    assert made == [
+        (["a"], usual), (["b"], usual | {"max_source": 3, "windows": True, "beam": 2, "nbest": 4}),
+    ]  # fmt: skip
