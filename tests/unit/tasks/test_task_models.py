@@ -1,0 +1,279 @@
+"""``TaskModel``: which of its heads answers, what each method gives, and models that answer together."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from tests.integration.inference.test_ensembles import model as saved
+from tests.support.task_folders import language_model
+from tests.support.understanding_runs import codec, small_model
+from unified import load
+from unified.errors import UnifiedError
+from unified.reports.results import write_result
+from unified.tasks.heads import Classification, Regression, Tagging
+from unified.tasks.heads.coreference import Coreference
+from unified.tasks.heads.items import TextItem
+from unified.tasks.heads.span import SpanAnswers
+from unified.tasks.prediction import Predictor
+from unified.tasks.task_model import NO_HEADS, TaskModel
+
+CODEC = codec(32)
+TASKS = {
+    "classes": Classification(("a", "b", "c")),
+    "numbers": Regression(),
+    "tags": Tagging(("O", "B-X", "I-X")),
+    "spans": SpanAnswers(("",), max_answer=5),
+    "chains": Coreference(),
+}
+
+
+def model(**tasks) -> TaskModel:
+    """A model with random weights for each head."""
+    predictors = {}
+    for name, task in (tasks or TASKS).items():
+        torch.manual_seed(len(predictors))
+        predictors[name] = Predictor(small_model(task, CODEC), "task", task, CODEC)
+    first = next(iter(predictors.values()))
+    return TaskModel(first.model, CODEC.vocabulary, CODEC.tokenizer, Path("folder"), predictors)
+
+
+@pytest.fixture(scope="module")
+def several() -> TaskModel:
+    return model()
+
+
+def refused(function, *arguments, **named) -> str:
+    """All that a refusal says."""
+    with pytest.raises(UnifiedError) as raised:
+        function(*arguments, **named)
+    return raised.value.details
+
+
+# ---------------------------------------------------------------- heads
+
+
+def test_a_head_is_found_by_its_name_or_by_what_it_answers(several):
+    for name, predictor in several.predictors.items():
+        assert several.predictor(head=name) is predictor
+        assert several.predictor(predictor.task.name) is predictor
+    assert several.predictor("span", "tagging", head="spans") is several.predictors["spans"]
+    alone = model(only=TASKS["classes"])
+    assert alone.predictor() is alone.predictors["only"]
+
+
+def test_a_head_that_is_missing_or_one_of_several_is_refused(several):
+    names = "classes, numbers, tags, spans, chains"
+    choose = "; name one of them (head= in Python, `unified predict --head`)"
+    assert refused(several.predictor) == f"the model has several heads, {names}{choose}"
+    assert refused(several.predictor, "classification", "span") == (
+        f"the model has several heads, classes, spans{choose}"
+    )
+    for arguments, head, wanted in (
+        (("choice",), None, "choice"), (("choice", "relation"), None, "choice or relation"), ((), "x", "x"),
+        (("span",), "tags", "tags"),
+    ):  # fmt: skip
+        assert refused(several.predictor, *arguments, head=head) == (
+            f"the model was fine-tuned for {names}, not for {wanted}"
+        )
+    empty = TaskModel(several.model, CODEC.vocabulary, CODEC.tokenizer, Path(), {})
+    assert refused(empty.predictor) == "the model was fine-tuned for , not for one task"
+
+
+# ---------------------------------------------------------------- answers
+
+
+def test_predictions_are_those_of_the_head(several):
+    texts = ["w1 w2", "w3", "w4 w5 w6"]
+    found = list(several.predict(({"text": text} for text in texts), head="classes"))
+    items = [TextItem(str(i), text) for i, text in enumerate(texts, 1)]
+    assert found == list(several.predictors["classes"].predict(items)) and [one["id"] for one in found] == list("123")
+    assert next(several.predict([{"text": "w1", "id": "x", "label": None}], head="classes"))["id"] == "x"
+
+
+@pytest.mark.parametrize(
+    ("items", "says"),
+    [
+        ("w1", "items: expected a list of dictionaries, got str"),
+        ({"text": "w1"}, "items: expected a list of dictionaries, got dict"),
+        (3, "items: expected a list of dictionaries, got int"),
+        ([{"text": "w1"}, "w2"], "item 2: expected a dictionary, got str"),
+        ([["w1"]], "item 1: expected a dictionary, got list"),
+    ],
+)
+def test_what_is_no_list_of_items_is_refused(several, items, says):
+    assert refused(lambda: list(several.predict(items, head="classes"))) == says
+
+
+def test_texts_are_classified_alone_or_in_pairs(several):
+    alone = model(only=TASKS["classes"])
+    items = [TextItem("1", "w1 w2"), TextItem("2", "w3")]
+    assert alone.classify(["w1 w2", "w3"]) == list(alone.predictor().predict(items))
+    pairs = [TextItem("1", "w1 w2", "w4"), TextItem("2", "w3", "w5 w6")]
+    assert alone.classify(["w1 w2", "w3"], ["w4", "w5 w6"]) == list(alone.predictor().predict(pairs))
+    numbers = several.classify(["w1 w2"], head="numbers")
+    assert numbers == list(several.predictors["numbers"].predict([TextItem("1", "w1 w2")]))
+    assert isinstance(numbers[0]["label"], float) and several.classify([], head="classes") == []
+    for seconds in ([], ["w1"], ["w1"] * 3):
+        assert refused(alone.classify, ["w1", "w2"], seconds) == (
+            f"2 texts but {len(seconds)} second texts; they must pair one to one"
+        )
+    assert refused(alone.classify, "w1").startswith("texts") and refused(alone.classify, ["w1"], 3).startswith("secon")
+    assert refused(several.classify, ["w1"]).startswith("the model has several heads, classes, numbers;")
+    assert refused(model(only=TASKS["tags"]).classify, ["w1"]).endswith("not for classification or regression")
+
+
+def test_words_are_tagged(several):
+    (found,) = several.predict([{"words": ["w1", "w2", "w3"]}], head="tags")
+    expected = list(zip(["w1", "w2", "w3"], found["tags"], strict=True))
+    assert (
+        several.tag("w1 w2\nw3") == several.tag(["w1", "w2", "w3"]) == several.tag("w1 w2 w3", head="tags") == expected
+    )
+    assert refused(several.tag, 3).startswith("words") and refused(several.tag, ["w1", 3]).startswith("words")
+    assert refused(several.tag, "w1", head="classes").endswith("not for classes")
+
+
+def test_questions_are_answered_by_the_threshold_of_fine_tuning_or_another(several):
+    question = {"question": "w1", "context": "w2 w3 w4 w5", "history": "w6"}
+    (found,) = several.predict([question], head="spans")
+    answer = several.answer("w1", "w2 w3 w4 w5", "w6")
+    assert answer == {name: value for name, value in found.items() if name != "id"} and "id" not in answer
+    assert several.answer("w1", "w2 w3 w4 w5", history="w6", head="spans") == answer
+    spoken = several.answer("w1", "w2 w3 w4 w5")
+    assert spoken["no_answer"] != answer["no_answer"]
+    assert several.answer("w1", "w2 w3 w4 w5", threshold=0)["answer"] == ""
+    assert several.answer("w1", "w2 w3 w4 w5", threshold=1)["answer"] != ""
+    assert several.predictors["spans"].task == TASKS["spans"]
+    for threshold in (True, "0.5", [0.5]):
+        assert refused(several.answer, "w1", "w2", threshold=threshold) == (
+            f"threshold must be a probability, got {threshold!r}"
+        )
+    assert refused(several.answer, "w1", "w2", head="tags").endswith("not for tags")
+
+
+def test_chains_are_given_as_their_words(several):
+    sentences = ["w1 w2 w3", ["w4", "w5"]]
+    words = ["w1", "w2", "w3", "w4", "w5"]
+    (found,) = several.predict([{"sentences": [["w1", "w2", "w3"], ["w4", "w5"]]}], head="chains")
+    assert found["chains"], "the random weights find a chain"
+    expected = [[" ".join(words[first : last + 1]) for first, last in chain] for chain in found["chains"]]
+    assert several.resolve(sentences) == several.resolve(sentences, head="chains") == expected
+    assert refused(several.resolve, "w1 w2").startswith("sentences")
+    assert refused(several.resolve, ["w1", ["w2", 3]]).startswith("sentences[1]")
+    assert refused(several.resolve, ["w1"], head="tags").endswith("not for tags")
+
+
+# ---------------------------------------------------------------- files
+
+
+def test_a_model_of_tasks_is_loaded_with_its_heads(tmp_path):
+    saved(tmp_path / "one", 1, {"a": TASKS["classes"], "b": TASKS["numbers"]})
+    for loaded in (TaskModel.from_pretrained(tmp_path / "one"), load(tmp_path / "one")):
+        assert isinstance(loaded, TaskModel) and loaded.folder == tmp_path / "one"
+        assert {name: one.task for name, one in loaded.predictors.items()} == {
+            "a": TASKS["classes"], "b": TASKS["numbers"],
+        }  # fmt: skip
+        assert [(one.head, one.codec.longest, one.annotator) for one in loaded.predictors.values()] == [
+            ("a", 24, None), ("b", 24, None),
+        ]  # fmt: skip
+        assert loaded.device == torch.device("cpu") and not loaded.model.training
+    language_model(tmp_path / "language")
+    assert refused(TaskModel.from_pretrained, tmp_path / "language") == (
+        f"{tmp_path / 'language' / 'checkpoint_last.pt'}: {NO_HEADS}"
+    )
+
+
+def test_the_threshold_beside_a_checkpoint_counts(tmp_path):
+    folder = saved(tmp_path / "one", 1, {"qa": TASKS["spans"]})
+    write_result(
+        folder, task="t", run="r", scores={}, seed=1, command=[], model={"name": "m", "sha256": None}, settings={},
+        data={}, published={}, checkpoint="last", null_threshold={"value": 0.25, "found_on": "valid"},
+    )  # fmt: skip
+    task = TaskModel.from_pretrained(folder).predictor().task
+    assert task == TASKS["spans"].with_threshold(0.25, "valid")
+
+
+def test_a_model_leaves_with_its_heads(tmp_path):
+    loaded = TaskModel.from_pretrained(saved(tmp_path / "one", 1, {"only": TASKS["classes"]}))
+    loaded.save_pretrained(tmp_path / "out")
+    again = load(tmp_path / "out")
+    assert again.predictor().task.labels == ("a", "b", "c") and again.predictor().codec.longest == 24
+    for ours, theirs in zip(loaded.classify(["w1 w2"]), again.classify(["w1 w2"]), strict=True):
+        assert ours["probabilities"] == pytest.approx(theirs["probabilities"], abs=1e-5)
+
+
+# ---------------------------------------------------------------- ensembles
+
+
+def together(*models: TaskModel) -> TaskModel:
+    return TaskModel.together([f"m{i}" for i in range(len(models))], models)
+
+
+@pytest.fixture
+def own_folder(monkeypatch) -> None:
+    """Models in memory have no folder with a tokenizer."""
+    monkeypatch.setattr("unified.inference.trained_model.tokenizer_files", lambda folder: [])
+
+
+def test_models_that_answer_together_have_the_first_ones_words(own_folder):
+    models = [model(only=TASKS["classes"]) for _ in range(3)]
+    assert together(models[0]) is models[0]
+    joint = together(*models)
+    assert joint.others == tuple(models[1:]) and joint.model is models[0].model and joint.folder == Path("folder")
+    predictor = joint.predictor()
+    assert predictor.others == tuple((one.model, "task") for one in models[1:])
+    assert replace(predictor, others=()) == models[0].predictor()
+    assert refused(TaskModel.together, [], []) == "an ensemble needs at least one model"
+    assert refused(joint.save_pretrained, "x") == "save_pretrained asks a single model; this is an ensemble of 3"
+
+
+def test_the_threshold_of_an_ensemble_is_the_mean(own_folder):
+    def spans(threshold: float, found_on: str | None = None) -> TaskModel:
+        return model(only=TASKS["spans"].with_threshold(threshold, found_on))
+
+    task = together(spans(0.1, "valid"), spans(0.3, "valid"), spans(0.5, "valid")).predictor().task
+    assert task.threshold == pytest.approx(0.3) and task.threshold_found_on == "valid"
+    task = together(spans(0.1, "valid"), spans(0.5)).predictor().task
+    assert task.threshold == pytest.approx(0.3) and task.threshold_found_on is None
+    answering = SpanAnswers((), max_answer=5)
+    assert together(model(only=answering), model(only=answering)).predictor().task == answering
+
+
+def test_models_that_do_not_belong_together_are_refused(own_folder):
+    first = model(only=TASKS["classes"])
+    for other, says in (
+        (model(only=Classification(("a", "b"))), "the labels differ (('a', 'b') and ('a', 'b', 'c'))"),
+        (model(only=TASKS["numbers"]), "types of head differ (regression and classification)"),
+        (model(x=TASKS["classes"], y=TASKS["classes"]), "heads differ (['x', 'y'] and ['one'])"),
+    ):
+        assert refused(together, first, other) == f"m1 and m0 cannot answer together: {says}"
+    # Dropout, and the name of the only head, change nothing.
+    assert together(first, model(other=Classification(("a", "b", "c"), dropout=0.7))).others
+    pair = {"a": TASKS["classes"], "b": TASKS["classes"]}
+    changed = {"a": TASKS["classes"], "b": Classification(("a", "b"))}
+    assert refused(together, model(**pair), model(**changed)) == (
+        "m1 and m0 cannot answer together: the labels of the heads b differ (('a', 'b') and ('a', 'b', 'c'))"
+    )
+    assert together(model(**pair), model(**pair)).predictors.keys() == pair.keys()
+    chains = model(only=TASKS["chains"])
+    assert refused(together, chains, chains) == (
+        "m0, m1: models of only cannot answer together, because they have no common scores to average; give one model"
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"longest": 16}, "the lengths of sequences differ (16 and 32)"),
+        ({"cls_last": True}, "the orders of a sequence differ ((True, False, (0, 1)) and (False, False, (0, 1)))"),
+        ({"mask": "left_to_right"}, "the masks of a sequence differ (left_to_right and bidirectional)"),
+    ],
+)
+def test_models_that_read_otherwise_are_refused(own_folder, change, says):
+    first, other = model(only=TASKS["classes"]), model(only=TASKS["classes"])
+    predictor = other.predictor()
+    other.predictors["only"] = replace(predictor, codec=replace(predictor.codec, **change))
+    assert refused(together, first, other) == f"m1 and m0 cannot answer together: {says}"
