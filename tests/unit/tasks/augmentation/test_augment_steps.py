@@ -1,0 +1,318 @@
+"""The steps of augmentation with models in memory: answers, questions, what is kept, files, and two fine-tunings."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from tests.support.understanding_runs import codec, small_model
+from unified.data import randomness
+from unified.errors import UnifiedError
+from unified.tasks.augmentation import pipeline, stages, two_stages
+from unified.tasks.augmentation.entities import entities_by_rules
+from unified.tasks.augmentation.negatives import negatives, swaps
+from unified.tasks.augmentation.outcome import counted, write_squad
+from unified.tasks.augmentation.passages import Passage
+from unified.tasks.augmentation.pipeline import COUNTS, GENERATED, Models, Pipeline
+from unified.tasks.augmentation.questions import Asking, candidate_answers, kept_questions
+from unified.tasks.augmentation.stages import Stages
+from unified.tasks.augmentation.two_stages import TwoStages
+from unified.tasks.datasets.squad_json import read_squad_file
+from unified.tasks.heads.questions import QuestionItem
+from unified.tasks.heads.span import SpanAnswers
+from unified.tasks.prediction import Predictor
+
+
+def refused(function, *arguments) -> str:
+    """All that a refusal says."""
+    with pytest.raises(UnifiedError) as raised:
+        function(*arguments)
+    return raised.value.details
+
+
+# ---------------------------------------------------------------- answers and questions
+
+
+def test_the_best_spans_without_a_question_are_candidates(monkeypatch):
+    task = SpanAnswers((), max_answer=4, nbest=7)
+    predictor = Predictor(small_model(task, codec(64)), "task", task, codec(64))
+    passages = ["w1 w2 w3 w4 w5", "w9 w8"]
+    found = candidate_answers(predictor, passages, 3)
+    listing = Predictor(predictor.model, "task", SpanAnswers((), max_answer=4, nbest=3), predictor.codec)
+    expected = listing.predict([QuestionItem(str(i), "[UNK]", text) for i, text in enumerate(passages)])
+    for some, one in zip(found, expected, strict=True):
+        assert some == [{name: span[name] for name in ("text", "start", "probability")} for span in one["nbest"]]
+    assert len(found[0]) == 3
+    told = [{"text": "the", "start": 3, "probability": 0.5}, {"text": "a b", "start": 5, "probability": 0.3, "x": 1},
+            {"text": "yes", "probability": 0.2}]  # fmt: skip
+    monkeypatch.setattr(Predictor, "predict", lambda self, items: ({"nbest": told} for _ in items))
+    assert candidate_answers(predictor, ["p"], 3) == [[{"text": "a b", "start": 5, "probability": 0.3}]]
+
+
+@dataclass
+class Writes:
+    """A model that writes a question of the source that it is shown, and nothing for the answer "w5"."""
+
+    asked: list = field(default_factory=list)
+
+    def encode(self, text: str) -> list[str]:
+        return text.split()
+
+    def generate(self, sources, **options):
+        self.asked.append((sources, options))
+        return [" " if answer == "w5" else f" {window} -> {answer}?\n" for window, answer in sources]
+
+
+def test_a_question_is_written_for_each_answer_that_fits():
+    model = Writes()
+    asking = Asking(model, 6, {"beam": 3})
+    answers = [[{"text": "w3", "start": 6}, {"text": "w2 w3 w4", "start": 3}, {"text": "w5", "start": 12}], [],
+               [{"text": "w9", "start": 0}]]  # fmt: skip
+    found = asking(["w1 w2 w3 w4 w5 w6", "w7", "w9 w8"], answers)
+    # Of six tokens, the separator and the answer leave four to the window; three do not stand in it twice.
+    assert found == [["w1 w2 w3 w4 -> w3?", None, None], [], ["w9 w8 -> w9?"]]
+    [(sources, options)] = model.asked
+    assert len(sources) == 3 and options == {"prompt": False, "max_source": 0, "beam": 3}
+    assert Asking(Writes(), 6, {})(["w7"], [[]]) == [[]]
+    silent = Writes()
+    assert Asking(silent, 2, {})(["w1 w2"], [[{"text": "w1 w2", "start": 0}]]) == [[None]] and silent.asked == []
+
+
+class Reads:
+    """A reader that answers by a table, and notes what it is asked."""
+
+    def __init__(self, answers: dict[str, dict]):
+        self.answers, self.items = answers, []
+
+    def predict(self, items) -> Iterator[dict]:
+        for item in items:
+            self.items.append(item)
+            yield self.answers[item.question]
+
+
+def test_questions_are_kept_whose_answers_agree():
+    reader = Reads({
+        "who?": {"answer": "Ada Berg", "start": 3},
+        "when?": {"answer": "1867", "start": 9},
+        "why?": {"answer": "yes"},
+        "where?": {"answer": "Oslo", "start": 1},
+    })  # fmt: skip
+    candidates = [
+        [{"text": text} for text in ("Bob", "the Ada", "Ada Berg", "1901", "so", "x")],
+        [{"text": "Oslo"}, {"text": "Rome"}],
+        [],
+    ]
+    questions = [["who?", "who?", "who?", "when?", "why?", None], ["where?", "where?"], []]
+    found = kept_questions(reader, ["p", "q", "r"], candidates, questions, 2 / 3)
+    assert found == [
+        [{"question": "who?", "text": "Ada Berg", "start": 3, "candidate": "the Ada", "f1": pytest.approx(2 / 3)}],
+        [{"question": "where?", "text": "Oslo", "start": 1, "candidate": "Oslo", "f1": 1.0}],
+        [],
+    ]
+    assert reader.items == [
+        QuestionItem("", question, text)
+        for text, question in (("p", "who?"), ("p", "when?"), ("p", "why?"), ("q", "where?"))
+    ]
+    strict = kept_questions(reader, ["p"], candidates[:1], questions[:1], 0.7)
+    assert [one["candidate"] for one in strict[0]] == ["Ada Berg"]
+
+
+# ---------------------------------------------------------------- unanswerable questions
+
+
+def test_a_share_is_of_the_draws_below_it():
+    entities = entities_by_rules(["we saw Oslo and Rome"])[0]
+
+    def made(draw: float, share: float) -> int:
+        rng = SimpleNamespace(random=lambda: draw, integers=np.random.default_rng(1).integers)
+        return len(negatives(["where is Oslo?"], entities, share, rng))
+
+    assert [made(0.5, share) for share in (0.4, 0.5, 0.51, 1.0)] == [0, 0, 1, 1]
+    assert made(0.0, 0.0) == 0
+
+
+def test_of_overlapping_entities_the_longest_is_replaced():
+    entities = entities_by_rules(["in New York and Oslo, and in York"])[0]
+    assert swaps("is new york nice?", entities) == ["is Oslo nice?"]
+    assert swaps("York?", entities) == ["New York?", "Oslo?"] and swaps("x?", entities) == []
+
+
+# ---------------------------------------------------------------- files
+
+
+def rows(number: int, kept: int, *ways: str) -> tuple[dict, dict, dict]:
+    text = f"é w{number} w2"
+    return (
+        {"id": f"0.{number}", "text": text},
+        {"kept": [{"question": f"q{i}?", "text": "w2", "start": text.index("w2")} for i in range(kept)]},
+        {"unanswerable": [{"question": f"{way}?", "way": way, "source": i} for i, way in enumerate(ways)]},
+    )
+
+
+def test_generated_questions_are_a_file_of_squad(tmp_path):
+    path = tmp_path / "train.json"
+    write_squad(path, [rows(0, 2, "swap"), rows(1, 0), rows(2, 1), rows(3, 0, "negation", "swap")])
+    assert list(tmp_path.iterdir()) == [path] and "é" in path.read_text(encoding="utf-8")
+    content = json.loads(path.read_text(encoding="utf-8"))
+    assert content["version"] == "v2.0"
+    found = [(one.title, [(q.id, q.text, len(q.answers), q.is_impossible) for q in one.questions])
+             for one in read_squad_file(path)]  # fmt: skip
+    assert found == [
+        ("0.0", [("0.0.0", "q0?", 1, False), ("0.0.1", "q1?", 1, False), ("0.0.0.swap", "swap?", 0, True)]),
+        ("0.2", [("0.2.0", "q0?", 1, False)]),
+        ("0.3", [("0.3.0.negation", "negation?", 0, True), ("0.3.1.swap", "swap?", 0, True)]),
+    ]
+    assert content["data"][0]["paragraphs"][0]["context"] == "é w0 w2"
+    write_squad(path, [])
+    assert json.loads(path.read_text()) == {"version": "v2.0", "data": []}
+
+
+def test_what_each_stage_made_is_counted():
+    made = [
+        ({"answers": [1, 2, 3]}, {"questions": ["a", "a", None]}, {"kept": [1]}, {"unanswerable": [{"way": "swap"}]}),
+        ({"answers": []}, {"questions": []}, {"kept": []}, {"unanswerable": []}),
+        ({"answers": [1]}, {"questions": ["a"]}, {"kept": [1]},
+         {"unanswerable": [{"way": "negation"}, {"way": "swap"}]}),
+    ]  # fmt: skip
+    assert list(counted(made).items()) == [
+        ("passages", 3), ("answers", 4), ("questions", 3), ("different questions", 2), ("kept", 2), ("swap", 2),
+        ("negation", 1),
+    ]  # fmt: skip
+    assert counted([]) == dict.fromkeys(counted(made), 0)
+
+
+# ---------------------------------------------------------------- the pipeline
+
+
+def test_stages_follow_one_another_and_are_done_once(tmp_path, monkeypatch, capsys):
+    passages = [Passage(0, 0, "we saw Oslo and Rome"), Passage(2, 1, "then Anna came")]
+    calls = []
+
+    def candidates(predictor, texts, top):
+        calls.append(("answers", predictor, list(texts), top))
+        return [[{"text": text.split()[-1], "start": 0}] for text in texts]
+
+    def asks(texts, answers):
+        calls.append(("asks", list(texts), answers))
+        return [["where is Rome?"] for _ in texts]
+
+    def keeps(predictor, texts, answers, questions, least):
+        calls.append(("kept", predictor, list(texts), list(answers), list(questions), least))
+        return [[{"question": asked[0], "text": "Rome", "start": 16}] for asked in questions]
+
+    monkeypatch.setattr(pipeline, "candidate_answers", candidates)
+    monkeypatch.setattr(pipeline, "kept_questions", keeps)
+    settings = Pipeline(top=5, min_f1=0.7, share=1.0, find_entities=entities_by_rules, seed=3)
+    made = settings.run(Stages(tmp_path, 1), lambda: passages, Models("finds", asks, "reads"))
+    texts = [one.text for one in passages]
+    assert calls == [
+        *(("answers", "finds", [text], 5) for text in texts),
+        *(("asks", [text], [[{"text": text.split()[-1], "start": 0}]]) for text in texts),
+        *(("kept", "reads", [text], [[{"text": text.split()[-1], "start": 0}]], [["where is Rome?"]], 0.7)
+          for text in texts),
+    ]  # fmt: skip
+    stored = {name: [row for (row,) in Stages(tmp_path, 1).rows(name)] for name in
+              ("passages", "answers", "questions", "kept", "unanswerable")}  # fmt: skip
+    assert stored["passages"] == [{"id": one.id, "text": one.text} for one in passages]
+    assert [one["id"] for one in stored["kept"]] == ["0.0", "2.1"] and list(stored["answers"][0]) == ["id", "answers"]
+    for one, row in zip(passages, stored["unanswerable"], strict=True):
+        rng = randomness.generator(3, one.document, randomness.NEGATIVES, one.paragraph)
+        expected = negatives(["where is Rome?"], entities_by_rules([one.text])[0], 1.0, rng)
+        assert row == {"id": one.id, "unanswerable": [vars(negative) for negative in expected]}
+    assert json.loads((tmp_path / COUNTS).read_text()) == made
+    assert made == counted(Stages(tmp_path, 1).rows("answers", "questions", "kept", "unanswerable"))
+    assert (made["passages"], made["kept"]) == (2, 2) and made["swap"] + made["negation"] == 2
+    assert read_squad_file(tmp_path / GENERATED)[0].context == texts[0]
+    # Nothing is made anew, and the models are not needed.
+    before = (tmp_path / GENERATED).stat().st_mtime_ns
+    calls.clear()
+    capsys.readouterr()
+    assert settings.run(Stages(tmp_path, 1), lambda: [], None) == made and calls == []
+    assert (tmp_path / GENERATED).stat().st_mtime_ns == before and capsys.readouterr().err == ""
+
+
+def test_a_stage_says_how_far_it_is(tmp_path, monkeypatch, capsys):
+    clock = iter([0.0, 4.9, 5.0, 5.0, 9.9, 10.0, 10.0, 11.0])
+    monkeypatch.setattr(stages.time, "monotonic", lambda: next(clock))
+    here = Stages(tmp_path, 2)
+    here.first("a", lambda: [{"n": i} for i in range(1000 + 9)])
+    with (tmp_path / "b.jsonl.partial").open("w") as stream:
+        stream.writelines("{}\n" for _ in range(1001))
+    here.run("b", ("a",), lambda chunk: [{} for _ in chunk])
+    # The clock was looked at in the beginning, behind each of five chunks of two, and where a line was said.
+    assert capsys.readouterr().err.splitlines() == [
+        "b: 1,000 of 1,009 passages were done before",
+        "b: 1,004 of 1,009 passages, 0.1 minutes left",
+        "b: 1,008 of 1,009 passages, 0.0 minutes left",
+        "b: 1,009 passages",
+    ]
+    assert (tmp_path / "b.jsonl").read_text() == "{}\n" * 1009
+
+
+# ---------------------------------------------------------------- two fine-tunings
+
+
+def two(folder: Path, masking: float = 0.3) -> TwoStages:
+    return TwoStages(folder, folder / "generated", folder / "squad", folder / "model.pt", masking, ("--lr", "1"),
+                     ("--a b",), 7)  # fmt: skip
+
+
+def test_the_commands_of_both_fine_tunings(tmp_path):
+    first, second = two(tmp_path).commands().items()
+    assert first == ("first", [
+        "unified", "finetune", "squad2.0", "--data", str(tmp_path / "generated"), "--init", str(tmp_path / "model.pt"),
+        "--output", str(tmp_path / "first"), "--run", "first", "--epochs", "1", "--auxiliary-masking", "0.3",
+        "--seed", "7", "--lr", "1",
+    ])  # fmt: skip
+    assert second == ("second", [
+        "unified", "finetune", "squad2.0", "--data", str(tmp_path / "squad"), "--init",
+        str(tmp_path / "first" / "checkpoint_last.pt"), "--output", str(tmp_path / "second"), "--run", "second",
+        "--epochs", "2", "--auxiliary-masking", "0.3", "--seed", "7", "--a b",
+    ])  # fmt: skip
+    assert "--auxiliary-masking" not in two(tmp_path, 0.0).commands()["first"]
+
+
+def test_missing_data_and_checkpoints_are_refused_before_any_work(tmp_path):
+    squad = tmp_path / "squad"
+    squad.mkdir()
+    assert refused(two(tmp_path).check) == f"--data {squad}: no file train-v2.0*.json*"
+    (squad / "train-v2.0.json.xz").touch()
+    assert refused(two(tmp_path).check) == f"--data {squad}: no file dev-v2.0*.json*"
+    (squad / "dev-v2.0.json").touch()
+    assert str(tmp_path / "model.pt") in refused(two(tmp_path).check)
+    (tmp_path / "model.pt").touch()
+    two(tmp_path).check()
+
+
+def test_the_development_set_stands_beside_the_generated_questions(tmp_path):
+    for name in ("generated", "squad"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "generated" / "dev-v2.0-old.json").touch()
+    (tmp_path / "generated" / "train-v2.0.json").touch()
+    for name in ("dev-v2.0.json.gz", "train-v2.0.json"):
+        (tmp_path / "squad" / name).write_text(name)
+    two(tmp_path).prepare()
+    assert {path.name: path.read_text() for path in (tmp_path / "generated").iterdir()} == {
+        "dev-v2.0.json.gz": "dev-v2.0.json.gz", "train-v2.0.json": "",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(("statuses", "says"), [((0, 0), None), ((1,), "first"), ((0, 2), "second")])
+def test_a_stage_that_fails_ends_both(tmp_path, monkeypatch, capsys, statuses, says):
+    called, left = [], list(statuses)
+    monkeypatch.setattr(two_stages, "run_module", lambda *arguments: called.append(arguments) or left.pop(0))
+    if says is None:
+        two(tmp_path).run()
+    else:
+        assert refused(two(tmp_path).run) == f"the {says} stage of fine-tuning has failed; what it printed says why"
+    words = list(two(tmp_path).commands().values())[: len(statuses)]
+    assert called == [("unified.cli", command[1:]) for command in words]
+    printed = capsys.readouterr().out.splitlines()
+    assert len(printed) == len(statuses) and printed[0] == " ".join(words[0])
+    assert says == "first" or printed[1].endswith("--seed 7 '--a b'")
