@@ -1,0 +1,267 @@
+"""Predictions as items come, what is said of data and scores, and which class loads and publishes a model."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from tests.integration.inference.test_ensembles import model as saved
+from tests.support.task_folders import language_model
+from tests.support.understanding_runs import codec, small_model
+from unified import TaskModel, UnifiedLM, load
+from unified.errors import UnifiedError
+from unified.reports.model_card import model_card
+from unified.reports.results import read_results, write_result
+from unified.tasks import publishing
+from unified.tasks.data_notes import data_notes, guess_note, require_known_labels, silence_note
+from unified.tasks.evaluation import SplitOutcome, outcomes
+from unified.tasks.finetuning import Learnt
+from unified.tasks.heads import Classification
+from unified.tasks.heads.items import TextItem
+from unified.tasks.loading import require_language_model, require_task_model
+from unified.tasks.prediction import Predictor, cut_note
+from unified.tasks.publishing import publish
+from unified.tasks.settings import Task
+
+CODEC = codec(12)
+CLASSES = Classification(("a", "b"))
+
+
+def refused(function, *arguments, **named) -> str:
+    """All that a refusal says."""
+    with pytest.raises(UnifiedError) as raised:
+        function(*arguments, **named)
+    return raised.value.details
+
+
+@pytest.fixture(scope="module")
+def predictor() -> Predictor:
+    return Predictor(small_model(CLASSES, CODEC), "task", CLASSES, CODEC)
+
+
+def items(count: int) -> list[TextItem]:
+    return [TextItem(str(i), " ".join(f"w{(i + k) % 30}" for k in range(1 + 7 * i % 20))) for i in range(count)]
+
+
+# ---------------------------------------------------------------- predictions
+
+
+@torch.no_grad()
+def test_predictions_are_those_of_each_item_alone(predictor):
+    some = items(30)
+    found = list(predictor.predict(some))
+    assert [one["id"] for one in found] == [item.id for item in some] and any("cut" in one for one in found)
+    for item, one in zip(some, found, strict=True):
+        (alone,) = predictor.predict([item])
+        assert alone.keys() == one.keys() and alone["label"] == one["label"]
+        assert list(alone["probabilities"].values()) == pytest.approx(list(one["probabilities"].values()), abs=2e-5)
+        # Ten tokens of a text have room between CLS and SEP.
+        assert one.get("cut") == (len(item.text.split()) - 10 or None if len(item.text.split()) > 10 else None)
+    few = list(replace(predictor, max_tokens=1).predict(some))
+    assert [one["label"] for one in few] == [one["label"] for one in found]
+
+
+def test_so_many_items_are_read_before_the_first_is_answered(predictor):
+    read: list[int] = []
+
+    def coming(count: int):
+        for i in range(count):
+            read.append(i)
+            yield TextItem(str(i), "w1")
+
+    found = replace(predictor, ahead=3).predict(coming(7))
+    seen = []
+    for one in found:
+        seen.append((one["id"], len(read)))
+    assert seen == [("0", 3), ("1", 3), ("2", 3), ("3", 6), ("4", 6), ("5", 6), ("6", 7)]
+    assert list(predictor.predict([])) == [] and (predictor.ahead, predictor.max_tokens) == (512, 4096)
+
+
+def test_items_of_one_document_are_answered_together(predictor, monkeypatch):
+    batches: list[list[str]] = []
+    monkeypatch.setattr(type(predictor.task), "document_of", lambda self, item: item.second)
+    monkeypatch.setattr(
+        Predictor, "_predict", lambda self, some: batches.append([one.id for one in some]) or [{} for _ in some]
+    )
+    documents = "AABBBBCDDE"
+    given = [TextItem(str(i), "w1", second) for i, second in enumerate(documents)]
+    assert len(list(replace(predictor, ahead=3).predict(given))) == 10
+    assert ["".join(documents[int(i)] for i in batch) for batch in batches] == ["AABBBB", "CDD", "E"]
+    batches.clear()
+    mixed = [TextItem(str(i), "w1", second) for i, second in enumerate(["A", "A", None, None, None, "A", "A"])]
+    list(replace(predictor, ahead=2).predict(mixed))
+    assert batches == [["0", "1"], ["2", "3"], ["4", "5", "6"]]
+
+
+def test_a_predictor_says_what_it_reads_and_scores(predictor):
+    assert predictor.reads == "sequences of at most 12 tokens"
+    assert replace(predictor, codec=replace(CODEC, longest=1200)).reads == "sequences of at most 1,200 tokens"
+    assert predictor.item({"text": "w1"}, 3) == TextItem("3", "w1")
+    labelled = [TextItem("1", "w1", None, "a"), TextItem("2", "w2", None, "b")]
+    found = [{"id": "1", "label": "a"}, {"id": "2", "label": "a"}]
+    assert (
+        predictor.score(labelled, found) == CLASSES.signed_score(labelled, found)
+        and predictor.score(labelled, found)["accuracy"] == 50.0
+    )
+    assert predictor.official(labelled, found) == CLASSES.official(labelled, found)
+    assert refused(replace, predictor, annotator=object()).startswith("no attention of the model reads named entities ")
+
+
+def test_gradients_are_not_kept(predictor, monkeypatch):
+    enabled = []
+    scores = Predictor._scores
+    monkeypatch.setattr(
+        Predictor, "_scores", lambda self, *given: enabled.append(torch.is_grad_enabled()) or scores(self, *given)
+    )
+    list(predictor.predict(items(2)))
+    assert enabled == [False]
+
+
+def test_models_that_answer_together_have_the_mean_of_their_probabilities(predictor):
+    torch.manual_seed(9)
+    other = small_model(CLASSES, CODEC)
+    joint = replace(predictor, others=((other, "task"),))
+    some = items(5)
+    alone = [list(replace(predictor, model=one).predict(some)) for one in (predictor.model, other)]
+    for i, found in enumerate(joint.predict(some)):
+        mean = [np.mean([one[i]["probabilities"][label] for one in alone]) for label in "ab"]
+        assert list(found["probabilities"].values()) == pytest.approx(mean, abs=2e-5)
+
+
+def test_cuts_are_counted_in_a_sentence():
+    assert cut_note(0, 5, "x") is None
+    assert cut_note(1200, 3400, "x") == "1,200 of 3,400 texts were cut; the model reads x"
+
+
+# ---------------------------------------------------------------- outcomes
+
+
+def test_the_development_set_is_predicted_first_and_training_items_are_not(predictor, tmp_path):
+    labelled = [TextItem("1", "w1", None, "a")]
+    splits = {"train": labelled, "alpha": labelled, "valid": labelled, "test": [TextItem("2", "w2")]}
+    task = Task(name="mine", head="classification", read=dict, unlabelled=("test",))
+    found = list(outcomes(Learnt(task, tmp_path, splits, {}, predictor, "accuracy"), None))
+    assert [one.name for one in found] == ["valid", "alpha", "test"]
+    predictions = list(predictor.predict(labelled))
+    assert found[0] == SplitOutcome(
+        "valid", predictions, CLASSES.official(labelled, predictions), CLASSES.signed_score(labelled, predictions), None
+    )
+    assert found[2].scores is None and found[1].scores == found[0].scores
+    assert all(one.threshold is None for one in outcomes(Learnt(task, tmp_path, splits, {}, predictor, "x"), 0.5))
+
+
+# ---------------------------------------------------------------- notes on data
+
+
+def labelled(count: int, classes: int) -> list[TextItem]:
+    return [TextItem(str(i), f"t{i}", None, f"l{i % classes}") for i in range(count)]
+
+
+@pytest.mark.parametrize(
+    ("count", "classes", "more", "asked"),
+    [
+        (40, 20, False, False),
+        (40, 21, True, True),
+        (200, 50, True, False),
+        (200, 51, True, True),
+        (60, 20, False, False),
+    ],
+)
+def test_twenty_labels_are_named_and_more_than_a_quarter_are_questioned(count, classes, more, asked):
+    notes = data_notes({"train": labelled(count, classes)})
+    assert notes[1].startswith(f"{classes} labels in train: ")
+    assert (f", and {classes - 20} more" in notes[1]) == more and notes[1].count("'l") == 20
+    assert (notes[2:] == [f"{classes} classes of {count} items: is the label read from the right field?"]) == asked
+    assert asked or notes[2:] == []
+
+
+def test_large_numbers_have_commas():
+    notes = data_notes({"train": labelled(8000, 4000), "valid": labelled(8000, 4000)})
+    assert notes[0] == "items: train 8,000, valid 8,000" and notes[1].startswith("4,000 labels in train: 'l0' 2, ")
+    assert notes[1].endswith(", and 3,980 more")
+    assert notes[2] == "4,000 classes of 8,000 items: is the label read from the right field?"
+    assert notes[3] == "8,000 of 8,000 valid items have the texts of a train item: scores come out too high"
+    pairs = {"train": [TextItem("1", "a", "b", 1.0)], "valid": [TextItem("1", "a", "c", 1.0)]}
+    assert data_notes(pairs) == ["items: train 1, valid 1"]
+
+
+def test_a_model_no_better_than_a_guess_is_told_what_to_try():
+    some = [TextItem(str(i), "x", None, "ab"[i % 3 == 0]) for i in range(3)]
+    assert guess_note(some, 200 / 3) == (
+        "a constant answer, 'a', would have accuracy 66.67: the model has learnt little; try a higher --lr, more "
+        "--epochs or other --seeds"
+    )
+    assert guess_note(some, 66.7) is None and guess_note([], 0.0) is None
+    scores = {"HasAns_f1": 12.5, "NoAns_total": 1, "total": 3}
+    assert silence_note(scores) == (
+        "questions that have an answer: F1 12.50; a model that never answers has F1 33.33 on all"
+    )
+    for name in ("HasAns_f1", "NoAns_total"):
+        assert silence_note({key: value for key, value in scores.items() if key != name}) is None
+
+
+def test_labels_that_no_training_item_has_are_refused_by_task():
+    train, other = [TextItem("1", "x", None, "a")], [TextItem("2", "x", None, "b")]
+    require_known_labels({"a/b/train": train, "a/b/valid": train})
+    assert refused(require_known_labels, {"one/train": train, "two/train": other, "two/valid": train}) == (
+        "two/valid, item 1: no item of train has its label 'a'"
+    )
+    assert refused(require_known_labels, {"valid": other}) == "valid, item 2: no item of train has its label 'b'"
+
+
+# ---------------------------------------------------------------- loading and publishing
+
+
+def test_a_model_is_loaded_as_what_it_is(tmp_path):
+    tasks = saved(tmp_path / "tasks", 1, {"a": CLASSES})
+    language = language_model(tmp_path / "language")
+    model, lm = load(tasks), load(language)
+    assert type(model) is TaskModel and type(lm) is UnifiedLM and lm.device == torch.device("cpu")
+    assert require_task_model(model) is model and require_language_model(lm) is lm
+    assert refused(require_task_model, lm).startswith("the model is a language model")
+    assert refused(require_language_model, model) == (
+        "the model was fine-tuned for a and predicts no tokens; take the language model it came from"
+    )
+    assert type(load(tasks, tasks)) is TaskModel and len(load(tasks, tasks).others) == 1
+    assert type(load(language, language)) is UnifiedLM and len(load(language, language).others) == 1
+    assert refused(load, tasks, language) == f"{language} and {tasks} cannot answer together: vocabularies differ"
+    assert refused(load) == "an ensemble needs at least one model"
+    for folder in (language, tasks):
+        assert refused(load, folder, annotator=object()).startswith("no attention of the model reads named entities ")
+    assert refused(load, 3).startswith("paths[0]")
+
+
+def test_files_for_transformers_appear_beside_the_checkpoint(tmp_path, monkeypatch):
+    folder = saved(tmp_path / "run", 1, {"a": CLASSES})
+    before = {path.name for path in folder.iterdir()}
+    publish(folder)
+    made = {path.name for path in folder.iterdir()} - before
+    assert {"config.json", "model.safetensors"} <= made and "README.md" not in made
+    assert not list(folder.glob(".export*")) and load(folder).predictor().task == CLASSES
+    write_result(
+        folder, task="rte", run="r", scores={"valid": {"accuracy": 50.0}}, seed=1, command=["fairseq-train"],
+        model={"name": "é", "sha256": None}, settings={}, data={}, published={}, checkpoint="last",
+    )  # fmt: skip
+    results = [folder / "results.json"]
+    publish(folder, results)
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    assert (folder / "README.md").read_text(encoding="utf-8") == model_card(read_results(results), config, folder)
+    # The files are made beside those that they replace, and nothing is left where that fails.
+    made_in = []
+    monkeypatch.setattr(publishing, "load", lambda path: made_in.append(sorted(path.glob(".export.*"))) or _Broken())
+    before = sorted(folder.iterdir())
+    with pytest.raises(OSError):
+        publish(folder)
+    assert len(made_in[0]) == 1 and sorted(folder.iterdir()) == before
+
+
+class _Broken:
+    def save_pretrained(self, folder: Path) -> None:
+        folder.mkdir()
+        (folder / "config.json").touch()
+        raise OSError("no space")
