@@ -57,7 +57,8 @@ def test_a_name_of_no_task_is_refused_with_the_nearest():
         task_named, "sqad1.1"
     )
     assert "package.module:NAME" in refused(task_named, "nothing at all")
-    assert "classification" in refused(task_named, "clasification") and "mrqa" in refused(task_named, "mrqaa")
+    for name, nearest in (("clasification", "classification"), ("mrqaa", "mrqa"), ("gigawords", "gigaword")):
+        assert f"did you mean '{nearest}'?" in refused(task_named, name)
 
 
 def test_a_task_of_ones_own_is_imported(own):
