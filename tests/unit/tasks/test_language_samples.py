@@ -11,6 +11,7 @@ from tests.support.task_folders import WORDS, language_model, tokenizer, vocabul
 from unified.data.token_files import TokenFileWriter
 from unified.inference.language_model import UnifiedLM
 from unified.tasks.language_samples import language_samples
+from unified.tokenization import tokenizer_files
 
 #: Sentences of 4 to 61 words; five to sixty are enough and not too many.
 LENGTHS = (4, 5, 6, 8, 20, 60, 61)
@@ -114,7 +115,13 @@ def test_a_text_that_the_positions_have_no_room_for_is_passed_over(tmp_path, doc
 
 
 def test_what_is_written_behind_a_beginning_has_room_in_the_positions(tmp_path, documents):
-    for limit, shown in ((128, [5, 6, 8, 20, 60]), (40, [5, 6, 8, 20, 60]), (16, [5, 6, 8, 20]), (13, [5, 6, 8])):
+    for limit, shown in (
+        (128, [5, 6, 8, 20, 60]),
+        (34, [5, 6, 8, 20, 60]),
+        (33, [5, 6, 8, 20]),
+        (16, [5, 6, 8, 20]),
+        (13, [5, 6, 8]),
+    ):
         lm = model(tmp_path / f"{limit}", "left_to_right", max_positions=limit)
         found = language_samples(lm, documents, 7, random.Random(1))
         begun = [sample.fields for sample in found if "beginning" in sample.fields]
@@ -148,3 +155,17 @@ def test_without_validation_texts_or_a_head_for_tokens_there_are_no_samples(tmp_
     assert language_samples(lm, tmp_path, 3, random.Random(1)) == []
     headless = model(tmp_path / "headless", token_head="none")
     assert language_samples(headless, documents, 3, random.Random(1)) == []
+
+
+def test_a_word_that_the_model_does_not_know_is_not_hidden(tmp_path):
+    """Without a tokenizer words are symbols of the dictionary, and an unknown one is a token, too."""
+    folder = language_model(tmp_path / "lm", token_types=6)
+    for name in tokenizer_files(folder):
+        (folder / name).unlink()
+    lm = UnifiedLM.from_pretrained(folder)
+    assert lm.encode("x1") == [lm.special.unknown]
+    (tmp_path / "data").mkdir()
+    split(tmp_path / "data" / "valid", ["x1 x2 x3 x4 w5", "x1 x2 x3 x4 x5"])
+    for seed in range(5):
+        [sample] = language_samples(lm, tmp_path / "data", 3, random.Random(seed))
+        assert sample.fields["hidden word"] == "w5"

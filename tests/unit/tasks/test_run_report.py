@@ -193,7 +193,7 @@ def pretrained(tmp_path, monkeypatch) -> Path:
     folder = language_model(tmp_path / "model")
     log(
         folder,
-        trained(50, loss=8.0, bert_loss=8.0, lm_next_sentence_loss=0.9),
+        trained(50, loss=8.0, bert_loss=8.0, bert_accuracy=99.0, lm_next_sentence_loss=0.9),
         validated(50, loss=7.0, bert_loss=7.5, bert_ppl=181.019, bert_accuracy=12.5, gpt_loss=3.0, gpt_accuracy=1.0,
                   lm_next_sentence_loss=0.5, lm_next_sentence_accuracy=80.0, best_loss=7.0),
         validated(60, loss=6.0, bert_loss=6.5, bert_ppl=1181.019, bert_accuracy=22.5),

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import json
+import math
 from pathlib import Path
 
 import pytest
@@ -321,3 +323,14 @@ def test_a_data_set_has_one_name_or_another_and_may_have_a_test_set(tmp_path):
     (tmp_path / "train" / "NaturalQuestionsShort.jsonl").touch()
     (tmp_path / "dev" / "NewsQA.jsonl").touch()
     assert set(TASK_GROUPS["mrqa"].present(tmp_path)) == {"TriviaQA", "NaturalQuestions"}
+
+
+@pytest.mark.parametrize("count", [1, 2, 5, 6])
+def test_halves_are_made_of_passages_in_the_order_of_a_hash(count):
+    """Documented: by the SHA-256 of the first id of a passage; the first half, the larger one, validates."""
+    items = [QuestionItem(f"{i}{k}", "q", f"passage {i}") for k in "ba" for i in range(count)]
+    order = sorted(range(count), key=lambda i: hashlib.sha256(f"{i}a".encode()).hexdigest())
+    held = {f"passage {i}" for i in order[: math.ceil(count / 2)]}
+    assert halves(items) == (
+        [item for item in items if item.context in held], [item for item in items if item.context not in held],
+    )  # fmt: skip
