@@ -116,7 +116,6 @@ def test_a_text_that_the_positions_have_no_room_for_is_passed_over(tmp_path, doc
 
 def test_what_is_written_behind_a_beginning_has_room_in_the_positions(tmp_path, documents):
     for limit, shown in (
-        (128, [5, 6, 8, 20, 60]),
         (34, [5, 6, 8, 20, 60]),
         (33, [5, 6, 8, 20]),
         (16, [5, 6, 8, 20]),
