@@ -18,6 +18,7 @@ from unified.reports.training_log import LOG_NAME, loss_curves, next_sentence_no
 from unified.tasks.language_samples import language_samples
 from unified.tasks.loading import load
 from unified.tasks.mistakes import Answered
+from unified.tasks.several import head_name
 from unified.training.fairseq_options import by_name
 
 #: Statistics of a validation that are no scores.
@@ -132,10 +133,11 @@ def _scores(result: Mapping[str, Any]) -> Table:
 def _answered(run: Path, result: Mapping[str, Any]) -> Answered | None:
     """The first split of a task with scores; None where its items are gone."""
     task = result["task"]
-    own = run / task if "together" in result else run
+    name = head_name(task)  # of the folders of one of several tasks
+    own = run / name if "together" in result else run
     for split in result["scores"]:
         found = own / f"predictions.{split}.jsonl"
-        folders = [run / "data" / task] if "together" in result else [run / "data", run / "items"]
+        folders = [run / "data" / name] if "together" in result else [run / "data", run / "items"]
         items = next((folder / f"{split}.jsonl" for folder in folders if (folder / f"{split}.jsonl").is_file()), None)
         if items is not None and found.is_file():
             return Answered(f"{task}, {split}", items, found)

@@ -14,7 +14,9 @@ from unified.reports.charts import Chart
 from unified.reports.results import read_results, write_result
 from unified.reports.run_page import Sample, Table
 from unified.tasks import run_report
+from unified.tasks.catalogue import TASKS
 from unified.tasks.run_report import report_of
+from unified.tasks.several import WeightedTask
 
 
 def log(run: Path, *lines: tuple[str, dict]) -> None:
@@ -168,6 +170,18 @@ def test_tasks_that_were_learnt_together_share_the_samples(run):
     assert page.settings["model"] == "start of one"
     # Each has at least one.
     assert [sample.fields["model"] for sample in report_of(run, 1, 1).samples] == ["one", "two"]
+
+
+def test_a_task_that_was_learnt_with_others_has_folders_called_like_its_head(run):
+    """The dot of "squad1.1" is none of a head's name."""
+    (run / "results.json").unlink()
+    member = WeightedTask(TASKS["squad1.1"])
+    result(run / member.name, member.task.name, together=["squad1.1", "rte"])
+    rows(run / "data" / member.name / "valid.jsonl", "label", ["a"] * 3)
+    rows(run / member.name / "predictions.valid.jsonl", "label", ["b"] * 3)
+    page = report_of(run, 2, 1)
+    assert member.name == "squad1_1" and page.lead.startswith("Fine-tuned for squad1.1. ") and len(page.samples) == 2
+    assert [table.title for table in page.tables] == ["Scores: squad1.1", "Confusion matrix: squad1.1, valid"]
 
 
 def test_a_folder_without_a_log_is_no_run(tmp_path):
