@@ -105,7 +105,12 @@ class Answered:
         )
 
     def mistakes(self, rng: random.Random) -> list[Table]:
-        """A confusion matrix of labels, the most frequent confusions of tags or of many labels, or wrong items."""
+        """A confusion matrix of labels, the most frequent confusions of tags or of many labels, or wrong items.
+
+        None where predictions hold none of the answers that are known here, as those of a head of one's own may.
+        """
+        if self.field is None:
+            return []
         if self.field == "label" and not self._numbers:
             return [_confusions(self.name, list(self._label_pairs()))]
         if self.field == "tags":

@@ -180,6 +180,15 @@ def test_of_many_wrong_answers_twenty_are_drawn(tmp_path):
     assert thousand.mistakes(random.Random(4))[0].note == "1,000 of 1,000 items"
 
 
+def test_answers_of_another_kind_have_samples_and_no_table(tmp_path):
+    found = answered(tmp_path, [{"text": "a"}, {"text": "b"}], [{"number": 3}, {"number": 4}])
+    assert found.field is None and found.mistakes(random.Random(1)) == []
+    assert [sample.fields["model"] for sample in found.samples(2, random.Random(1))] == [
+        '{"number": 3}',
+        '{"number": 4}',
+    ]
+
+
 # ---------------------------------------------------------------- refusals
 
 
