@@ -107,7 +107,8 @@ class Answered:
     def mistakes(self, rng: random.Random) -> list[Table]:
         """A confusion matrix of labels, the most frequent confusions of tags or of many labels, or wrong items.
 
-        None where predictions hold none of the answers that are known here, as those of a head of one's own may.
+        There is no table of predictions that hold none of the answers that are known here, as a head of one's own may
+        make them.
         """
         if self.field is None:
             return []
