@@ -69,7 +69,7 @@ def _add_race(
             entries.wrong(location, "its 'options' are no list of texts")
             continue
         if answer is not None:
-            label = str(_LETTERS.find(answer)) if isinstance(answer, str) and len(answer) == 1 else repr(answer)
+            label = str(_LETTERS.find(answer)) if isinstance(answer, str) and len(answer) == 1 else repr(str(answer))
         add_choice(items, entries, location, f"{name}-{i}", article, choices, label, question, empty=True, subset=level)
 
 

@@ -154,7 +154,8 @@ def test_race_has_as_many_questions_as_options_and_answers(tmp_path, fields):
 
 
 @pytest.mark.parametrize(
-    ("answer", "label"), [("C", "2"), ("H", "7"), ("I", "-1"), ("X", "-1"), ("AB", "'AB'"), ("", "''")]
+    ("answer", "label"),
+    [("C", "2"), ("H", "7"), ("I", "-1"), ("X", "-1"), ("AB", "'AB'"), ("", "''"), (1, "'1'"), (True, "'True'")],
 )
 def test_answers_of_race_are_letters_of_options(tmp_path, answer, label):
     race(tmp_path, "high/1.txt", answers=[answer])
