@@ -1,11 +1,11 @@
-"""The steps of augmentation with models in memory: answers, questions, what is kept, files, and two fine-tunings."""
+"""The steps of augmentation with models in memory: answers, questions, what is kept, passages, and files."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -13,28 +13,18 @@ import pytest
 
 from tests.support.understanding_runs import codec, small_model
 from unified.data import randomness
-from unified.errors import UnifiedError
-from unified.tasks.augmentation import pipeline, stages, two_stages
+from unified.tasks.augmentation import pipeline, stages
 from unified.tasks.augmentation.entities import entities_by_rules
 from unified.tasks.augmentation.negatives import negatives, swaps
 from unified.tasks.augmentation.outcome import counted, write_squad
-from unified.tasks.augmentation.passages import Passage
+from unified.tasks.augmentation.passages import Passage, sample_passages
 from unified.tasks.augmentation.pipeline import COUNTS, GENERATED, Models, Pipeline
 from unified.tasks.augmentation.questions import Asking, candidate_answers, kept_questions
 from unified.tasks.augmentation.stages import Stages
-from unified.tasks.augmentation.two_stages import TwoStages
 from unified.tasks.datasets.squad_json import read_squad_file
 from unified.tasks.heads.questions import QuestionItem
 from unified.tasks.heads.span import SpanAnswers
 from unified.tasks.prediction import Predictor
-
-
-def refused(function, *arguments) -> str:
-    """All that a refusal says."""
-    with pytest.raises(UnifiedError) as raised:
-        function(*arguments)
-    return raised.value.details
-
 
 # ---------------------------------------------------------------- answers and questions
 
@@ -169,6 +159,8 @@ def test_generated_questions_are_a_file_of_squad(tmp_path):
         ("0.3", [("0.3.0.negation", "negation?", 0, True), ("0.3.1.swap", "swap?", 0, True)]),
     ]
     assert content["data"][0]["paragraphs"][0]["context"] == "é w0 w2"
+    articles = ",\n".join(json.dumps(article, ensure_ascii=False) for article in content["data"])
+    assert path.read_text(encoding="utf-8") == f'{{"version": "v2.0", "data": [\n{articles}\n]}}\n'
     write_squad(path, [])
     assert json.loads(path.read_text()) == {"version": "v2.0", "data": []}
 
@@ -237,8 +229,20 @@ def test_stages_follow_one_another_and_are_done_once(tmp_path, monkeypatch, caps
     assert (tmp_path / GENERATED).stat().st_mtime_ns == before and capsys.readouterr().err == ""
 
 
+def test_what_is_missing_of_a_finished_run_is_made_anew(tmp_path):
+    here = Stages(tmp_path, 1)
+    for name, row in (("passages", {"id": "0.0", "text": "we saw é"}), ("answers", {"answers": []}),
+                      ("questions", {"questions": []}), ("kept", {"kept": []})):  # fmt: skip
+        here.first(name, lambda row=row: [row])
+    (tmp_path / GENERATED).parent.mkdir()
+    made = Pipeline(1, 0.5, 1.0, entities_by_rules, 1).run(here, list, None)
+    assert (tmp_path / GENERATED).is_file() and made["passages"] == 1 and not made["kept"]
+    assert (tmp_path / COUNTS).read_text() == json.dumps(made, indent=2) + "\n"
+    assert here.path("passages").read_text(encoding="utf-8") == '{"id": "0.0", "text": "we saw é"}\n'
+
+
 def test_a_stage_says_how_far_it_is(tmp_path, monkeypatch, capsys):
-    clock = iter([0.0, 4.9, 5.0, 5.0, 9.9, 10.0, 10.0, 11.0])
+    clock = iter([0.0, 4.9, 1200.0, 1200.0, 1204.9, 1205.0, 1205.0, 1206.0])
     monkeypatch.setattr(stages.time, "monotonic", lambda: next(clock))
     here = Stages(tmp_path, 2)
     here.first("a", lambda: [{"n": i} for i in range(1000 + 9)])
@@ -248,71 +252,25 @@ def test_a_stage_says_how_far_it_is(tmp_path, monkeypatch, capsys):
     # The clock was looked at in the beginning, behind each of five chunks of two, and where a line was said.
     assert capsys.readouterr().err.splitlines() == [
         "b: 1,000 of 1,009 passages were done before",
-        "b: 1,004 of 1,009 passages, 0.1 minutes left",
-        "b: 1,008 of 1,009 passages, 0.0 minutes left",
+        "b: 1,004 of 1,009 passages, 25.0 minutes left",
+        "b: 1,008 of 1,009 passages, 2.5 minutes left",
         "b: 1,009 passages",
     ]
     assert (tmp_path / "b.jsonl").read_text() == "{}\n" * 1009
+    monkeypatch.setattr(stages.time, "monotonic", lambda: 0.0)
+    here.run("c", ("a",), lambda chunk: [{} for _ in chunk])
+    assert capsys.readouterr().err == "c: 1,009 passages\n"
 
 
-# ---------------------------------------------------------------- two fine-tunings
-
-
-def two(folder: Path, masking: float = 0.3) -> TwoStages:
-    return TwoStages(folder, folder / "generated", folder / "squad", folder / "model.pt", masking, ("--lr", "1"),
-                     ("--a b",), 7)  # fmt: skip
-
-
-def test_the_commands_of_both_fine_tunings(tmp_path):
-    first, second = two(tmp_path).commands().items()
-    assert first == ("first", [
-        "unified", "finetune", "squad2.0", "--data", str(tmp_path / "generated"), "--init", str(tmp_path / "model.pt"),
-        "--output", str(tmp_path / "first"), "--run", "first", "--epochs", "1", "--auxiliary-masking", "0.3",
-        "--seed", "7", "--lr", "1",
-    ])  # fmt: skip
-    assert second == ("second", [
-        "unified", "finetune", "squad2.0", "--data", str(tmp_path / "squad"), "--init",
-        str(tmp_path / "first" / "checkpoint_last.pt"), "--output", str(tmp_path / "second"), "--run", "second",
-        "--epochs", "2", "--auxiliary-masking", "0.3", "--seed", "7", "--a b",
-    ])  # fmt: skip
-    assert "--auxiliary-masking" not in two(tmp_path, 0.0).commands()["first"]
-
-
-def test_missing_data_and_checkpoints_are_refused_before_any_work(tmp_path):
-    squad = tmp_path / "squad"
-    squad.mkdir()
-    assert refused(two(tmp_path).check) == f"--data {squad}: no file train-v2.0*.json*"
-    (squad / "train-v2.0.json.xz").touch()
-    assert refused(two(tmp_path).check) == f"--data {squad}: no file dev-v2.0*.json*"
-    (squad / "dev-v2.0.json").touch()
-    assert str(tmp_path / "model.pt") in refused(two(tmp_path).check)
-    (tmp_path / "model.pt").touch()
-    two(tmp_path).check()
-
-
-def test_the_development_set_stands_beside_the_generated_questions(tmp_path):
-    for name in ("generated", "squad"):
-        (tmp_path / name).mkdir()
-    (tmp_path / "generated" / "dev-v2.0-old.json").touch()
-    (tmp_path / "generated" / "train-v2.0.json").touch()
-    for name in ("dev-v2.0.json.gz", "train-v2.0.json"):
-        (tmp_path / "squad" / name).write_text(name)
-    two(tmp_path).prepare()
-    assert {path.name: path.read_text() for path in (tmp_path / "generated").iterdir()} == {
-        "dev-v2.0.json.gz": "dev-v2.0.json.gz", "train-v2.0.json": "",
-    }  # fmt: skip
-
-
-@pytest.mark.parametrize(("statuses", "says"), [((0, 0), None), ((1,), "first"), ((0, 2), "second")])
-def test_a_stage_that_fails_ends_both(tmp_path, monkeypatch, capsys, statuses, says):
-    called, left = [], list(statuses)
-    monkeypatch.setattr(two_stages, "run_module", lambda *arguments: called.append(arguments) or left.pop(0))
-    if says is None:
-        two(tmp_path).run()
-    else:
-        assert refused(two(tmp_path).run) == f"the {says} stage of fine-tuning has failed; what it printed says why"
-    words = list(two(tmp_path).commands().values())[: len(statuses)]
-    assert called == [("unified.cli", command[1:]) for command in words]
-    printed = capsys.readouterr().out.splitlines()
-    assert len(printed) == len(statuses) and printed[0] == " ".join(words[0])
-    assert says == "first" or printed[1].endswith("--seed 7 '--a b'")
+@pytest.mark.parametrize("seed", range(5))
+def test_the_paragraphs_with_the_lowest_hashes_are_the_sample(tmp_path, seed):
+    """Of the seed and the text: the same ones are drawn wherever they stand, and by every release."""
+    texts = ["", *(f"w{i} w2" for i in range(9))]
+    path = tmp_path / "a.jsonl"
+    path.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+    found = sample_passages([str(path)], "text", 3, (1, 9), seed)
+    by_hash = sorted(texts[1:], key=lambda text: hashlib.blake2b(f"{seed}\n{text}".encode(), digest_size=16).digest())
+    assert found == sorted(Passage(texts.index(text), 0, text) for text in by_hash[:3])
+    assert found[0].id == f"{found[0].document}.0"
+    every = sample_passages([str(path)], "text", None, (1, 9), seed)
+    assert every == [Passage(i, 0, texts[i]) for i in range(1, 10)]
