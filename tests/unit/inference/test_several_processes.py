@@ -1,0 +1,320 @@
+"""Chunks of generated sentences: what each holds, which runs share them, and what a crash or a refusal leaves."""
+
+import hashlib
+import os
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from tests.support.token_files import SPECIAL
+from unified.errors import Interrupted, UnifiedError
+from unified.generation import GenerationConfig
+from unified.inference import several_processes
+from unified.inference.language_model import UnifiedLM
+from unified.inference.sentences import FileSentences
+from unified.inference.several_processes import ChunkWriter, spread, write_atomically
+from unified.inference.source_windows import ShortSources
+
+TEXTS = ["5", "6 7", "8 9 10", "11 12 13 14", "15 ä"]
+#: Ids of the texts, as the model below encodes them.
+IDS = [[5], [6, 7], [8, 9, 10], [11, 12, 13, 14], [15, 99]]
+
+
+class Model:
+    """Writes the number of a sentence, and keeps what it was asked for."""
+
+    special = SPECIAL
+
+    def __init__(self):
+        self.asked = []
+
+    def encode(self, text):
+        return [int(word) if word.isdigit() else 99 for word in text.split()]
+
+    def decode(self, ids):
+        return " ".join("ä" if token == 99 else str(token) for token in ids)
+
+    def pieces(self, ids):
+        return [f"p{token}" for token in ids]
+
+    def scheme(self, prompt):
+        return "left_to_right" if prompt else "cloze"
+
+    def tokens_left(self, length):
+        return 12 - length
+
+    def hypotheses(self, sources, config, **more):
+        self.asked.append(("hypotheses", sources, config, more))
+        return [
+            [SimpleNamespace(score=0.0, tokens=torch.tensor([i]), log_probs=torch.zeros(2))] for i in more["indices"]
+        ]
+
+    def shortened(self, sources, config, **more):
+        self.asked.append(("shortened", sources, config, more))
+        limit, ids = more["max_source"], [self.encode(" ".join(parts)) for parts in sources]
+        cut = [2 * (len(own) % 2) for own in ids]  # of those of odd length windows were of no use
+        return ShortSources([own[-limit:] for own in ids], [0 if one else 3 for one in cut], cut)
+
+    def quantize(self):
+        return "quantized"
+
+
+def line(i, source, written):
+    return f"S-{i}\t{source}\nH-{i}\t0.000000\tp{i}\nD-{i}\t0.000000\t{written}\nP-{i}\t0.0000 0.0000\n"
+
+
+PLAIN = [line(i, text, i) for i, text in enumerate(TEXTS)]
+
+
+@pytest.fixture
+def job(tmp_path):
+    (tmp_path / "sources").write_text("".join(f"{text}\n" for text in TEXTS), encoding="utf-8")
+    (tmp_path / "model.pt").write_text("weights")
+    folder = tmp_path / "out.chunks"
+    folder.mkdir()
+    return ChunkWriter(
+        checkpoint=tmp_path / "model.pt",
+        data=tmp_path,
+        sentences=FileSentences(tmp_path / "sources"),
+        config=GenerationConfig(max_length=9, beam=3),
+        prompt=None,
+        max_source=0,
+        windows=False,
+        chunk=2,
+        batch_size=7,
+        threads=torch.get_num_threads(),
+        device="cpu",
+        int8=False,
+        folder=folder,
+    )
+
+
+@pytest.fixture
+def model(monkeypatch):
+    """What is loaded, whatever is asked for."""
+    made = Model()
+    monkeypatch.setattr(several_processes, "_models", {})
+    monkeypatch.setattr(UnifiedLM, "from_pretrained", lambda *given: made)
+    return made
+
+
+def test_chunks_divide_the_sentences_and_have_numbered_files(job):
+    assert job.chunks == 3 and [job.indices(i) for i in range(3)] == [range(2), range(2, 4), range(4, 5)]
+    assert replace(job, chunk=5).chunks == 1 and replace(job, chunk=4).chunks == 2
+    assert job.path(12) == job.folder / "000012.txt"
+
+
+@pytest.mark.parametrize("prompt", [None, False, True])
+def test_a_chunk_holds_its_sentences_and_those_are_numbered_in_the_whole(job, model, prompt):
+    job = replace(job, prompt=prompt)
+    assert job(1) == (2, 0, 0)
+    more = {"prompt": prompt, "batch_size": 7, "indices": [2, 3], "max_source": 0}
+    assert model.asked == [("hypotheses", IDS[2:4], job.config, more)]
+    expected = [line(i, TEXTS[i], f"{TEXTS[i]} {i}" if prompt else i) for i in (2, 3)]
+    assert job.path(1).read_bytes() == "".join(expected).encode()
+    job(2)
+    assert job.path(2).read_bytes() == line(4, "15 ä", "15 ä 4" if prompt else 4).encode("utf-8")
+
+
+def test_longer_sources_are_cut_to_their_first_tokens(job, model):
+    job = replace(job, max_source=2, chunk=5)
+    assert job(0) == (5, 2, 0)
+    assert model.asked[0][1] == [[5], [6, 7], [8, 9], [11, 12], [15, 99]]
+
+
+@pytest.mark.parametrize(
+    ("max_source", "divided", "counts"), [(0, [3], (5, 0, 1)), (3, [3], (5, 0, 1)), (2, [2, 3], (5, 1, 1))]
+)
+def test_longer_sources_are_divided_into_windows_where_asked(job, model, max_source, divided, counts):
+    """Without a limit they are as long as the positions leave, 12 less the 9 tokens to write."""
+    job = replace(job, max_source=max_source, windows=True, chunk=5, prompt=False)
+    assert job(0) == counts
+    limit = max_source or 3
+    more = {"prompt": False, "batch_size": 7, "indices": divided, "max_source": limit}
+    windows, hypotheses = model.asked
+    assert windows == ("shortened", [[TEXTS[i]] for i in divided], job.config, more)
+    assert hypotheses[1] == [own[-limit:] if i in divided else own for i, own in enumerate(IDS)]
+
+
+def test_a_model_is_loaded_once_and_again_where_another_is_asked_for(job, monkeypatch):
+    loaded, made = [], []
+
+    class Quick(Model):
+        def quantize(self):
+            made.append("int8")
+            return self
+
+    monkeypatch.setattr(several_processes, "_models", kept := {})
+    monkeypatch.setattr(UnifiedLM, "from_pretrained", lambda *given: loaded.append(given) or Quick())
+    monkeypatch.setattr(torch, "set_num_threads", lambda threads: made.append(threads))
+    job = replace(job, threads=3)
+    for number in range(3):
+        job(number)
+    assert loaded == [(job.checkpoint, job.data, "cpu")] and made == [3]
+    changes = [{"int8": True}, {"device": "meta"}, {"checkpoint": job.data}, {"data": job.folder}]
+    for change in changes:
+        replace(job, **change)(0)
+        assert len(kept) == 1  # the model before it goes
+    assert len(loaded) == 5 and made == [3, 3, "int8", 3, 3, 3]
+    monkeypatch.setattr(os, "getpid", lambda: -1)  # a fork has its parent's memory
+    replace(job, **changes[-1])(0)
+    assert len(loaded) == 6
+
+
+def test_a_claim_has_all_that_decides_the_texts(job):
+    """The size of a batch and the number of threads do not."""
+    (job.data / "dict.txt").write_text("words")
+    (job.data / "dict.target.txt").write_text("more words")
+    (job.data / "vocab.txt").write_text("pieces")
+    (job.data / "notes.txt").write_text("of no use")
+    config = replace(job.config, no_repeat_ngram_ignore=frozenset({9, 4}), seed=6)
+    claim = replace(job, config=config, prompt=True, windows=True, int8=True, max_source=2).claim
+    assert claim.settings == {
+        "--beam": 3, "--max-length": 9, "--min-length": 1, "--nbest": 1, "--length-penalty": "fairseq",
+        "--lenpen": 1.0, "--no-repeat-ngram-size": 0, "--no-repeat-ngram-ignore": [4, 9], "--sampling": False,
+        "--top-k": 0, "--top-p": 1.0, "--temperature": 1.0, "--seed": 6, "--prompt": True, "--max-source": 2,
+        "--windows": True, "--chunk": 2, "--int8": True,
+    }  # fmt: skip
+    contents = {"model.pt": b"weights", "dict.txt": b"words", "dict.target.txt": b"more words", "vocab.txt": b"pieces"}
+    assert claim.inputs == {
+        "--model": {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()},
+        "the sources": {"sources": hashlib.sha256((job.data / "sources").read_bytes()).hexdigest()},
+    }
+    assert claim.content == replace(claim).content  # as JSON
+
+
+def test_all_chunks_are_joined_and_their_folder_goes(job, model, tmp_path, capsys):
+    spread(job, tmp_path / "out", 1)
+    assert (tmp_path / "out").read_text(encoding="utf-8") == "".join(PLAIN)
+    assert not job.folder.exists() or not names(job.folder)
+    said = capsys.readouterr().err.splitlines()
+    assert said[0] == "generate: 2 of 5 sentences" and said[-1].startswith("generate: 5 of 5 sentences")
+    assert len(said) == 2 and len(model.asked) == 3
+
+
+def test_an_output_is_replaced_only_where_asked(job, model, tmp_path):
+    output = tmp_path / "out"
+    output.write_text("before")
+    with pytest.raises(UnifiedError) as raised:
+        spread(job, output, 1)
+    assert str(raised.value) == f"{output}: exists already; --overwrite replaces it, or give another --output"
+    assert output.read_text() == "before" and not model.asked
+    spread(job, output, 1, overwrite=True)
+    assert output.read_text(encoding="utf-8") == "".join(PLAIN)
+
+
+def load(monkeypatch, model):
+    monkeypatch.setattr(several_processes, "_models", {})
+    monkeypatch.setattr(UnifiedLM, "from_pretrained", lambda *given: model)
+
+
+def stopped_by(error, at):
+    """A model that is stopped by an error when it writes the sentence with the number ``at``."""
+
+    class Stopped(Model):
+        def hypotheses(self, sources, config, **more):
+            if at in more["indices"]:
+                raise error
+            return super().hypotheses(sources, config, **more)
+
+    return Stopped()
+
+
+def interrupted(job, output, monkeypatch, at):
+    load(monkeypatch, stopped_by(Interrupted("killed"), at))
+    with pytest.raises(Interrupted, match="^killed$"):
+        spread(job, output, 1)
+    assert not output.exists()
+
+
+def names(folder):
+    return {path.name for path in folder.iterdir()}
+
+
+def test_after_an_interruption_the_missing_chunks_alone_are_written(job, model, tmp_path, monkeypatch, capsys):
+    interrupted(job, tmp_path / "out", monkeypatch, at=4)
+    assert names(job.folder) == {"000000.txt", "000001.txt", "claim.json"}
+    with pytest.raises(UnifiedError) as raised:
+        spread(replace(job, int8=True), tmp_path / "out", 1)
+    assert str(raised.value).endswith("; remove it, or give another --output")
+    capsys.readouterr()
+    load(monkeypatch, model)
+    spread(job, tmp_path / "out", 1)
+    assert (tmp_path / "out").read_text(encoding="utf-8") == "".join(PLAIN)
+    assert [asked[3]["indices"] for asked in model.asked] == [[4]]
+    assert capsys.readouterr().err.splitlines() == [
+        f"generate: {job.folder}: 2 of 3 chunks are there already", "generate: 5 of 5 sentences"
+    ]  # fmt: skip
+
+
+def test_a_refusal_leaves_no_chunks_because_it_would_come_again(job, model, tmp_path, monkeypatch):
+    interrupted(job, tmp_path / "out", monkeypatch, at=2)
+    for name in (".000001.txt.77.partial", "notes.md"):
+        (job.folder / name).write_text("left by others")
+    load(monkeypatch, stopped_by(UnifiedError("too long"), 4))
+    with pytest.raises(UnifiedError, match="^too long$"):
+        spread(job, tmp_path / "out", 1)
+    assert not (tmp_path / "out").exists() and names(job.folder) <= {"claim.json", "notes.md"}
+    assert (job.folder / "notes.md").exists()
+
+
+def test_files_of_killed_processes_go_at_the_end(job, model, tmp_path, monkeypatch):
+    interrupted(job, tmp_path / "out", monkeypatch, at=2)
+    (job.folder / ".000001.txt.77.partial").write_text("half")
+    load(monkeypatch, model)
+    spread(job, tmp_path / "out", 1)
+    assert not job.folder.exists() or not names(job.folder)
+
+
+def test_what_was_cut_or_divided_is_said_of_these_sources(job, model, tmp_path, capsys):
+    spread(replace(job, max_source=1), tmp_path / "cut", 1)
+    *_, said = capsys.readouterr().err.splitlines()
+    assert said == "generate: 4 of these 5 sources were cut to their first 1 tokens"
+    spread(replace(job, max_source=1, windows=True, folder=tmp_path / "w.chunks"), tmp_path / "windows", 1)
+    *_, divided, cut = capsys.readouterr().err.splitlines()
+    assert divided == "generate: 3 of these 5 sources were divided into windows"
+    assert cut == "generate: 1 of these 5 sources were cut to their first 1 tokens"
+
+
+@pytest.mark.parametrize(("processes", "there", "taken"), [(8, 0, 3), (2, 0, 2), (8, 2, 1), (8, 3, 1)])
+def test_no_process_is_started_without_a_chunk(job, model, tmp_path, monkeypatch, processes, there, taken):
+    asked = []
+
+    def first_chunks(function, items, workers):
+        yield from map(function, list(items)[:there])
+        raise Interrupted("killed")
+
+    def all_chunks(function, items, workers):
+        asked.append((list(items), workers))
+        return map(function, items)
+
+    monkeypatch.setattr(several_processes, "ordered_map", first_chunks)
+    with pytest.raises(Interrupted):
+        spread(job, tmp_path / "out", 1)
+    monkeypatch.setattr(several_processes, "ordered_map", all_chunks)
+    spread(job, tmp_path / "out", processes)
+    assert asked == [(list(range(there, 3)), taken)]
+
+
+def test_a_file_appears_whole_after_it_was_flushed_to_the_disk(tmp_path, monkeypatch):
+    path, seen = tmp_path / "text", []
+    path.write_bytes(b"old")
+    fsync, rename = os.fsync, os.replace
+
+    def flushed(number):
+        (partial,) = tmp_path.glob(".*")
+        seen.append((partial.name, partial.read_bytes(), path.read_bytes()))
+        fsync(number)
+
+    def renamed(source, target):
+        seen.append((source.name, target))
+        rename(source, target)
+
+    monkeypatch.setattr(os, "fsync", flushed)
+    monkeypatch.setattr(os, "replace", renamed)
+    write_atomically(path, iter([b"a\r\n", b"\xff"]))
+    name = f".text.{os.getpid()}.partial"
+    assert seen == [(name, b"a\r\n\xff", b"old"), (name, path)]
+    assert path.read_bytes() == b"a\r\n\xff" and [one.name for one in tmp_path.iterdir()] == ["text"]
