@@ -1,0 +1,298 @@
+"""Whole folders of BERT, XLNet and ModernBERT: all settings that are written, and what is read back from them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+import transformers
+
+from tests.support.published_models import xlnet_pieces
+from tests.support.task_folders import WORDS, tokenizer
+from unified.checkpoints.conversion import Conversion
+from unified.checkpoints.trained import Trained
+from unified.conversions import bert, xlnet
+from unified.conversions.bert import export_bert, read_bert, read_tokenizer
+from unified.conversions.export import Source
+from unified.conversions.modern_bert import export_modern_bert, read_modern_bert
+from unified.conversions.xlnet import export_xlnet, read_xlnet
+from unified.data.vocabulary import MASK, Vocabulary
+from unified.errors import UnifiedError
+from unified.generation.lengths import PairLengths
+from unified.model import TransformerConfig, UnifiedModel
+from unified.tokenization import ordinary_symbols
+from unified.tokenization.xlnet import XLNetTokenizer
+
+PIECES = XLNetTokenizer(xlnet_pieces())
+TOKENIZERS = {"bert": tokenizer(), "modernbert": tokenizer(), "xlnet": PIECES}
+EXPORTS = {"bert": export_bert, "modernbert": export_modern_bert, "xlnet": export_xlnet}
+READERS = {"bert": read_bert, "modernbert": read_modern_bert, "xlnet": read_xlnet}
+#: No setting that a config.json has is the default of this library, and no two numbers are the same.
+SHAPE = {
+    "layers": 3, "width": 8, "heads": 2, "feed_forward": 12, "activation": "gelu_tanh", "dropout": 0.25,
+    "attention_dropout": 0.125, "norm_epsilon": 1e-5, "initializer_range": 0.0625,
+}  # fmt: skip
+FAMILIES = {
+    "bert": {"max_positions": 20, "token_types": 6},
+    "modernbert": {
+        "max_positions": 20, "token_types": 0, "positions": "rotary", "gated": True, "norm": "pre",
+        "embedding_norm": True, "norm_type": "layer_without_bias", "linear_without_bias": True, "inner_dropout": 0.5,
+        "rotary_theta": 900.0, "local_rotary_theta": 700.0, "attention_windows": "0,4,4",
+    },
+    "xlnet": {
+        "positions": "relative", "token_head": "plain", "clamp_len": 7, "inner_dropout": 0.25,
+        "attention_dropout": 0.25,
+    },
+}  # fmt: skip
+QUERY = "transformer.embeddings.query"
+NEXT = tuple(f"heads.next_sentence.{part}.{kind}" for part in ("pooler", "classifier") for kind in ("weight", "bias"))
+#: What a model of ours has and the class of a family has not.
+OTHERS = {"bert": (), "modernbert": (QUERY, *NEXT), "xlnet": NEXT}
+LENGTHS = PairLengths(5, 4, 3)
+
+
+def source(family: str, heads=None, writes="nothing", lengths=PairLengths(), **changes) -> Source:  # noqa: B008
+    own = TOKENIZERS[family]
+    vocabulary = Vocabulary(ordinary_symbols(own))
+    config = TransformerConfig(len(vocabulary), **{**SHAPE, **FAMILIES[family], **changes})
+    torch.manual_seed(0)
+    state = UnifiedModel.for_language(config).state_dict()
+    parameters = {n: v if n.endswith(".scored") else torch.randn(v.shape) for n, v in state.items()}
+    for name in heads or {}:
+        parameters |= {f"heads.{name}.pooler.weight": torch.randn(8, 8), f"heads.{name}.pooler.bias": torch.randn(8)}
+        parameters |= {f"heads.{name}.output.weight": torch.randn(1, 8), f"heads.{name}.output.bias": torch.randn(1)}
+    trained = Trained(config, writes, parameters, vocabulary, heads or {}, 17, lengths)
+    return Source("the model", trained, own)
+
+
+def settings_of(folder: Path) -> dict:
+    return json.loads((folder / "config.json").read_text(encoding="utf-8"))
+
+
+def change(folder: Path, **settings) -> None:
+    (folder / "config.json").write_text(json.dumps(settings_of(folder) | settings), encoding="utf-8")
+
+
+def test_all_settings_of_bert_are_written(tmp_path):
+    told = export_bert(source("bert", writes="cloze", lengths=LENGTHS), tmp_path / "out")
+    settings = settings_of(tmp_path / "out")
+    assert settings.pop("vocab_size") == len(TOKENIZERS["bert"].native_symbols()) + 100  # sentinels
+    assert settings == {
+        "architectures": ["BertForPreTraining"], "model_type": "bert", "hidden_size": 8, "num_hidden_layers": 3,
+        "num_attention_heads": 2, "intermediate_size": 12, "hidden_act": "gelu_new", "hidden_dropout_prob": 0.25,
+        "attention_probs_dropout_prob": 0.125, "max_position_embeddings": 20, "type_vocab_size": 6,
+        "initializer_range": 0.0625, "layer_norm_eps": 1e-5, "pad_token_id": 0, "dtype": "float32",
+        "unified": {"writes": "cloze", "pair_lengths": {"max_source": 5, "max_target": 4, "longest_target": 3}},
+    }  # fmt: skip
+    assert told == Conversion()
+
+
+def test_all_settings_of_xlnet_are_written(tmp_path):
+    told = export_xlnet(source("xlnet", writes="permutation"), tmp_path / "out")
+    assert settings_of(tmp_path / "out") == {
+        "architectures": ["XLNetLMHeadModel"], "model_type": "xlnet", "vocab_size": len(PIECES.native_symbols()),
+        "d_model": 8, "n_layer": 3, "n_head": 2, "d_head": 4, "d_inner": 12, "ff_activation": "gelu_new",
+        "dropout": 0.25, "initializer_range": 0.0625, "layer_norm_eps": 1e-5, "untie_r": True, "attn_type": "bi",
+        "bi_data": False, "clamp_len": 7, "same_length": False, "dtype": "float32",
+    }  # fmt: skip
+    assert set(told.left_out) == set(OTHERS["xlnet"])
+    export_xlnet(source("xlnet", clamp_len=0), tmp_path / "endless")
+    assert settings_of(tmp_path / "endless")["clamp_len"] == -1
+
+
+def test_all_settings_of_modern_bert_are_written(tmp_path):
+    told = export_modern_bert(source("modernbert", lengths=LENGTHS), tmp_path / "out")
+    settings = settings_of(tmp_path / "out")
+    assert settings.pop("vocab_size") == len(TOKENIZERS["bert"].native_symbols()) + 100
+    assert settings == {
+        "architectures": ["ModernBertForMaskedLM"], "model_type": "modernbert", "hidden_size": 8,
+        "intermediate_size": 12, "num_hidden_layers": 3, "num_attention_heads": 2, "hidden_activation": "gelu_new",
+        "classifier_activation": "gelu_new", "max_position_embeddings": 20, "initializer_range": 0.0625,
+        "norm_eps": 1e-5, "norm_bias": False, "attention_bias": False, "mlp_bias": False, "classifier_bias": False,
+        "decoder_bias": True, "embedding_dropout": 0.25, "attention_dropout": 0.125, "mlp_dropout": 0.5,
+        "local_attention": 8, "layer_types": ["full_attention", "sliding_attention", "sliding_attention"],
+        "rope_parameters": {"full_attention": {"rope_type": "default", "rope_theta": 900.0},
+                            "sliding_attention": {"rope_type": "default", "rope_theta": 700.0}},
+        "tie_word_embeddings": True, "bos_token_id": 2, "cls_token_id": 2, "eos_token_id": 3, "sep_token_id": 3,
+        "pad_token_id": 0, "dtype": "float32",
+        "unified": {"writes": "nothing", "pair_lengths": {"max_source": 5, "max_target": 4, "longest_target": 3}},
+    }  # fmt: skip
+    assert told.left_out == OTHERS["modernbert"]
+    plain = source("modernbert", norm_type="layer", linear_without_bias=False, attention_windows="0")
+    export_modern_bert(plain, tmp_path / "plain")
+    settings = settings_of(tmp_path / "plain")
+    assert all(settings[name] for name in ("norm_bias", "attention_bias", "mlp_bias", "classifier_bias"))
+    assert settings["local_attention"] == 128 and settings["layer_types"] == ["full_attention"] * 3
+
+
+@pytest.mark.parametrize(("family", "writes"), [("bert", "cloze"), ("modernbert", "nothing"), ("xlnet", "permutation")])
+def test_a_folder_is_loaded_by_transformers_and_read_back_as_the_same_model(tmp_path, family, writes):
+    own = source(family, writes=writes, lengths=PairLengths() if family == "xlnet" else LENGTHS)
+    EXPORTS[family](own, tmp_path / "out")
+    (architecture,) = settings_of(tmp_path / "out")["architectures"]
+    _, report = getattr(transformers, architecture).from_pretrained(tmp_path / "out", output_loading_info=True)
+    assert not any(report[kind] for kind in ("missing_keys", "unexpected_keys", "mismatched_keys"))
+    back = READERS[family](str(tmp_path / "out"))
+    assert back.trained.config == own.trained.config
+    assert (back.trained.writes, back.trained.lengths, back.trained.heads) == (writes, own.trained.lengths, {})
+    assert back.trained.vocabulary.symbols == own.trained.vocabulary.symbols
+    assert back.tokenizer.native_symbols()[:30] == own.tokenizer.native_symbols()[:30]
+    wanted, vocabulary = own.trained.parameters, own.trained.vocabulary
+    if family == "xlnet":  # whose class has no rows for sentinels
+        rows = [vocabulary.index(symbol) for symbol in PIECES.native_symbols()]
+        read = back.trained.parameters
+        assert len(rows) == len(vocabulary) - 100 and sum(len(value) == len(vocabulary) for value in read.values()) == 3
+        for state in (wanted, read):
+            state |= {name: value[rows] for name, value in state.items() if len(value) == len(vocabulary)}
+    for name, value in back.trained.parameters.items():
+        if name == QUERY and family == "modernbert":  # which starts from the embedding of [MASK]
+            row = vocabulary.index(MASK)
+            assert torch.equal(value, wanted["transformer.embeddings.tokens.weight"][row])
+        else:
+            assert torch.equal(value, wanted[name]), name
+    assert wanted.keys() - back.trained.parameters.keys() == set(OTHERS[family]) - {QUERY}
+    assert back.told.left_out == () and all("scheme" in remark for remark in back.told.remarks)
+
+
+@pytest.mark.parametrize("family", ["bert", "xlnet"])
+def test_the_one_head_of_a_task_is_written_with_its_record_and_read_back(tmp_path, family):
+    record = {"head": "choice", "settings": {"dropout": 0.375}}
+    own = source(family, {"mine": record}, lengths=LENGTHS)
+    told = EXPORTS[family](own, tmp_path / "out")
+    settings = settings_of(tmp_path / "out")
+    prefix = {"bert": "Bert", "xlnet": "XLNet"}[family]
+    assert settings["architectures"] == [f"{prefix}ForMultipleChoice"]
+    assert settings["unified"] == {"head": record, "longest": 17}
+    back = READERS[family](tmp_path / "out")
+    assert back.trained.heads == {"choice": record} and back.trained.longest == 17
+    assert (back.trained.writes, back.trained.config.width, back.told) == ("nothing", 8, Conversion())
+    heads = {n: v for n, v in back.trained.parameters.items() if n.startswith("heads.")}
+    assert heads.keys() == {
+        f"heads.choice.{part}.{kind}" for part in ("pooler", "output") for kind in ("weight", "bias")
+    }
+    assert all(torch.equal(v, own.trained.parameters[n.replace("choice", "mine")]) for n, v in heads.items())
+    below = {name for name in own.trained.parameters if name.startswith("transformer.")}
+    assert below <= back.trained.parameters.keys() and "heads.token.bias" in told.left_out
+    change(tmp_path / "out", unified={"head": record})
+    longest = READERS[family](tmp_path / "out").trained
+    assert longest.longest == longest.config.max_positions
+
+
+@pytest.mark.parametrize("family", ["bert", "xlnet"])
+def test_heads_of_several_tasks_are_left_out(tmp_path, family):
+    record = {"head": "choice", "settings": {}}
+    told = EXPORTS[family](source(family, {"one": record, "two": record}), tmp_path / "out")
+    assert {name for name in told.left_out if ".one." in name or ".two." in name} == {
+        f"heads.{name}.{part}.{kind}"
+        for name in ("one", "two") for part in ("pooler", "output") for kind in ("weight", "bias")
+    }  # fmt: skip
+    assert READERS[family](tmp_path / "out").trained.heads == {}
+
+
+@pytest.mark.parametrize("family", EXPORTS)
+def test_what_a_class_cannot_hold_is_refused_by_name_and_nothing_is_written(tmp_path, family):
+    with pytest.raises(UnifiedError) as raised:
+        EXPORTS[family](source(family, mask="left_to_right"), tmp_path / "out")
+    assert str(raised.value).startswith("the model: the model reads texts under the mask 'left_to_right'")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("family", "noted", "asked", "found"),
+    [
+        ("bert", "cloze", None, "cloze"), ("bert", "cloze", "nothing", "nothing"),
+        ("bert", None, None, "left_to_right"),
+        ("bert", "nothing", None, "nothing"), ("bert", "nothing", "cloze", "cloze"),
+        ("modernbert", None, None, "nothing"), ("modernbert", "nothing", None, "nothing"),
+        ("xlnet", None, None, "permutation"), ("xlnet", "permutation", "nothing", "nothing"),
+    ],
+)  # fmt: skip
+def test_a_model_writes_as_asked_or_as_noted_or_as_usual(tmp_path, family, noted, asked, found):
+    EXPORTS[family](source(family), tmp_path / "out")
+    change(tmp_path / "out", unified=None if noted is None else {"writes": noted})
+    read = READERS[family](tmp_path / "out", asked)
+    assert (read.trained.writes, read.trained.lengths) == (found, PairLengths())
+
+
+def test_a_bert_of_fewer_token_types_usually_writes_nothing(tmp_path):
+    export_bert(source("bert", token_types=5), tmp_path / "out")
+    change(tmp_path / "out", unified={})
+    assert read_bert(tmp_path / "out").trained.writes == "nothing"
+
+
+def test_a_modern_bert_with_the_head_of_a_task_is_refused(tmp_path):
+    export_modern_bert(source("modernbert"), tmp_path / "out")
+    change(tmp_path / "out", architectures=["ModernBertForSequenceClassification"])
+    with pytest.raises(UnifiedError) as raised:
+        read_modern_bert(tmp_path / "out")
+    assert str(raised.value) == (
+        f"{tmp_path / 'out'}: architectures 'ModernBertForSequenceClassification' in config.json; ModernBertModel and "
+        "ModernBertForMaskedLM are read, whose heads this library has"
+    )
+    change(tmp_path / "out", architectures=None)
+    assert read_modern_bert(tmp_path / "out").trained.config.layers == 3
+
+
+def test_the_pieces_of_an_xlnet_are_as_many_as_its_settings_say(tmp_path):
+    export_xlnet(source("xlnet"), tmp_path / "out")
+    size = len(PIECES.native_symbols())
+    change(tmp_path / "out", vocab_size=size + 1)
+    with pytest.raises(UnifiedError) as raised:
+        read_xlnet(tmp_path / "out")
+    assert str(raised.value) == f"{tmp_path / 'out'}: {size} pieces in its tokenizer, {size + 1} in its settings"
+    (tmp_path / "out" / "spiece.model").unlink()
+    with pytest.raises(UnifiedError, match=r"spiece\.model"):
+        read_xlnet(tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    ("more", "said", "lowercase"),
+    [((), None, True), (("Word",), None, False), ((), False, False), (("Word",), True, True), ((), True, True)],
+)
+def test_a_vocabulary_is_cased_as_its_settings_say_or_where_it_has_capitals(tmp_path, more, said, lowercase):
+    (tmp_path / "vocab.txt").write_text("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS, *more]) + "\n")
+    if said is not None:
+        (tmp_path / "tokenizer_config.json").write_text(json.dumps({"do_lower_case": said}))
+    assert read_tokenizer(tmp_path).lowercase is lowercase
+
+
+def test_a_folder_without_a_vocabulary_is_no_berts(tmp_path):
+    with pytest.raises(UnifiedError) as raised:
+        read_tokenizer(tmp_path)
+    assert str(raised.value) == (
+        f"{tmp_path}: holds neither tokenizer.json nor vocab.txt, one of which BERT's folders have"
+    )
+
+
+@pytest.mark.parametrize("family", ["bert", "xlnet"])
+@pytest.mark.parametrize(("said", "activation"), [(None, "gelu_tanh"), ("gelu", "gelu_tanh"), ("silu", "silu")])
+def test_a_tensorflow_checkpoint_has_settings_and_an_activation_of_its_own(
+    tmp_path, monkeypatch, family, said, activation
+):
+    """The published code approximates GELU by tanh; a file of PyTorch beside the checkpoint comes first."""
+    own, module = source(family), {"bert": bert, "xlnet": xlnet}[family]
+    EXPORTS[family](own, tmp_path / "out")
+    folder = tmp_path / "out"
+    parameters = module.read_parameters(folder)
+    settings = settings_of(folder) | ({"n_token": settings_of(folder)["vocab_size"]} if family == "xlnet" else {})
+    field = {"bert": "hidden_act", "xlnet": "ff_activation"}[family]
+    settings = {k: v for k, v in settings.items() if k not in ("unified", field, "vocab_size" * (family == "xlnet"))}
+    settings |= {} if said is None else {field: said}
+    (folder / f"{family}_config.json").write_text(json.dumps(settings))
+    (folder / "model.ckpt.index").write_bytes(b"")
+    change(folder, **{field: "silu"})
+    asked = []
+    monkeypatch.setattr(module, "load_tensorflow", lambda prefix: ({"all": prefix}, ["a/m", "b/m", "step"]))
+    monkeypatch.setattr(module, "from_tensorflow", lambda *given: asked.append(given) or (parameters, ["a head"]))
+    assert READERS[family](folder).trained.config.activation == "silu" and not asked
+    (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
+    with pytest.raises(UnifiedError):  # it is no file of torch
+        READERS[family](folder)
+    (folder / "pytorch_model.bin").unlink()
+    read = READERS[family](folder)
+    assert asked == [({"all": folder / "model.ckpt"}, *([3] if family == "xlnet" else []))]
+    assert read.trained.config == replace(own.trained.config, activation=activation)
+    assert read.told.left_out == ("m of 2 variables", "step", "a head")
