@@ -1,0 +1,42 @@
+"""Symbols that may be targets: those of the data, the separator, and as many sentinels as an objective writes."""
+
+import numpy as np
+import pytest
+
+from tests.support.token_files import SPECIAL, write
+from unified.objectives import parse_objectives
+from unified.training.row_dataset import longest_text
+from unified.training.target_symbols import target_symbols
+
+FIRST = SPECIAL.first_sentinel
+ORDERED = np.array([FIRST + 40, 12, SPECIAL.separator, 11, *range(FIRST - 1, FIRST + 40), 10, SPECIAL.pad])
+
+
+def found(files, objectives, length=32):
+    return target_symbols(ORDERED, files, parse_objectives(objectives), SPECIAL, length).tolist()
+
+
+@pytest.fixture
+def files(tmp_path):
+    return [write(tmp_path / "a", [[10, 2], [12, 12, 2]]), write(tmp_path / "b", [[13, 2]])]
+
+
+def test_the_data_of_all_files_and_the_separator_are_targets_in_their_order(files, tmp_path):
+    more = [*files, write(tmp_path / "c", [[11, FIRST + 5, 2]])]
+    assert found(files, "left_to_right") == [12, SPECIAL.separator, 10]
+    assert found(files[1:], "left_to_right") == found([], "left_to_right") == [SPECIAL.separator]
+    assert found(more, "left_to_right") == [12, SPECIAL.separator, 11, FIRST + 5, 10]
+
+
+@pytest.mark.parametrize("length", [16, 32])
+def test_sentinels_are_those_of_the_objective_that_writes_most(files, length):
+    names = ("replace_spans", "closed=replace_spans(closing_sentinel=True)")
+    counts = []
+    for name in names:
+        (objective,) = parse_objectives(name).objectives
+        count = objective.target_sentinels(longest_text((objective,), length))
+        sentinels = list(range(FIRST, FIRST + count))
+        assert 0 < count < 40 and found(files, name, length) == [12, SPECIAL.separator, *sentinels, 10]
+        counts.append(count)
+    mixed = found(files, f"left_to_right,{','.join(names)}", length)
+    assert mixed == [12, SPECIAL.separator, *range(FIRST, FIRST + max(counts)), 10]
