@@ -142,7 +142,8 @@ def test_other_processes_go_on_with_the_batches_that_are_left(first, second, gro
 
 
 @pytest.mark.parametrize(
-    ("second", "before"), [((3, 1, 1), 4), ((1, 2, 2), 6), ((4, 1, 1), 3), ((5, 2, 3), 0), ((2, 1, 2), 6)]
+    ("second", "before"),
+    [((3, 1, 1), 4), ((1, 2, 2), 6), ((4, 1, 1), 3), ((5, 2, 3), 0), ((2, 1, 2), 6), ((11, 1, 1), 1), ((4, 1, 2), 4)],
 )
 def test_every_row_is_read_once_whatever_cuts_the_rest(second, before):
     """Batches before are whole updates, as many as the batches of an epoch of this cut that are not left."""
