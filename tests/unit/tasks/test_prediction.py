@@ -84,9 +84,11 @@ def test_so_many_items_are_read_before_the_first_is_answered(predictor):
 
 def test_items_of_one_document_are_answered_together(predictor, monkeypatch):
     batches: list[list[str]] = []
-    monkeypatch.setattr(type(predictor.task), "document_of", lambda self, item: item.second)
+    task = type(predictor.task)
+    monkeypatch.setattr(task, "document_of", lambda self, item: item.second)
+    encode = task.encode
     monkeypatch.setattr(
-        Predictor, "_predict", lambda self, some: batches.append([one.id for one in some]) or [{} for _ in some]
+        task, "encode", lambda self, some, *more: batches.append([one.id for one in some]) or encode(self, some, *more)
     )
     documents = "AABBBBCDDE"
     given = [TextItem(str(i), "w1", second) for i, second in enumerate(documents)]
@@ -114,9 +116,10 @@ def test_a_predictor_says_what_it_reads_and_scores(predictor):
 
 def test_gradients_are_not_kept(predictor, monkeypatch):
     enabled = []
-    scores = Predictor._scores
+    model = type(predictor.model)
+    scores = model.scores
     monkeypatch.setattr(
-        Predictor, "_scores", lambda self, *given: enabled.append(torch.is_grad_enabled()) or scores(self, *given)
+        model, "scores", lambda self, *given: enabled.append(torch.is_grad_enabled()) or scores(self, *given)
     )
     list(predictor.predict(items(2)))
     assert enabled == [False]
