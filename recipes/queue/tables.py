@@ -148,14 +148,23 @@ def card_table(lines: Lines) -> str:
     return comparison(lines, compared, objectives.SYSTEMS, "seconds")
 
 
+#: Columns of the table of made questions: measure -> head. Unanswerable questions have no words: F1 is exact match.
+ANSWERED = {
+    "exact": "exact match",
+    "f1": "F1",
+    "HasAns_f1": "F1 of the answerable",
+    "NoAns_f1": "of the unanswerable",
+}
+
+
 def questions_table(lines: Lines) -> str:
     """A row for each way of fine-tuning."""
     rows = []
     found = [lines[name] for seed in questions.SEEDS if (name := f"questions/medium-{seed}") in lines]
     for run, name in questions.NAMES.items():
-        scores = ([line["figures"][f"{run}.valid.{one}"] for line in found] for one in ("exact", "f1"))
+        scores = ([line["figures"][f"{run}.valid.{one}"] for line in found] for one in ANSWERED)
         rows.append([name, *map(shown, scores)])
-    return table(["fine-tuned on", "exact match", "F1"], 1, rows)
+    return table(["fine-tuned on", *ANSWERED.values()], 1, rows)
 
 
 #: Columns of the table of written texts: measure -> head.
