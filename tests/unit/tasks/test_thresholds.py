@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -53,10 +54,11 @@ def test_no_threshold_is_better(seed):
 def test_the_threshold_lies_between_the_questions_that_it_divides():
     """So that a probability computed again with other rounding is decided alike."""
     assert best_threshold([1, 0], [0, 1], [0.2, 0.6]) == pytest.approx(0.4)
+    for below in (0.3, 0.5, math.nextafter(0.3, 1), math.nextafter(0.5, 1)):
+        above = math.nextafter(below, 1)  # nothing lies between them
+        assert below <= best_threshold([1, 0], [0, 1], [below, above]) < above
     assert best_threshold([1, 1], [0, 0], [0.2, 0.6]) == pytest.approx(0.8)  # all are answered
     assert best_threshold([0, 0], [1, 1], [0.2, 0.6]) == pytest.approx(0.1)  # none is
-    upper = np.nextafter(0.5, 1)
-    assert best_threshold([1, 0], [0, 1], [0.5, upper]) == 0.5  # nothing lies between neighbouring numbers
     for wrong in (([], [], []), ([1], [0, 1], [0.5]), ([1], [0], [])):
         with pytest.raises(UnifiedError, match="as many probabilities as scores and one at least"):
             best_threshold(*wrong)

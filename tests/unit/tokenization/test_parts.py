@@ -139,6 +139,8 @@ def test_a_mark_has_a_symbol_behind_a_word_and_one_by_itself():
     assert symbol_pieces(own, known("a"), ".") == []
     plain = WordPieceTokenizer(["[UNK]", "a", "."])
     assert symbol_pieces(plain, known("a", "."), ".") == ["."]
+    divided = WordPieceTokenizer(["[UNK]", "a", "b", "##c"])
+    assert symbol_pieces(divided, known("a", "b", "##c"), "bc") == ["##c"]  # the last piece alone
 
 
 @pytest.mark.parametrize(
