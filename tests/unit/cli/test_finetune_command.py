@@ -168,6 +168,16 @@ def test_a_model_without_a_token_head_learns_to_write_by_the_settings_for_encode
     assert published["--lr"] == with_head["--lr"] and "has no token head" not in said
 
 
+def test_a_model_without_a_token_head_gets_one_for_masked_words(dry_run):
+    words = ("classification", "--data", "train.jsonl", "--max-length", "16")
+    for init, masking, head in (("m", "0.5", "transform"), ("encoder", "0", "none"), ("encoder", "0.5", "transform")):
+        options, said = dry_run(*words, "--init", init, "--auxiliary-masking", masking)
+        new = init == "encoder" and masking != "0"
+        assert ("encoder has no token head; --auxiliary-masking trains a new one\n" in said) == new
+        assert ("has no token head" in said) == new
+        assert options.get("--token-head", "transform") == head
+
+
 def test_a_grid_and_seeds_are_several_runs(shared, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(shared)
     words = ["finetune", "classification", "--data", "train.jsonl", "--init", "m", "--dry-run", "--max-length", "16"]
@@ -192,8 +202,6 @@ def test_a_grid_and_seeds_are_several_runs(shared, tmp_path, monkeypatch, capsys
         ("rte,wnli --head span --data glue", "--head span: there are several tasks; it is for one"),
         ("classification --threshold 0.5", 
          "--threshold 0.5: classification answers every item, so there is no threshold to set"),
-        ("classification --auxiliary-masking 0.5 --init encoder",
-         "--auxiliary-masking: encoder has no token head, which predicts tokens; leave it out"),
         ("classification --select best --fairseq=--no-save",
          "--fairseq --no-save: then there is no best checkpoint to score; leave it out"),
         ("classification --json --dry-run",
