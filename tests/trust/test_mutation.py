@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from trust.mutating.coverage_map import Coverage
 from trust.mutating.operators import mutants_of
 from trust.mutation import EQUIVALENT, Results, equivalents, main
 
@@ -243,6 +244,21 @@ def test_less_than_nothing_cannot_be_asked_for(words, monkeypatch, capsys):
     with pytest.raises(SystemExit):
         main()
     assert capsys.readouterr().err.endswith("--sample must be at least 0, --seconds more than 0\n")
+
+
+def test_constants_are_tried_on_the_tests_of_the_package_that_import_the_module():
+    files = ["unit/a/b/test_x.py", "unit/a/test_y.py", "unit/c/test_z.py", "unit/test_top.py", "unit/a/b/c/test_w.py"]
+    tests = {f"tests/{file}::test": 1.0 + number for number, file in enumerate(files)}
+    importers = {1: {f"tests/{file}" for file in files}}
+    modules = {"unified/a/b/one.py": ["x", "y"], "unified/c/one.py": ["z"], "unified/one.py": ["top"]}
+    for module, found in modules.items():
+        covered = Coverage(tests, importers={module: importers})
+        assert covered.concerned(module, []) == [one for one in tests if one.split("test_")[1].split(".")[0] in found]
+    covered = Coverage(
+        tests, tests={"a/one.py": {3: {"tests/unit/c/test_z.py::test"}}}, importers={"a/one.py": importers}
+    )
+    own, *others = covered.concerned("a/one.py", [])
+    assert own == "tests/unit/c/test_z.py::test" and others == ["tests/unit/a/test_y.py::test"]
 
 
 def test_equal_mistakes_in_equal_lines_are_numbered_in_the_order_of_the_module():

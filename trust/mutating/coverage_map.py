@@ -46,7 +46,8 @@ class Coverage:
 
         First come tests that run the lines themselves, then all tests of files whose fixtures or cases do.
         Without lines, for what runs when the module is imported, these are all tests that run anything of it, or, where
-        it has nothing but that, anything of its package.
+        it has nothing but that, anything of its package; behind them those of the package's folder of tests that
+        import the module, since they may read its constants.
         """
         if lines:
             files = self._at(self.makers, module, lines) | self._at(self.importers, module, lines)
@@ -57,7 +58,8 @@ class Coverage:
             files = {file for one in members for file in self._at(self.makers, one)}
             if own or files:
                 break
-        return self._ordered(own, files)
+        beside = {one for one in self._at(self.importers, module) if _is_of(one, package)}
+        return self._ordered(own, files | beside)
 
     @staticmethod
     def _at(where: dict[str, dict[int, set[str]]], module: str, lines: Sequence[int] | None = None) -> set[str]:
@@ -105,6 +107,13 @@ def measure(
             say(f"lines of {file} ({number} of {len(files)}): {time.monotonic() - began:.0f} s")
         _add(found, file, notes)
     return found
+
+
+def _is_of(file: str, package: str) -> bool:
+    """Whether a file of tests lies in the folder of a package's tests, or in that of one that holds the package."""
+    folder = file.split("/")[2:-1]
+    inner = [] if package == "unified" else package.removeprefix("unified/").split("/")
+    return folder == inner or (bool(folder) and inner[: len(folder)] == folder)
 
 
 def _hash(paths: Iterable[Path]) -> str:
