@@ -78,6 +78,19 @@ def test_what_leaves_no_room_names_only_what_was_given():
         fit_pairs(*long, 1)
 
 
+def test_a_row_and_a_model_have_room_for_one_token_of_either_side_at_least():
+    one = np.array([1, 1])
+    assert fit_pairs(one, one, 2) == PairLengths(0, 0, 1)
+    with pytest.raises(UnifiedError, match="^a row has no room for a source and a target; lengthen the rows"):
+        fit_pairs(one, one, 1)
+    assert PairLengths().source_limit(10, 6) == 1  # beside three special symbols
+    with pytest.raises(UnifiedError) as refused:
+        PairLengths().source_limit(10, 7)
+    assert str(refused.value) == (
+        "the model's 10 positions leave none for a source beside a target of 7 tokens; a target must be shorter"
+    )
+
+
 def test_generation_takes_over_what_training_had():
     trained = PairLengths(max_source=400, max_target=60, longest_target=60)
     assert PairLengths.of_state(trained.state()) == trained and PairLengths.of_state({}) == PairLengths()
