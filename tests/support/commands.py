@@ -1,5 +1,8 @@
 """Commands of the library, run in the process of a test."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import pytest
 
 from unified.cli import main
@@ -18,3 +21,21 @@ def exit_status(*arguments: str) -> int | None:
     """What the function of a command returns, in which `unified` would not tell None from 0; errors are raised."""
     options = make_parser(arguments[0]).parse_args(config_first(arguments))
     return options.run(options)
+
+
+#: Settings that every command has, and functions that the parser of a type of score or of evaluation adds.
+_SHARED = {"quiet", "verbose", "command", "run", "score", "evaluate", "show"}
+
+
+def parsed(line: str) -> dict[str, Any]:
+    """The settings that the words of a line stand for."""
+    words = line.split()
+    return vars(make_parser(words[0]).parse_args(words))
+
+
+def assert_stands_for(line: str, expected: Mapping[str, Any]) -> None:
+    """A command line stands for these settings, with their types, and for no others."""
+    found = parsed(line)
+    assert found.keys() - _SHARED == expected.keys()
+    for name, value in expected.items():
+        assert found[name] == value and type(found[name]) is type(value), name

@@ -8,13 +8,10 @@ from typing import Any
 
 import pytest
 
-from tests.support.commands import leaving
+from tests.support.commands import assert_stands_for, leaving, parsed
 from unified.cli.commands.scoring.texts import table
-from unified.cli.parsing import make_parser
 from unified.generation.config import GenerationConfig
 
-#: Settings that every command has, and functions that the parser of a type of score or of evaluation adds.
-SHARED = {"quiet", "verbose", "command", "run", "score", "evaluate", "show"}
 GENERATE = "generate --model m --output o"
 #: Options of both verbs of masks, and of all types of scores and of evaluations, with their defaults.
 OF_MASKS = {
@@ -150,17 +147,9 @@ LINES: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 
-def parsed(line: str) -> dict[str, Any]:
-    words = line.split()
-    return vars(make_parser(words[0]).parse_args(words))
-
-
 @pytest.mark.parametrize("line", LINES)
 def test_a_command_line_stands_for_these_settings_and_no_others(line):
-    found, expected = parsed(line), LINES[line]
-    assert found.keys() - SHARED == expected.keys()
-    for name, value in expected.items():
-        assert found[name] == value and type(found[name]) is type(value), name
+    assert_stands_for(line, LINES[line])
 
 
 def test_texts_are_shown_as_a_table_and_other_scores_as_json():

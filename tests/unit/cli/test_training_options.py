@@ -7,11 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.commands import leaving
-from unified.cli.parsing import make_parser
+from tests.support.commands import assert_stands_for, leaving, parsed
 
-#: Settings that every command has.
-SHARED = {"quiet", "verbose", "command", "run"}
 FINETUNE = "finetune cola --data d --init i --output o"
 AUGMENT = "augment a b --output o --answer-model x --question-model y --reader-model z"
 #: What a command line stands for: the shortest one of each command, whose values are the defaults, and all options.
@@ -95,17 +92,9 @@ LINES: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 
-def parsed(line: str) -> dict[str, Any]:
-    words = line.split()
-    return vars(make_parser(words[0]).parse_args(words))
-
-
 @pytest.mark.parametrize("line", LINES)
 def test_a_command_line_stands_for_these_settings_and_no_others(line):
-    found, expected = parsed(line), LINES[line]
-    assert found.keys() - SHARED == expected.keys()
-    for name, value in expected.items():
-        assert found[name] == value and type(found[name]) is type(value), name
+    assert_stands_for(line, LINES[line])
 
 
 @pytest.mark.parametrize(
