@@ -17,15 +17,15 @@ from torch.nn.functional import linear as by_torch
 
 from unified.kernels.cpu.linear import linear as by_onednn
 
-#: Multiplications in one timed call, at least.
-_WORK = 10**8
-
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--size", choices=SIZES, default="small", help="size of the model (default: %(default)s)")
     parser.add_argument(
         "--rows", type=int, nargs="+", default=[4, 8, 16, 40, 56, 64, 128], help="rows (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--work", type=int, default=10**8, help="multiplications in one timed call, at least (default: %(default)s)"
     )
     options(parser, rounds=7)
     arguments = parser.parse_args()
@@ -41,7 +41,7 @@ def main() -> None:
 def measure(arguments: argparse.Namespace, rows: int, inner: int, columns: int) -> None:
     """Both products of (rows, inner) states and a (columns, inner) weight."""
     states, weight, bias = torch.randn(rows, inner), torch.randn(columns, inner), torch.randn(columns)
-    times = range(max(1, _WORK // (rows * inner * columns)))
+    times = range(max(1, arguments.work // (rows * inner * columns)))
 
     def repeated(product):
         def call() -> None:

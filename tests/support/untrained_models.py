@@ -33,6 +33,13 @@ def task_model(folder: Path, heads: Mapping[str, Understanding[Any]], longest: i
     return folder
 
 
+def linked(models: Path, folder: Path) -> Path:
+    """``folder`` with a link to each entry of another one, so that a test may name and change things there."""
+    for path in models.iterdir():
+        (folder / path.name).symlink_to(path)
+    return folder
+
+
 def train_at_once(module: str, words: Sequence[str], read: Callable[[str], None]) -> int:
     """Stands for fairseq-train in :func:`unified.runtime.processes.read_module`.
 

@@ -130,18 +130,19 @@ class ChunkWriter:
         )
 
 
-_models: dict[tuple[Path, Path, str, bool, int], UnifiedLM] = {}
+#: The model that this process has loaded last, by all that decides it.
+kept_models: dict[tuple[Path, Path, str, bool, int], UnifiedLM] = {}
 
 
 def _loaded(job: ChunkWriter) -> UnifiedLM:
     """The model, loaded once in each process."""
     key = (job.checkpoint, job.data, job.device, job.int8, os.getpid())
-    if key not in _models:
+    if key not in kept_models:
         torch.set_num_threads(job.threads)
-        _models.clear()
+        kept_models.clear()
         lm = UnifiedLM.from_pretrained(job.checkpoint, job.data, job.device)
-        _models[key] = lm.quantize() if job.int8 else lm
-    return _models[key]
+        kept_models[key] = lm.quantize() if job.int8 else lm
+    return kept_models[key]
 
 
 def spread(job: ChunkWriter, output: Path, processes: int, overwrite: bool = False) -> None:

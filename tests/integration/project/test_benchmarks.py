@@ -286,10 +286,9 @@ def test_choices_measure_each_beside_its_absence(benchmark, lines):
     assert not torch.equal(Dropout(0.5)(torch.ones(64)), ours)
 
 
-def test_products_of_a_few_rows_are_measured_for_every_matrix(benchmark, lines, monkeypatch):
+def test_products_of_a_few_rows_are_measured_for_every_matrix(benchmark, lines):
     program = benchmark("few_rows")
-    monkeypatch.setattr(program, "_WORK", 1)
-    found, width = lines(program, "--size", "tiny", "--rows", 2, 3, *SMALLEST), program.SIZES["tiny"].width
+    found, width = lines(program, "--size", "tiny", "--work", 1, "--rows", 2, 3, *SMALLEST), program.SIZES["tiny"].width
     pairs = ((width, width), (width, 4 * width), (4 * width, width), (width, program.VOCABULARY))
     matrices = [f"{inner} x {columns}" for inner, columns in pairs]
     assert list(found) == [f"product of {rows} rows, {one} / torch" for one in matrices for rows in (2, 3)]

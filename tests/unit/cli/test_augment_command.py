@@ -13,6 +13,7 @@ import torch
 
 from tests.support.augment_models import asking, spans
 from tests.support.commands import exit_status
+from tests.support.untrained_models import linked
 from unified.checkpoints import load_checkpoint
 from unified.checkpoints.files import save
 from unified.cli import main
@@ -46,9 +47,7 @@ def models(tmp_path_factory) -> Path:
 
 @pytest.fixture
 def work(models, tmp_path, monkeypatch) -> Path:
-    for path in models.iterdir():
-        (tmp_path / path.name).symlink_to(path)
-    monkeypatch.chdir(tmp_path)
+    monkeypatch.chdir(linked(models, tmp_path))
     return tmp_path
 
 

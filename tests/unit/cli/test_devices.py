@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import io
-import json
-from pathlib import Path
-
 import pytest
 import torch
 
 from tests.support.corpora import jsonl
 from tests.support.task_folders import language_model
-from tests.support.untrained_models import task_model
 from unified.cli import main
 from unified.errors import UnifiedError
-from unified.tasks.heads import Classification
 
 ROLES = "--answer-model m --question-model m --reader-model m"
 LINES = {
@@ -57,15 +51,3 @@ def test_a_model_is_loaded_where_the_option_says(line, monkeypatch, capsys):
         assert main([*line.split(), "--device", device]) == 2
         assert capsys.readouterr().err.endswith("error: enough\n")
     assert asked == ["cuda", "cpu"]
-
-
-def test_as_many_items_are_read_ahead_as_the_option_says(monkeypatch, capsys):
-    """A bad line of a stream stops the command: what was answered before it has been printed."""
-    task_model(Path("classes"), {"classification": Classification(("no", "yes"))})
-    stream = '{"text": "w1"}\n{"text": "w2"}\n{"text": "w3"}\n{"text": ""}\n'
-    for ahead, answered in ((["--ahead", "1"], 3), (["--ahead", "2"], 2), ([], 0)):
-        monkeypatch.setattr("sys.stdin", io.StringIO(stream))
-        assert main(["predict", "classification", "-", "--model", "classes", *ahead]) == 2
-        printed = capsys.readouterr()
-        assert [json.loads(line)["id"] for line in printed.out.splitlines()] == ["1", "2", "3"][:answered]
-        assert printed.err == "unified predict: error: standard input: line 4: the field 'text' is empty\n"

@@ -119,7 +119,7 @@ def test_a_split_of_a_folder_is_read_unless_there_is_a_file(asked):
 @pytest.mark.parametrize(
     ("line", "length", "source"),
     [
-        # As in training, as far as 64 positions go: three are for special symbols.
+        # The lengths of training, where they fit into 64 positions; three of these are for special symbols.
         ("cut", 10, 20),
         ("whole", 9, 64 - 9 - 3),
         # A model without pairs: a quarter of its positions, and what is left of them.

@@ -198,7 +198,7 @@ def test_options_that_decide_no_score_may_change_and_others_may_not(args):
 
 
 def test_the_score_of_several_tasks_is_their_mean(args, capsys):
-    """Of one measure, it is called like that measure; of several, an average."""
+    """Where all tasks have one measure, the mean has its name; where they have several, it is called average."""
     for measures, name in ((("accuracy", "accuracy"), "accuracy"), (("accuracy", "f1"), "average")):
 
         def runs(own: Namespace, measures=measures) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import os
 from pathlib import Path
@@ -13,7 +14,7 @@ import torch
 from tests.support.commands import exit_status
 from tests.support.corpora import jsonl
 from tests.support.task_folders import language_model
-from tests.support.untrained_models import task_model
+from tests.support.untrained_models import linked, task_model
 from unified import load
 from unified.cli import main
 from unified.cli.commands.predict import predictor_of
@@ -52,9 +53,7 @@ def models(tmp_path_factory) -> Path:
 @pytest.fixture
 def work(models, tmp_path, monkeypatch) -> Path:
     """The folder of a test with links to the models, whose names are short."""
-    for path in models.iterdir():
-        (tmp_path / path.name).symlink_to(path)
-    monkeypatch.chdir(tmp_path)
+    monkeypatch.chdir(linked(models, tmp_path))
     jsonl(tmp_path / "rows.jsonl", ROWS)
     return tmp_path
 
@@ -174,6 +173,17 @@ def test_an_item_a_line_is_printed_as_json(work, capsys):
     lines = printed.out.splitlines()
     assert [json.loads(line)["id"] for line in lines] == [row["id"] for row in ROWS] and '"id": "é0"' in lines[0]
     assert printed.err == ""
+
+
+def test_as_many_items_are_read_ahead_as_the_option_says(work, monkeypatch, capsys):
+    """A bad line of a stream stops the command: what was answered before it has been printed."""
+    stream = '{"text": "w1"}\n{"text": "w2"}\n{"text": "w3"}\n{"text": ""}\n'
+    for ahead, answered in ((["--ahead", "1"], 3), (["--ahead", "2"], 2), ([], 0)):
+        monkeypatch.setattr("sys.stdin", io.StringIO(stream))
+        assert main(["predict", "classification", "-", "--model", "classes", *ahead]) == 2
+        printed = capsys.readouterr()
+        assert [json.loads(line)["id"] for line in printed.out.splitlines()] == ["1", "2", "3"][:answered]
+        assert printed.err == "unified predict: error: standard input: line 4: the field 'text' is empty\n"
 
 
 def test_a_plain_text_is_answered_in_words_or_as_json_or_into_a_file(work, capsys):

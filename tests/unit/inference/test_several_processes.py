@@ -95,7 +95,7 @@ def job(tmp_path):
 def model(monkeypatch):
     """What is loaded, whatever is asked for."""
     made = Model()
-    monkeypatch.setattr(several_processes, "_models", {})
+    monkeypatch.setattr(several_processes, "kept_models", {})
     monkeypatch.setattr(UnifiedLM, "from_pretrained", lambda *given: made)
     return made
 
@@ -146,7 +146,7 @@ def test_a_model_is_loaded_once_and_again_where_another_is_asked_for(job, monkey
             made.append("int8")
             return self
 
-    monkeypatch.setattr(several_processes, "_models", kept := {})
+    monkeypatch.setattr(several_processes, "kept_models", kept := {})
     monkeypatch.setattr(UnifiedLM, "from_pretrained", lambda *given: loaded.append(given) or Quick())
     monkeypatch.setattr(torch, "set_num_threads", lambda threads: made.append(threads))
     job = replace(job, threads=3)
@@ -206,7 +206,7 @@ def test_an_output_is_replaced_only_where_asked(job, model, tmp_path):
 
 
 def load(monkeypatch, model):
-    monkeypatch.setattr(several_processes, "_models", {})
+    monkeypatch.setattr(several_processes, "kept_models", {})
     monkeypatch.setattr(UnifiedLM, "from_pretrained", lambda *given: model)
 
 

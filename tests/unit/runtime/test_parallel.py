@@ -8,6 +8,7 @@ import time
 import pytest
 import torch
 
+from tests.support.terminal import Terminal
 from unified.errors import UnifiedError
 from unified.runtime.parallel import ordered_map
 from unified.runtime.progress import Progress
@@ -90,11 +91,6 @@ def test_progress_says_the_time_left_where_the_whole_is_known(monkeypatch):
     monkeypatch.setattr("unified.runtime.progress.time.monotonic", lambda: 30.0)
     progress.add(1_000_000, "9 lines")
     assert stream.getvalue() == "train: 9 lines, 1.0 MB, 0.0 MB/s, 0:01:30 left\n"
-
-
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
 
 
 def test_progress_in_a_terminal_is_one_line_that_renews_itself():

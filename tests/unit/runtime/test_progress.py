@@ -4,13 +4,9 @@ import io
 
 import pytest
 
+from tests.support.terminal import Terminal
 from unified.runtime import progress
 from unified.runtime.progress import StepProgress
-
-
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
 
 
 @pytest.fixture

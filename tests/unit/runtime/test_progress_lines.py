@@ -5,13 +5,9 @@ import sys
 
 import pytest
 
+from tests.support.terminal import Terminal
 from unified.runtime import progress
 from unified.runtime.progress import Progress, StepProgress
-
-
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
 
 
 @pytest.fixture

@@ -85,7 +85,7 @@ def test_a_predictor_finds_the_entities_of_items_that_name_none():
 
 
 def test_questions_whose_answers_have_no_room_are_named_together():
-    """Of the passage's five words an answer of three has room in a source of seven: twice three, and the separator."""
+    """An answer of three words needs a source of seven: it stands there twice, with a separator between."""
     answers = {"a": "w1 w2 w3", "b": "w2", "c": "w3 w4 w5"}
     context = "w1 w2 w3 w4 w5"
     questions = tuple(

@@ -30,7 +30,7 @@ def test_a_model_has_the_special_symbols_of_fairseq_and_does_not_depend_on_the_m
         trainer = trainer_of(tokenizer)
         assert trainer[MODEL_TYPE] == {"unigram": 1, "bpe": 2, "char": 4}[kind]
         assert (trainer[THREADS], trainer[LONGEST], trainer[BYTES]) == (8, 1 << 20, 0)
-        # Of a default value, a model keeps nothing.
+        # A model holds no field whose value is the default.
         defaults = {"unk": 0, "bos": 1, "eos": 2, "pad": 2**64 - 1}
         assert {name: trainer.get(n, defaults[name]) for name, n in IDS.items()} == {
             "unk": 3,

@@ -17,7 +17,6 @@ from unified.errors import UnifiedError
 NamedEntities = Mapping[str, Sequence[tuple[int, int]]]
 #: The annotation that an annotator must give.
 ENTITIES = "entities"
-_TEXTS_AT_ONCE = 1000
 #: Why a pipeline that finds entities is refused.
 NOTHING_TO_MARK = (
     "no attention of the model reads named entities ('entity' is not among its sublayers); leave out what finds them "
@@ -72,13 +71,17 @@ def _is_span(span: Any, length: int) -> bool:
     return 0 <= span[0] < span[1] <= length
 
 
-def annotated(items: Sequence[_MarkableT], annotator: Annotator) -> list[_MarkableT]:
-    """The items with the entities that ``annotator`` finds; items that name theirs already stay as they are."""
+def annotated(items: Sequence[_MarkableT], annotator: Annotator, at_once: int = 1000) -> list[_MarkableT]:
+    """The items with the entities that ``annotator`` finds; items that name theirs already stay as they are.
+
+    Args:
+        at_once: texts that the annotator gets in one call, at most.
+    """
     unmarked = (item for item in items if item.named_entities is None)
     texts = list(dict.fromkeys(text for item in unmarked for text in item.texts.values()))
     spans: dict[str, list[tuple[int, int]]] = {text: [] for text in texts}
-    for first in range(0, len(texts), _TEXTS_AT_ONCE):
-        some = texts[first : first + _TEXTS_AT_ONCE]
+    for first in range(0, len(texts), at_once):
+        some = texts[first : first + at_once]
         for number, start, stop in annotator(some)[ENTITIES].tolist():
             spans[some[number]].append((start, stop))
     return [

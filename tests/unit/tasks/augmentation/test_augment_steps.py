@@ -264,7 +264,7 @@ def test_a_stage_says_how_far_it_is(tmp_path, monkeypatch, capsys):
 
 @pytest.mark.parametrize("seed", range(5))
 def test_the_paragraphs_with_the_lowest_hashes_are_the_sample(tmp_path, seed):
-    """Of the seed and the text: the same ones are drawn wherever they stand, and by every release."""
+    """A hash is of the seed and the text, so that every release draws the same ones, wherever they stand."""
     texts = ["", *(f"w{i} w2" for i in range(9))]
     path = tmp_path / "a.jsonl"
     path.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))

@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.corpora import jsonl, write
 from unified.errors import UnifiedError
-from unified.tasks.datasets.summaries import inputs, pairs
+from unified.tasks.datasets.summaries import pairs
 from unified.tasks.datasets.summaries.combinations import MAX_COMBINATIONS, MAX_SENTENCES, best_combination
 from unified.tasks.datasets.summaries.formats import FORMATS, Format, SummaryPair, cnn_dailymail_story, xsum_file
 from unified.tasks.datasets.summaries.greedy import greedy_oracle
@@ -136,12 +136,14 @@ def read(source: Inputs) -> list[str]:
     return [make().source[0] for chunk in source.chunks() for _, _, make in source.rows(chunk)]
 
 
-def test_files_of_folders_come_by_name_and_in_portions(tmp_path, monkeypatch):
-    monkeypatch.setattr(inputs, "_FILES_AT_ONCE", 2)
+def test_files_of_folders_come_by_name_and_in_portions(tmp_path):
     first, second = stories(tmp_path / "x", "c", "a", "b"), stories(tmp_path / "y", "d", "0")
     (first / "notes.txt").touch()
     source = Inputs("cnn_dailymail", (str(first), str(second)))
-    assert [len(chunk) for chunk in source.chunks()] == [2, 2, 1]
+    assert [len(chunk) for chunk in source.chunks()] == [5]
+    many = Inputs("cnn_dailymail", (str(stories(tmp_path / "z", *map(str, range(600)))),))
+    assert [len(chunk) for chunk in many.chunks()] == [256, 256, 88]
+    assert sorted(read(many)) == sorted(f"Text {number}." for number in range(600))
     assert read(source) == [f"Text {name}." for name in "abc0d"]
     (chunk,) = Inputs("cnn_dailymail", (str(second),)).chunks()
     assert [(location, size) for location, size, _ in source.rows(chunk)] == [

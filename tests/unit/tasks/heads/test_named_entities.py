@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from unified.errors import UnifiedError
-from unified.tasks.heads import named_entities
 from unified.tasks.heads.items import TextItem
 from unified.tasks.heads.named_entities import annotated, named_entities_of, read_named_entities
 
@@ -55,9 +54,8 @@ def test_an_item_names_its_entities_or_is_refused():
 
 
 @pytest.mark.parametrize("at_once", [1, 2, 1000])
-def test_an_annotator_marks_items_that_are_not_marked_yet(monkeypatch, at_once):
+def test_an_annotator_marks_items_that_are_not_marked_yet(at_once):
     """Each text once, at most so many at a time, however often it occurs; here every capital is an entity."""
-    monkeypatch.setattr(named_entities, "_TEXTS_AT_ONCE", at_once)
     asked: list[list[str]] = []
 
     def capitals(texts):
@@ -71,7 +69,7 @@ def test_an_annotator_marks_items_that_are_not_marked_yet(monkeypatch, at_once):
         TextItem("3", "x", "aBcD"),
         TextItem("4", "F"),
     ]
-    found = annotated(items, capitals)
+    found = annotated(items, capitals, at_once)
     assert [item.named_entities for item in found] == [
         {"text": ((1, 2), (3, 4)), "second": ()},
         {"text": ((0, 2),)},
