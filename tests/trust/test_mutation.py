@@ -196,7 +196,7 @@ def test_every_kind_of_mistake_is_made_and_no_text_is_touched():
         ("if a:\n  logger.info('x', 3)\n  assert b > 4\n", {"if (not a):\n  logger.info('x', 3)\n  assert b > 4"}),
         ("@dataclass(frozen=True)\nclass A:\n  b: int = 1\n", {
             "\nclass A:\n  b: int = 1", "@dataclass(frozen=True)\nclass A:\n  b: int = 2"}),
-        ("import a\n__all__ = ['b']\nx: int | None\nwarn('c', 2)\n", set()),
+        ("import a\n__all__ = ['b']\nT = TypeVar('T', bound='B')\nx: int | None\nwarn('c', 2)\n", set()),
     ],
 )  # fmt: skip
 def test_mutants_typed_out(source, expected):

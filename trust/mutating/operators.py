@@ -1,7 +1,8 @@
 """Mutants of a module: sources that differ from it by one small mistake.
 
-Left alone is what no behaviour depends on or what is no code of its own: docstrings, type hints, imports, assertions,
-messages of errors and of the log, texts for people (strings with a blank), and decorators that only cache or declare.
+Left alone is what no behaviour depends on or what is no code of its own: docstrings, type hints and type variables,
+imports, assertions, messages of errors and of the log, texts for people (strings with a blank), and decorators that
+only cache or declare.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ _ARITHMETIC = {
 #: Names of functions and attributes whose calls only tell people something.
 _TELLING = {"print", "warn", "debug", "info", "warning", "error", "exception", "log_once", "announce"}
 _NO_BEHAVIOUR = {"overload", "abstractmethod", "override", "final", "cache", "lru_cache", "cached_property", "wraps"}
+#: Names of calls that only type checkers read.
+_FOR_CHECKERS = {"TypeVar"}
 _FOR_PEOPLE = {"help", "metavar", "metadata", "description", "epilog", "desc"}
 #: Names of calls and of their arguments that only refuse mistakes of programmers.
 _GUARDS = {("dataclass", "frozen"), ("zip", "strict")}
@@ -287,7 +290,7 @@ class _Finder(ast.NodeVisitor):
         self.visit(node.operand)
 
     def visit_Call(self, node: ast.Call) -> None:  # noqa: N802
-        if _tells(node):
+        if _tells(node) or _name_of(node) in _FOR_CHECKERS:
             return
         self.visit(node.func)
         for argument in node.args:
