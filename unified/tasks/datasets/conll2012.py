@@ -34,12 +34,13 @@ def _settings(windows: int, max_length: int, rate: float, head_lr: float) -> tup
     return f"coreference(max_windows={windows})", training
 
 
+_HEAD, _TRAINING = _settings(3, 384, 2e-5, 1e-4)
 TASKS = (
     Task(
         name="conll2012",
-        head=_settings(3, 384, 2e-5, 1e-4)[0],
+        head=_HEAD,
         read=partial(read_splits, _FILES, _read),
-        training=_settings(3, 384, 2e-5, 1e-4)[1],
+        training=_TRAINING,
         published={
             "test": {
                 "SpanBERT base": {"average_f1": 77.7},

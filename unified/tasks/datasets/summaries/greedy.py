@@ -59,13 +59,12 @@ class _Search:
         self._have, self._have_bigrams, self._length = 0 * self._wanted, 0 * self._wanted_bigrams, 0
 
     def scores(self) -> np.ndarray:
-        """Score of the taken sentences with each other one added, float64 (S,); -1 for those that cannot be added."""
+        """Score of the taken sentences with each other one added, float64 (S,); -1 for the taken ones."""
         words = np.minimum(self._have + self._words, self._wanted).sum(1)
         bigrams = np.minimum(self._have_bigrams + self._bigrams + self._borders(), self._wanted_bigrams).sum(1)
         lengths = self._length + self._lengths
         scores = (_f1(words, lengths, self._wanted) + _f1(bigrams, lengths - 1, self._wanted_bigrams)) / 2
         scores[self.taken] = -1.0
-        scores[self._lengths == 0] = -1.0
         return scores
 
     def take(self, number: int) -> None:
