@@ -1,0 +1,143 @@
+"""The task of language modelling: what it reads of its folders and options, and which options have which defaults."""
+
+from dataclasses import MISSING, fields
+
+import pytest
+import torch
+from fairseq.tasks import TASK_DATACLASS_REGISTRY, TASK_REGISTRY
+
+from fairseq_plugins import trust
+from fairseq_plugins.tasks.unified_lm import UnifiedLMTask, UnifiedLMTaskConfig
+from tests.support.language_tasks import WORDS, document_folder, language_task, pair_folder, settings
+from tests.support.task_folders import data_folder
+from unified.data.prepared_folder import DataFolder
+from unified.objectives import DEFAULT_FINETUNING, DEFAULT_PRETRAINING, parse_objectives
+from unified.tasks.writing import WritingItem
+
+OWN = "tests.support.token_files:Reads"
+
+
+def test_options_have_these_defaults():
+    assert TASK_REGISTRY["unified_lm"] is UnifiedLMTask
+    assert TASK_DATACLASS_REGISTRY["unified_lm"] is UnifiedLMTaskConfig
+    options = {field.name: field for field in fields(UnifiedLMTaskConfig)}
+    assert {name: field.default for name, field in options.items()} == {
+        "_name": None, "no_export": False, "data": "???", "objectives": None, "source_lang": None, "target_lang": None,
+        "tokens_per_sample": 512, "memory": 0, "padded": False, "max_source": None, "max_target": None,
+        "eval_generate": None, "eval_task": None, "eval_items": None, "eval_generate_args": '{"beam": 1}',
+        "length_penalty": "fairseq", "no_repeat_ngram_ignore": "", "seed": "${common.seed}",
+        "max_tokens": "${dataset.max_tokens}", "update_freq": "${optimization.update_freq}",
+        "best_checkpoint_metric": "${checkpoint.best_checkpoint_metric}",
+        "maximize_best_checkpoint_metric": "${checkpoint.maximize_best_checkpoint_metric}",
+    }  # fmt: skip
+    assert all(field.default_factory is MISSING for field in options.values())
+    assert [str(one) for one in options["length_penalty"].type] == ["fairseq", "unilm"]
+    (metric, _) = options["eval_generate"].type.__args__
+    assert [str(one) for one in metric] == ["rouge", "bleu"]
+    assert [options[f"{side}_lang"].metadata["argparse_alias"] for side in ("source", "target")] == ["-s", "-t"]
+
+
+def test_documents_and_pairs_have_objectives_where_none_are_named(tmp_path):
+    documents, pairs = document_folder(tmp_path / "documents"), pair_folder(tmp_path / "pairs", [(3, 2)])
+    for folder, default in ((documents, DEFAULT_PRETRAINING), (pairs, DEFAULT_FINETUNING)):
+        task = language_task(folder)
+        assert task.mixture == parse_objectives(default) and task.loss_names == task.mixture.loss_names
+        assert task.folder == task.folders[0] == DataFolder.open(str(folder), None, None) and len(task.folders) == 1
+    assert language_task(documents, objectives="bert:2,left_to_right").loss_names == (
+        "bert", "bert_next_sentence", "left_to_right",
+    )  # fmt: skip
+    assert isinstance(type(task).loss_names, property)
+
+
+def test_a_task_begins_with_nothing_read(tmp_path):
+    task = language_task(document_folder(tmp_path / "documents"))
+    assert task.vocabulary.symbols == WORDS.symbols and task.cfg.seed == 3 and task.datasets == {}
+    assert task.of_checkpoint is False and task.continues is False
+    assert (task.official, task.generated, task.stream_memory, task.token_files) == (None, [], None, set())
+    assert task.tokenizer is None and task.has_sharded_data("train") is False
+
+
+def test_the_tokenizer_is_that_of_the_folder(tmp_path):
+    task = language_task(document_folder(tmp_path / "documents", tokenized=True))
+    assert task.tokenizer.encode("w1 w2") == "w1 w2" and task.build_bpe(None) is task.tokenizer
+
+
+def test_several_folders_are_parts_of_one(tmp_path):
+    folders = [document_folder(tmp_path / name) for name in ("one", "two")]
+    task = language_task(*folders)
+    assert [folder.path for folder in task.folders] == folders and task.folder.path == folders[0]
+    assert task.has_sharded_data("train") is True
+
+
+def test_languages_of_pairs_are_chosen_by_name(tmp_path):
+    folder = pair_folder(tmp_path / "pairs", [(3, 2)])
+    task = language_task(folder, source_lang="tgt", target_lang="src")
+    assert (task.folder.source, task.folder.target) == ("tgt", "src")
+    with pytest.raises(SystemExit, match="^unified_lm: error: .*: holds no pairs for -s xx; "):
+        language_task(folder, source_lang="xx")
+
+
+def test_lengths_are_those_of_the_options(tmp_path):
+    task = language_task(pair_folder(tmp_path / "pairs", [(3, 2)]), max_source=7, max_target=0)
+    assert (task.lengths.max_source, task.lengths.max_target) == (7, 0)
+
+
+def test_options_that_contradict_are_refused_in_one_line(tmp_path):
+    folder = document_folder(tmp_path / "documents")
+    with pytest.raises(SystemExit) as raised:
+        language_task(folder, eval_generate="bleu")
+    assert str(raised.value) == (
+        f"unified_lm: error: --eval-generate needs source/target pairs, but {folder} holds documents"
+    )
+    with pytest.raises(SystemExit, match=f"^unified_lm: error: --objectives 'target_cloze' does not fit {folder}, "):
+        language_task(folder, objectives="target_cloze")
+
+
+def of_checkpoint(cfg, **given):
+    """The task of a checkpoint with these settings, for a command that gives these options."""
+    load = trust.noting_options(lambda filenames, overrides: UnifiedLMTask.setup_task(cfg, from_checkpoint=True))
+    return load(["model.pt"], given)
+
+
+def test_a_class_of_somebody_else_is_imported_where_the_command_names_it(tmp_path):
+    cfg = settings(document_folder(tmp_path / "documents"), objectives=OWN)
+    for task in (
+        UnifiedLMTask.setup_task(cfg),
+        UnifiedLMTask.setup_task(cfg, from_checkpoint=False),
+        UnifiedLMTask(cfg, [DataFolder.open(cfg.data, None, None)]),
+        of_checkpoint(cfg, objectives=OWN),
+    ):
+        assert task.mixture.names == ("reads",)
+    for given in ({}, {"seed": 3}):
+        with pytest.raises(SystemExit, match="^unified_lm: error: .*tests.support.token_files:Reads"):
+            of_checkpoint(cfg, **given)
+    plain = settings(tmp_path / "documents", objectives="bert")
+    assert of_checkpoint(plain).of_checkpoint is True and UnifiedLMTask.setup_task(plain).of_checkpoint is False
+
+
+def test_official_scores_are_asked_for_by_training_alone(tmp_path):
+    folder = pair_folder(tmp_path / "pairs", [(3, 2)] * 2)
+    items = data_folder(tmp_path / "items", {"valid": [WritingItem(str(n), "w1", "w2") for n in range(2)]})
+    options = {"eval_task": "reuters", "eval_items": str(items / "valid.jsonl")}
+    task = language_task(folder, **options)
+    assert task.official.task.name == "reuters" and [item.id for item in task.official.items] == ["0", "1"]
+    missing = settings(folder, eval_task="reuters")
+    with pytest.raises(SystemExit, match="^unified_lm: error: --eval-task reuters: needs --eval-items, "):
+        UnifiedLMTask.setup_task(missing)
+    assert of_checkpoint(missing).official is None
+    task.load_dataset("valid")
+    task.official.items.pop()
+    with pytest.raises(SystemExit) as raised:
+        task.load_dataset("valid")
+    assert str(raised.value) == "unified_lm: error: --eval-items: holds 1 items for 2 validation pairs"
+    task.load_dataset("train")
+
+
+def test_a_row_of_ids_is_a_text(tmp_path):
+    """Without a tokenizer symbols are joined by blanks; padding and the end are left out."""
+    tokens = torch.tensor([WORDS.index(symbol) for symbol in ("w1", "</s>", "w22", "<pad>", "<pad>")])
+    plain = language_task(document_folder(tmp_path / "plain"))
+    tokenized = language_task(document_folder(tmp_path / "tokenized", tokenized=True))
+    assert plain.text(tokens) == "w1 w22"
+    tokenized.tokenizer.decode = lambda pieces: f"text of {pieces}"
+    assert tokenized.text(tokens) == "text of w1 w22"
