@@ -165,3 +165,19 @@ def test_pairs_come_with_the_batches_of_their_losses(tmp_path):
     assert losses.epoch == 2
     sample = dataset.collater([dataset[i] for i in (2, 0)])
     require_batch(sample, collate([losses[2], losses[0]], None, losses.objective_names, PAD))
+
+
+def test_pairs_of_equal_lengths_stay_in_their_order():
+    rng = np.random.default_rng(0)
+    sizes = rng.integers(1, 4, 60)
+    dataset = PairFairseqDataset([np.full(size, 5) for size in sizes], None, SPECIAL)
+    assert dataset.ordered_indices().tolist() == sorted(range(60), key=lambda number: (sizes[number], number))
+    assert [len(batch) for batch in dataset.batch_by_size(np.arange(5), max_sentences=5)] == [5]
+
+
+def test_tokens_of_any_integers_become_those_of_torch():
+    small = [np.array(item, dtype=np.int32) for item in SOURCES]
+    dataset = PairFairseqDataset(small, small, SPECIAL)
+    sample = dataset.collater([dataset[i] for i in range(3)])
+    for tokens in (*sample["net_input"].values(), sample["target"]):
+        assert tokens.dtype == torch.int64

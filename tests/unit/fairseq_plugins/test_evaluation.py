@@ -107,3 +107,14 @@ def test_other_options_are_refused(text, says):
     assert str(raised.value) == says
     with pytest.raises(UnifiedError, match="^--eval-generate-args '{beam': "):
         generation_options("{beam")
+
+
+def test_bleu_of_texts_without_four_words_in_a_row_is_smoothed_as_sacrebleu_smooths_it():
+    metric = Bleu()
+    hypotheses, references = ["the cat sat", "a dog ran home now"], ["the cat lay", "a dog ran off again"]
+    metrics.reset()
+    with metrics.aggregate("valid", new_root=True) as found:
+        metric.compute(metric.update(hypotheses, references))
+    expected = sacrebleu.corpus_bleu(hypotheses, [references]).score
+    assert found.get_smoothed_values()["bleu"] == round(expected, 2) > 0
+    assert metric.update(hypotheses, references)["_bleu_counts_3"] == 0

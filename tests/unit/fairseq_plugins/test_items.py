@@ -152,3 +152,15 @@ def test_a_batch_is_of_one_head():
     assert own.batch_by_size([]) == [] and own.collater([]) == {}
     sample = own.collater([7, 6])
     assert sample["id"].tolist() == [1, 0] and sorted(sample["members"].tolist()) == [0, 1, 2, 3]
+
+
+def test_training_reads_each_item_once_as_a_whole_where_nothing_else_is_said():
+    assert TrainingOrder(3) == TrainingOrder(seed=3, weight=1.0, longest_run=None, masked=False)
+    assert dataset().epoch == 1
+
+
+def test_units_of_equal_lengths_stay_in_their_order():
+    lengths = np.random.default_rng(0).integers(3, 6, 60).tolist()
+    encoded = Encoded([example(length) for length in lengths], np.arange(60))
+    own = ItemFairseqDataset(encoded, False, None, SPECIAL, "valid", "a")
+    assert own.ordered_indices().tolist() == sorted(range(60), key=lambda number: (-lengths[number], number))

@@ -239,3 +239,14 @@ def test_typed_sources_are_cut_which_is_said_once(tmp_path, caplog):
     assert caplog.messages == ["sources are cut to their first 1,200 tokens (as in training)"]
     task.continues = True
     assert lengths(long) == [1202]
+
+
+def test_rows_that_begin_streams_are_told(tmp_path):
+    task = streams_of(tmp_path)
+    dataset = task.datasets["train"]
+    dataset.split(1)
+    assert [dataset.collater([row])["starts_streams"] for row in (0, 1, 2)] == [True, False, False]
+    dataset.split(3)
+    steps = dataset.ordered_indices().reshape(-1, 3).tolist()
+    assert [dataset.collater(step)["starts_streams"] for step in steps] == [True] + [False] * (len(steps) - 1)
+    assert dataset.collater([]) == {} and dataset.collater([0])["id"].tolist() == [0]

@@ -84,3 +84,9 @@ def test_every_process_adds_its_own_and_one_may_have_none(monkeypatch):
     predictions.add("valid", "a", {1: 4, 2: 0})
     assert logged(predictions, 1.0)["right"] == 66.67
     assert gathered == [(("valid", {("a", 1): 4, ("a", 2): 0}), "all")]
+
+
+def test_the_least_share_that_counts_as_all():
+    predictions = one_head()
+    predictions.add("valid", "a", {0: 2, 1: 4, 2: 6})
+    assert logged(predictions, 1 - 1e-7)["right"] == 100.0
