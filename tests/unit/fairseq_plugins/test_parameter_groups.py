@@ -5,7 +5,9 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from fairseq.optim import OPTIMIZER_REGISTRY
+from fairseq import optim
+from fairseq.optim import OPTIMIZER_DATACLASS_REGISTRY, OPTIMIZER_REGISTRY
+from omegaconf import OmegaConf
 
 from fairseq_plugins.optimizer import UnifiedAdam, UnifiedAdamax, UnifiedAdamaxConfig, UnifiedAdamConfig
 from fairseq_plugins.parameter_groups import GroupsConfig, ParameterGroup, Role, mark_parameters, parameter_groups
@@ -188,3 +190,15 @@ def test_optimizers_have_their_names_and_the_papers_settings(name):
     with pytest.raises(SystemExit) as raised:
         kind(cfg, parameters.values())
     assert str(raised.value) == "unified_lm: error: --layer-decay must be above 0 and at most 1, got 2.0"
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_fairseq_builds_an_optimizer_by_its_name_with_the_defaults_of_what_nobody_gives(name):
+    kind, config, *_ = OPTIMIZERS[name]
+    assert OPTIMIZER_DATACLASS_REGISTRY[name] is config
+    fixed, learnt = torch.nn.Parameter(torch.zeros(2), requires_grad=False), torch.nn.Parameter(torch.zeros(3))
+    built = optim.build_optimizer(OmegaConf.create({"_name": name, "lr": [0.5, 0.25]}), [fixed, learnt])
+    assert type(built) is kind and built.cfg.lr == [0.5, 0.25] and built.get_lr() == 0.5
+    (group,) = built.param_groups
+    assert group["params"][0] is learnt and len(group["params"]) == 1
+    assert (group["lr"], group["betas"], group["eps"], group["weight_decay"]) == (0.5, (0.9, 0.999), 1e-8, 0.0)
