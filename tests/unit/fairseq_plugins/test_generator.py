@@ -79,8 +79,8 @@ def limits(monkeypatch, sources=SOURCES, **options):
     monkeypatch.setattr(SequenceGenerator, "_generate", searched)
     own = generator_of(**options)
     for _ in range(2):  # nothing of one batch stays for the next
-        assert own._generate(sample(sources), "prefix", constraints="none") == []
-    assert seen[0] == seen[1] and seen[0][1:] == (("prefix",), {"constraints": "none"})
+        assert own.generate([], sample(sources), prefix_tokens="prefix", constraints="none") == []
+    assert seen[0] == seen[1] and seen[0][1:] == ((), {"prefix_tokens": "prefix", "constraints": "none"})
     return seen[0][0]
 
 
@@ -101,9 +101,9 @@ def test_unilms_penalty_divides_the_sum_and_ranks_anew(monkeypatch):
         return [[hypothesis("a", -1.0, -2.0), hypothesis("b", -1.0, -0.5, -1.0), hypothesis("c", -2.9)], []]
 
     monkeypatch.setattr(SequenceGenerator, "_generate", searched)
-    plain = generator_of(len_penalty=2.0)._generate(sample())
+    plain = generator_of(len_penalty=2.0).generate([], sample())
     assert [one["score"] for one in plain[0]] == ["a", "b", "c"]
-    ranked, nothing = generator_of(len_penalty=2.0, unilm_lenpen=True)._generate(sample())
+    ranked, nothing = generator_of(len_penalty=2.0, unilm_lenpen=True).generate([], sample())
     expected = [-2.5 / (8 / 6) ** 2, -3.0 / (7 / 6) ** 2, -2.9]
     assert [float(one["score"]) for one in ranked] == pytest.approx(expected) and nothing == []
     assert [len(one["tokens"]) for one in ranked] == [3, 2, 1]
