@@ -8,6 +8,7 @@ from pathlib import Path
 
 import torch
 
+from unified.arguments import INTEGER_LIMIT, shown
 from unified.checkpoints.files import fingerprint, load_checkpoint
 from unified.checkpoints.trained import dictionary_file, find_checkpoint, find_data, read, write
 from unified.data.vocabulary import APPENDED, Vocabulary
@@ -54,9 +55,11 @@ def change_vocabulary(source: Path, data: Path, destination: Path, seed: int = S
         seed: of the new rows.
 
     Raises:
-        UnifiedError: a file is missing, the tokenizers are of different types, or the dictionaries share too little;
-            nothing is written.
+        UnifiedError: a file is missing, the tokenizers are of different types, the dictionaries share too little, or
+            the seed has more than 64 bits; nothing is written.
     """
+    if not -INTEGER_LIMIT <= seed < INTEGER_LIMIT:
+        raise UnifiedError(f"seed must be an integer of 64 bits, got {shown(seed)}")
     path = find_checkpoint(source)
     content = load_checkpoint(path)
     old_folder = find_data(path, content)

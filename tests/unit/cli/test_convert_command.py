@@ -157,6 +157,18 @@ def test_the_seed_draws_the_rows_of_new_symbols_and_is_1_by_default(model):
     assert torch.equal(rows["none"], rows["1"]) and not torch.equal(rows["none"], rows["0"])
 
 
+@pytest.mark.parametrize(
+    ("seed", "holds"), [(2**63 - 1, True), (2**63, False), (-(2**63), True), (-(2**63) - 1, False)]
+)
+def test_a_seed_has_64_bits(model, capsys, seed, holds):
+    assert main(["convert", "--vocabulary", "data", "m", "out", "--seed", str(seed)]) == (0 if holds else 2)
+    assert Path("out").exists() == holds
+    if not holds:
+        assert capsys.readouterr().err == (
+            "unified convert: error: seed must be an integer of 64 bits, got an integer of more than 64 bits\n"
+        )
+
+
 def test_a_model_that_was_exported_comes_back(model, capsys):
     """By way of a folder of `transformers`, whose weights may have half the precision."""
     assert main(["export", "m", "there", "--dtype", "bfloat16"]) == 0
