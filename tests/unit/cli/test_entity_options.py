@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 from pathlib import Path
 
@@ -13,7 +14,9 @@ from tests.support.task_folders import language_model
 from tests.support.untrained_models import task_model
 from unified import load
 from unified.cli import main
+from unified.cli.commands.annotating.pipeline import add_pipeline_arguments, entity_source, require_pipeline
 from unified.corpus.annotate import AnnotationSource
+from unified.errors import UnifiedError
 from unified.tasks.heads import Classification
 
 ENTITIES = "self,entity,feed_forward"
@@ -59,3 +62,22 @@ def test_a_prediction_reads_the_entities_that_a_pipeline_finds(asked, capsys):
     found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert found == json.loads(json.dumps(expected))
     assert main(words) == 2 and "has no 'named_entities'" in capsys.readouterr().err
+
+
+def test_the_options_of_a_pipeline_are_its_name_and_its_code():
+    parser = argparse.ArgumentParser()
+    add_pipeline_arguments(parser)
+    assert vars(parser.parse_args([])) == {"spacy": None, "spacy_code": None}
+    for words, source in (
+        ([], None),
+        (["--spacy", "pipe"], AnnotationSource(("entities",), "pipe", None)),
+        (["--spacy", "pipe", "--spacy-code", "mod"], AnnotationSource(("entities",), "pipe", "mod")),
+        (["--spacy", "", "--spacy-code", ""], AnnotationSource(("entities",), "", "")),
+    ):
+        args = parser.parse_args(words)
+        require_pipeline(args)
+        assert entity_source(args) == source
+    for check in (require_pipeline, entity_source):
+        with pytest.raises(UnifiedError) as refused:
+            check(parser.parse_args(["--spacy-code", "mod"]))
+        assert str(refused.value) == "--spacy-code mod belongs to a pipeline; give --spacy PIPELINE too"

@@ -5,12 +5,13 @@ from __future__ import annotations
 import argparse
 import logging
 import os
+import runpy
 import sys
 
 import pytest
 
 from unified.cli import main
-from unified.errors import UnifiedError
+from unified.errors import Problems, SeveralProblems, UnifiedError
 
 
 @pytest.fixture(autouse=True)
@@ -96,6 +97,67 @@ def test_a_command_that_is_none_is_refused_before_its_options_are_read(capsys):
     assert capsys.readouterr().err.startswith(
         "unified: error: argument COMMAND: invalid choice: 'plugin-dri' (did you mean 'plugin-dir'?) (choose from "
     )
+
+
+def test_options_of_commands_are_not_declared_where_the_command_is_none(monkeypatch, capsys):
+    """They would import half of the library before one line is printed."""
+
+    def declared(parser: argparse.ArgumentParser) -> None:
+        raise AssertionError("its options are declared")
+
+    monkeypatch.setattr("unified.cli.commands.results.add_arguments", declared)
+    for words in (["plugin-dri"], [], ["--help"]):
+        with pytest.raises(SystemExit):
+            main(words)
+    with pytest.raises(AssertionError, match="^its options are declared$"):
+        main(["results", "x"])
+
+
+def test_a_verbose_command_says_where_an_error_was_found_and_all_that_is_wrong(ends, capsys):
+    problems = Problems()
+    for number in range(10):
+        problems.add(f"line {number}", f"{number} is wrong {'x' * 90}")
+    with pytest.raises(SeveralProblems) as raised:
+        problems.check()
+    ends(raised.value)
+    assert main(["plugin-dir"]) == 2
+    assert capsys.readouterr().err == f"unified plugin-dir: error: {raised.value}\n"
+    assert main(["-v", "plugin-dir"]) == 2
+    told = capsys.readouterr().err
+    assert told.startswith("Traceback (most recent call last):\n")
+    assert told.splitlines()[-1] == f"unified plugin-dir: error: {raised.value.details}"
+    assert len(raised.value.details) > 900 > len(str(raised.value))
+    ends(FileNotFoundError(2, "No such file or directory", "here.txt"))
+    assert main(["-v", "plugin-dir"]) == 2
+    told = capsys.readouterr().err
+    assert told.startswith("Traceback (most recent call last):\n")
+    assert told.splitlines()[-1] == "unified plugin-dir: error: here.txt: no such file or directory"
+
+
+def test_a_file_of_options_that_is_missing_is_refused_in_one_line(tmp_path, capsys):
+    """Before it is known whether the command is a verbose one."""
+    path = tmp_path / "none.yaml"
+    assert main(["finetune", "cola", "-v", "--config", str(path)]) == 2
+    assert capsys.readouterr().err == f"unified finetune: error: {path}: cannot be read (No such file or directory)\n"
+
+
+def test_nothing_is_done_whose_result_nobody_would_see(ends, monkeypatch, capsys):
+    told = ends(0)
+    monkeypatch.setattr(sys, "stdout", None)
+    assert main(["plugin-dir"]) == 2 and told == []
+    assert capsys.readouterr().err == (
+        "unified plugin-dir: error: standard output is closed; lead it to a file, or to /dev/null\n"
+    )
+
+
+@pytest.mark.parametrize("module", ["unified", "unified.cli"])
+def test_python_runs_the_command_by_the_name_of_the_package(ends, monkeypatch, module):
+    """Its exit status is that of the command."""
+    told = ends(3)
+    monkeypatch.setattr(sys, "argv", [module, "plugin-dir"])
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_module(module, run_name="__main__")
+    assert ended.value.code == 3 and len(told) == 1
 
 
 def test_loudness_that_contradicts_itself_is_refused(ends, capsys):

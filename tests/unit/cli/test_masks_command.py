@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 
 import pytest
@@ -38,6 +39,14 @@ def test_help_lists_every_mask_with_what_it_takes(capsys):
             *(f"  {name}{parameters}" for name, parameters in BUILDERS.items()),
             "  pack(length, MASK:ARGUMENTS ...), several documents in one row",
         ]
+
+
+def test_what_a_mask_takes_is_what_its_function_takes():
+    for name, parameters in BUILDERS.items():
+        taken = inspect.signature(vars(masks)[name]).parameters.values()
+        defaults = ["" if one.default is one.empty else f"={one.default!r}" for one in taken]
+        named = [f"{one.name}{default}" for one, default in zip(taken, defaults, strict=True)]
+        assert parameters == f"({', '.join(named)})"
 
 
 def test_a_query_stream_may_have_no_query(capsys):

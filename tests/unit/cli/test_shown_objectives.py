@@ -240,6 +240,21 @@ def test_the_list_says_what_each_objective_needs():
     )
 
 
+@dataclass(frozen=True)
+class Marked(Reads):
+    """An objective that reads two kinds of spans."""
+
+    name: str = field(init=False, default="marked")
+    annotations: tuple[str, ...] = field(init=False, default=("noun_phrases", "entities"))
+
+
+def test_an_objective_that_reads_spans_may_do_without_word_starts(monkeypatch):
+    monkeypatch.setitem(OBJECTIVES, "marked", Marked)
+    found = described()[-1]
+    assert (found["name"], found["summary"]) == ("marked", "An objective that reads two kinds of spans.")
+    assert found["needs"] == ["documents", "annotation noun_phrases", "annotation entities"]
+
+
 def test_the_command_prints_the_list_or_an_example_for_people_or_programs(capsys):
     for words, expected in (
         ((), "\n".join(listed())),
