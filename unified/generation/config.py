@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from unified.arguments import check_settings_of, require_integer
 from unified.errors import UnifiedError, nearest
-from unified.generation.penalties import PENALTIES
+from unified.generation.penalties import PENALTIES, require_exponent
 
 if TYPE_CHECKING:
     from unified.data.vocabulary import Vocabulary
@@ -59,6 +59,7 @@ class GenerationConfig:
             raise UnifiedError(f"nbest {self.nbest} exceeds beam {self.beam}; there are no more hypotheses than that")
         if self.length_penalty not in PENALTIES:
             raise UnifiedError(f"length_penalty must be one of {sorted(PENALTIES)}, got {self.length_penalty!r}")
+        require_exponent("lenpen", self.length_penalty, self.lenpen, self.max_length + 1)
         if not self.temperature > 0:
             raise UnifiedError(f"temperature must be above 0, got {self.temperature}; for the most probable use beam=1")
         if not 0 < self.top_p <= 1:

@@ -64,6 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run the command with parsed options; returns the exit status."""
+    from unified.generation.penalties import require_exponent
     from unified.tasks.metrics.length_tuning import NBest, tuned
     from unified.tasks.metrics.outputs import read_n_best
 
@@ -73,6 +74,8 @@ def run(args: argparse.Namespace) -> int:
     written = read_n_best(args.files)
     texts, references, _ = cleaned(args, [one.text for some in written for one in some], references)
     longest = max(one.length - 1 for some in written for one in some)
+    for exponent in args.lenpens:
+        require_exponent("--lenpens", args.length_penalty, exponent, longest + 1)
     nbest = NBest(written, texts, references, args.sentence_separator)
     limits = args.min_lengths, args.max_lengths or [longest]
     found = tuned(nbest, args.length_penalty, args.lenpens, *limits, args.metric)
