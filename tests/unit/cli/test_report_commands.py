@@ -151,6 +151,25 @@ def test_a_page_of_measurements_is_written_in_utf_8_beside_what_is_printed(lines
         assert (json.loads(out) == {"measurements": lines}) if options else (out == f"{table(lines)}\n")
 
 
+HOLDS = "holds no measurements, which measured/a.json does; give runs to a command of their own"
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("measured ours1", f"ours1: {HOLDS}"),
+        ("peer1/results.json measured/a.json ours1", f"peer1/results.json: {HOLDS}"),
+        ("nowhere measured", f"nowhere: {HOLDS}"),
+        *((f"measured --{option}", f"--{option.split()[0]} is for results of runs; measured/a.json holds measurements")
+          for option in ("measures f1", "differences", "intervals", "intervals --json")),
+    ],
+)  # fmt: skip
+def test_nothing_is_left_out_of_tables_of_measurements_without_a_word(runs, lines, line, says):
+    with pytest.raises(UnifiedError) as refused:
+        exit_status("results", *line.split(), "--output", "page.html")
+    assert str(refused.value) == says and not Path("page.html").exists()
+
+
 # ---------------------------------------------------------------- plug-ins
 
 

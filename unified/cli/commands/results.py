@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
 
 from unified.cli.output import add_json_argument, print_json
@@ -56,6 +57,7 @@ def run(args: argparse.Namespace) -> int:
         else:
             print(tables(results, args.measures, args.differences, args.intervals))
         return 0
+    _require_measurements(args, files)
     lines = read_measurements(files)
     if args.output:
         Path(args.output).write_text(page(lines), encoding="utf-8")
@@ -64,3 +66,19 @@ def run(args: argparse.Namespace) -> int:
     else:
         print(table(lines))
     return 0
+
+
+def _require_measurements(args: argparse.Namespace, files: Sequence[Path]) -> None:
+    """Refuse what would be left out of tables of measurements without a word.
+
+    Raises:
+        UnifiedError: names a path without measurements, or an option for runs.
+    """
+    for path in args.paths:
+        if not measurement_files([path]):
+            raise UnifiedError(
+                f"{path}: holds no measurements, which {files[0]} does; give runs to a command of their own"
+            )
+    for option in ("measures", "differences", "intervals"):
+        if vars(args)[option]:
+            raise UnifiedError(f"--{option} is for results of runs; {files[0]} holds measurements")
