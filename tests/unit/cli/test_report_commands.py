@@ -56,6 +56,20 @@ def test_at_least_one_sample_is_shown(asked, samples):
     assert asked == [] and list(Path("run").iterdir()) == []
 
 
+def test_folders_above_the_page_are_made(asked):
+    for _ in range(2):
+        assert exit_status("report", "run", "--output", "new/er/page.html") == 0
+        assert Path("new/er/page.html").read_text(encoding="utf-8") == "<p>é</p>\n"
+
+
+@pytest.mark.parametrize(("options", "name"), [(["--output", "run"], "run"), ([], "run/report.html")])
+def test_a_folder_in_place_of_the_page_is_refused_before_the_page_is_made(asked, options, name):
+    Path(name).mkdir(exist_ok=True)
+    with pytest.raises(UnifiedError) as refused:
+        exit_status("report", "run", *options)
+    assert str(refused.value) == f"--output {name}: a folder; name a file" and asked == []
+
+
 # ---------------------------------------------------------------- results of runs
 
 
@@ -141,11 +155,11 @@ def test_measurements_are_printed_as_a_table_and_for_programs(lines, capsys):
 
 
 def test_a_page_of_measurements_is_written_in_utf_8_beside_what_is_printed(lines, capsys):
+    expected = page(lines)
     for options in ([], ["--json"]):
         with plain_locale():
             assert exit_status("results", "measured", "--output", "page.html", *options) == 0
-        written = Path("page.html").read_bytes().decode("utf-8")
-        assert written == page(lines) and "straße" in written
+        assert Path("page.html").read_bytes().decode("utf-8") == expected and "straße" in expected
         Path("page.html").unlink()
         out = capsys.readouterr().out
         assert (json.loads(out) == {"measurements": lines}) if options else (out == f"{table(lines)}\n")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from unified.cli.output import add_json_argument, print_json
 from unified.cli.values import non_negative
+from unified.errors import UnifiedError
 
 HELP = "make one HTML page of a run: curves, samples, mistakes, settings"
 
@@ -29,8 +30,11 @@ def run(args: argparse.Namespace) -> int:
     from unified.tasks.run_report import report_of
 
     folder = Path(args.run_folder)
-    page = report_of(folder, require_integer("--samples", args.samples, 1), args.seed).html()
     output = Path(args.output or folder / "report.html")
+    if output.is_dir():
+        raise UnifiedError(f"--output {output}: a folder; name a file")
+    page = report_of(folder, require_integer("--samples", args.samples, 1), args.seed).html()
+    output.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(output, [page.encode("utf-8")])
     if args.json:
         print_json({"output": output})
