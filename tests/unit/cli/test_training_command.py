@@ -93,6 +93,21 @@ def test_all_that_it_prints_is_kept_behind_what_was_there(played):
     assert Path("runs/a/train.log").read_text(encoding="utf-8") == "één\ntwo\n" * 2
 
 
+def test_a_line_is_in_the_log_as_soon_as_it_is_printed(played, monkeypatch):
+    """Somebody may watch it, or the power may fail."""
+    seen = []
+
+    def module(name, words, read):
+        for line in ("one\n", "two\n"):
+            read(line)
+            seen.append(Path("runs/a/train.log").read_text(encoding="utf-8"))
+        return 0
+
+    monkeypatch.setattr("unified.cli.fairseq_train.read_module", module)
+    run_command(WORDS)
+    assert seen == ["one\n", "one\ntwo\n"]
+
+
 def test_an_interruption_is_said_and_goes_on_to_the_caller(played, capsys):
     played(["one\n"], KeyboardInterrupt())
     with pytest.raises(KeyboardInterrupt):
