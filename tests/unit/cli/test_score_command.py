@@ -108,6 +108,32 @@ def test_tags_are_scored_by_type(capsys):
     assert scores["types"].keys() == {"X", "Y"}
 
 
+@pytest.mark.parametrize(
+    ("kind", "field", "gold", "found"),
+    [
+        ("classification", "label", ["bad", "good", "bad"], ["bad", "bad", "good"]),
+        ("choice", "label", [0, 1, 2], [0, 2, 2]),
+        ("regression", "label", [1.0, 2.5, 2.0], [1.0, 3.5, 2.0]),
+        ("relation", "label", ["bad", "good", "no_relation"], ["bad", "bad", "good"]),
+        ("tagging", "tags", [["bad"], ["good", "bad"], ["good"]], [["bad"], ["bad", "bad"], ["good"]]),
+    ],
+)
+def test_gold_rows_may_call_their_labels_otherwise(capsys, kind, field, gold, found):
+    """By a field of their own, and classes by numbers that --labels names; predictions are as they are written."""
+    if kind == "tagging":
+        gold, found = ([[f"B-{tag}" for tag in tags] for tags in side] for side in (gold, found))
+    predictions = jsonl(Path("p.jsonl"), [{"id": f"{i}", field: one} for i, one in enumerate(found)])
+    plain = jsonl(Path("g.jsonl"), [{"id": f"{i}", field: one} for i, one in enumerate(gold)])
+    named = jsonl(Path("n.jsonl"), [{"id": f"{i}", "mine": one, field: None} for i, one in enumerate(gold)])
+    expected = score(capsys, kind, plain, predictions)
+    assert score(capsys, kind, named, predictions, "--label-field", "mine") == expected
+    if kind in ("classification", "relation"):
+        names = ["bad", "good", "no_relation"]
+        numbered = jsonl(Path("x.jsonl"), [{"id": f"{i}", "x": names.index(one)} for i, one in enumerate(gold)])
+        words = (numbered, predictions, "--label-field", "x", "--labels", ",".join(names))
+        assert score(capsys, kind, *words) == expected
+
+
 QUESTIONS = {"a": ["red"], "b": ["blue"], "c": []}
 
 
