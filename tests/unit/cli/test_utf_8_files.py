@@ -111,3 +111,9 @@ def test_rows_of_a_pipe():
     with plain_locale():
         assert list(items_of("pipe", Predictor(), FieldNames({"text": "text"}))) == [(1, "één")]
     writer.join(timeout=60)
+
+
+def test_a_picture_of_a_mask():
+    with plain_locale():
+        assert main(["masks", "plot", "bidirectional", "2", "--output", "mask.svg", "--tokens", "één w"]) == 0
+    assert "één" in text("mask.svg")
