@@ -37,7 +37,9 @@ def config_first(arguments: Sequence[str]) -> list[str]:
     for i, word in enumerate(arguments):
         if word == _OPTION or word.startswith(f"{_OPTION}="):
             stop = i + (2 if word == _OPTION else 1)
-            behind = next(j for j, other in enumerate(arguments) if not other.startswith("-")) + 1
+            behind = next((j for j, other in enumerate(arguments[:i], 1) if not other.startswith("-")), None)
+            if behind is None:  # no command stands before it
+                break
             return [*arguments[:behind], *arguments[i:stop], *arguments[behind:i], *arguments[stop:]]
     return list(arguments)
 

@@ -136,6 +136,12 @@ def test_a_type_that_refuses_by_its_own_words_is_refused_like_others(tmp_path):
         ("finetune --config f sst2", "finetune --config f sst2"),
         ("finetune sst2 --configuration f", "finetune sst2 --configuration f"),
         ("finetune --config=a --lr 1 --config=b", "finetune --config=a --lr 1 --config=b"),
+        ("--config f finetune sst2 --lr 1", "--config f finetune sst2 --lr 1"),
+        ("-q --config=f finetune sst2", "-q --config=f finetune sst2"),
+        ("finetune --lr 1 --config", "finetune --config --lr 1"),
+        ("--config", "--config"),
+        ("-q --config=f", "-q --config=f"),
+        ("--config f -q", "--config f -q"),
     ],
 )
 def test_the_file_is_read_before_all_other_options(words, moved):

@@ -141,6 +141,16 @@ def test_a_file_of_options_that_is_missing_is_refused_in_one_line(tmp_path, caps
     assert capsys.readouterr().err == f"unified finetune: error: {path}: cannot be read (No such file or directory)\n"
 
 
+def test_a_file_of_options_without_a_command_is_refused(capsys):
+    for words in (["--config=f"], ["--config"], ["-q", "--config=f"]):
+        with pytest.raises(SystemExit) as ended:
+            main(words)
+        assert ended.value.code == 2
+        assert capsys.readouterr().err == (
+            "unified: error: the following arguments are required: COMMAND; see unified --help\n"
+        )
+
+
 def test_nothing_is_done_whose_result_nobody_would_see(ends, monkeypatch, capsys):
     told = ends(0)
     monkeypatch.setattr(sys, "stdout", None)
