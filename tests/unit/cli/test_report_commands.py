@@ -15,7 +15,6 @@ from tests.support.commands import exit_status
 from tests.support.locales import plain_locale
 from unified.cli.commands.plugin_dir import folder
 from unified.errors import UnifiedError
-from unified.reports.measurement_page import page
 from unified.reports.measurements import measurement_files, read_measurements, table
 from unified.reports.results import write_result
 
@@ -154,12 +153,12 @@ def test_measurements_are_printed_as_a_table_and_for_programs(lines, capsys):
     assert [path.name for path in Path().iterdir()] == ["measured"]
 
 
-def test_a_page_of_measurements_is_written_in_utf_8_beside_what_is_printed(lines, capsys):
-    expected = page(lines)
+def test_a_page_of_measurements_is_written_in_utf_8_beside_what_is_printed(lines, capsys, monkeypatch):
+    monkeypatch.setattr("unified.cli.commands.results.page", lambda given: f"<p>{given[0]['benchmark']} {len(given)}")
     for options in ([], ["--json"]):
         with plain_locale():
             assert exit_status("results", "measured", "--output", "page.html", *options) == 0
-        assert Path("page.html").read_bytes().decode("utf-8") == expected and "straße" in expected
+        assert Path("page.html").read_bytes() == "<p>straße 1".encode()
         Path("page.html").unlink()
         out = capsys.readouterr().out
         assert (json.loads(out) == {"measurements": lines}) if options else (out == f"{table(lines)}\n")
