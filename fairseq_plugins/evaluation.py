@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
@@ -36,8 +35,9 @@ def generation_options(text: str) -> Namespace:
     if not isinstance(options, dict):
         raise UnifiedError(f"--eval-generate-args {shown(text)}: expected a JSON object")
     known = [option.name for option in fields(GenerationConfig)]
-    for name in options.keys() - set(known):
-        raise UnifiedError(f"--eval-generate-args: fairseq-generate has no option {name!r}{nearest(name, known)}")
+    for name in options:
+        if name not in known:
+            raise UnifiedError(f"--eval-generate-args: fairseq-generate has no option {name!r}{nearest(name, known)}")
     return Namespace(**options)
 
 
@@ -163,4 +163,4 @@ def _bleu(meters: Mapping[str, Any]) -> float:
         ref_len=int(meters["_bleu_ref_len"].sum),
         smooth_method="exp",
     )
-    return round(score.score, 2) if not math.isnan(score.score) else 0.0
+    return round(score.score, 2)

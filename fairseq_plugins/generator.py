@@ -78,7 +78,6 @@ class ForcedScorer:
         self.decoder = EnsembleDecoder([model.decoder.cached[0] for model in models])
         self.eos = self.decoder.special.separator
 
-    @torch.no_grad()
     def generate(self, models: object, sample: Sample, **unused: object) -> list[list[_Hypothesis]]:
         """Scores of the given targets instead of a search, one hypothesis for each sentence."""
         sources, targets = sample["net_input"]["src_tokens"], sample["target"]

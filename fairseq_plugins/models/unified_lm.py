@@ -136,13 +136,13 @@ class UnifiedLMModel(BaseFairseqModel):
                 "--tokenizer set to the folder the checkpoint was trained on"
             )
         fates = {
-            "new, initialised at random": new,
-            "unused, left out": by_head(unused),
-            "for other labels, left out": other,
+            "parameters that the checkpoint lacks, initialised at random": new,
+            "parameters of the checkpoint that are unused, left out": by_head(unused),
+            "parameters of the checkpoint that are for other labels, left out": other,
         }
         for fate, names in fates.items():
             if names:
-                logger.info("parameters of the checkpoint that are %s: %s", fate, ", ".join(names))
+                logger.info("%s: %s", fate, ", ".join(names))
         if readout:
             logger.info("the new token head starts by comparing states with embeddings")
         if added:

@@ -18,7 +18,7 @@ SHAPE = {"layers": 1, "width": 8, "heads": 2, "max_positions": 8}
 LSTM = [f"lstm.recurrent.{name}_l0{way}" for way in ("", "_reverse")
         for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")]  # fmt: skip
 OUTPUT = "heads.task.output.weight, heads.task.output.bias"
-NEW = "parameters of the checkpoint that are new, initialised at random: "
+NEW = "parameters that the checkpoint lacks, initialised at random: "
 UNUSED = "parameters of the checkpoint that are unused, left out: "
 OTHER = "parameters of the checkpoint that are for other labels, left out: "
 
