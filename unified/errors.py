@@ -83,11 +83,19 @@ class MissingField(UnifiedError):
         return f"no {what} {name!r}"
 
     def __str__(self) -> str:
+        return one_line(self._with(_FIELDS))
+
+    @property
+    def details(self) -> str:
+        return self._with(len(self.args[1]))
+
+    def _with(self, shown: int) -> str:
+        """The message with so many of the fields that are there."""
         name, names, what, option = self.args
-        more = ", ..." if len(names) > _FIELDS else ""
+        more = ", ..." if len(names) > shown else ""
         advice = f"; {option} names the one to read" if option and names else ""
-        there = ", ".join(map(repr, names[:_FIELDS])) or "none"
-        return one_line(f"{self.problem}{nearest(self.name, map(str, names))}; its {what}s: {there}{more}{advice}")
+        there = ", ".join(map(repr, names[:shown])) or "none"
+        return f"{self.problem}{nearest(name, map(str, names))}; its {what}s: {there}{more}{advice}"
 
 
 class EmptyField(UnifiedError):

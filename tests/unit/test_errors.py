@@ -65,6 +65,20 @@ def test_a_missing_field_is_told_with_eight_that_are_there(given, says):
     assert error.problem == f"no {given[2] if len(given) > 2 else 'field'} {given[0]!r}"
 
 
+def test_the_details_of_a_missing_field_name_all_fields_that_are_there():
+    """`--verbose` prints them, and a file's name is put in front of them."""
+    assert MissingField("text", ["id", "txt"]).details == (
+        "no field 'text' (did you mean 'txt'?); its fields: 'id', 'txt'"
+    )
+    names = [f"column {number}" for number in range(100)]
+    error = MissingField("q", names, "column", "--text-field")
+    there = ", ".join(map(repr, names))
+    assert error.details == f"no column 'q'; its columns: {there}; --text-field names the one to read"
+    with pytest.raises(UnifiedError) as raised, naming("a.csv"):
+        raise error
+    assert raised.value.details == f"a.csv: {error.details}"
+
+
 def test_a_record_must_have_all_fields_and_the_first_that_lacks_is_named():
     require_fields({"a": None, "b": 0}, "b", "a")
     require_fields({})
