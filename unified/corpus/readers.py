@@ -15,6 +15,7 @@ from unified.errors import EmptyField, MissingField, Problems, UnifiedError
 from unified.files.json_files import Fields
 from unified.files.raw_text import RawTextReader
 from unified.files.rows import Row, RowChunk, has_fields, row_chunks
+from unified.files.shapes import kind_of
 from unified.files.text_files import CHUNK_BYTES, Chunk, longest_line
 
 _Value = TypeVar("_Value")
@@ -346,7 +347,7 @@ def _value(fields: Fields, name: str, option: str) -> object:
 
 def _text(name: str, text: object) -> str:
     if not isinstance(text, str):
-        raise UnifiedError(f"field {name!r} is a {type(text).__name__}, not a string")
+        raise UnifiedError(f"field {name!r} is {kind_of(text)}, not a text")
     try:
         text.encode()
     except UnicodeEncodeError:  # JSON can escape half of a character, which no encoding can write

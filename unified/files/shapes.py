@@ -53,6 +53,16 @@ def misfit(value: object, shape: Shape, name: str) -> str | None:
     return None if _is_of(value, shape) else f"{name} must be {_word(shape)}"
 
 
+def kind_of(value: object) -> str:
+    """What a value of a row is called in messages: "a text", "an integer", "a list", "null"."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    words = (word for of, word in _WORDS.items() if isinstance(value, of))
+    return next(words, f"a value of type {type(value).__name__}")
+
+
 def _field(value: dict[str, Any], key: str, of: Shape, name: str) -> str | None:
     called = f"{key!r} of {name}" if name else repr(key)
     if key not in value:

@@ -35,7 +35,7 @@ def refusal(tmp_path, capsys, *arguments):
         ("a.jsonl", b'{"text": "a"}\n{"text": "b"\n', "a.jsonl, line 2: not JSON ("),
         ("a.jsonl", b'\n["text"]\n', "a.jsonl, line 2: not a JSON object but a list"),
         ("a.jsonl", b'{"body": "a", "id": 1}\n', "a.jsonl, line 1: no field 'text'; its fields: 'body', 'id'"),
-        ("a.jsonl", b'{"text": 7}\n', "a.jsonl, line 1: field 'text' is a int, not a string"),
+        ("a.jsonl", b'{"text": 7}\n', "a.jsonl, line 1: field 'text' is an integer, not a text"),
         ("a.jsonl", b'{"text": "\\ud83d"}\n', "a.jsonl, line 1: field 'text' holds half of a surrogate pair"),
         ("a.jsonl", b"[" * 100_000, "a.jsonl, line 1: not JSON (nested too deeply)"),
         ("a.txt", b"", "a.txt: no text"),

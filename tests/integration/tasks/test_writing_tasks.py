@@ -289,7 +289,7 @@ def test_splits_of_summaries(tmp_path):
     assert splits["test"][0] == WritingItem("1", "Rain fell on day 0. It was cold.", "day 0 was wet")
     rows[5]["summary"] = 3
     (tmp_path / "test.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    with pytest.raises(UnifiedError, match=r"test.jsonl, line 6: field 'summary' holds a int"):
+    with pytest.raises(UnifiedError, match=r"test.jsonl, line 6: field 'summary' holds an integer"):
         task_named("gigaword").read(tmp_path, BUDGET)
 
 

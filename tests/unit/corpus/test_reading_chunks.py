@@ -180,7 +180,7 @@ def pairs_of(path, marked=False):
     ("row", "says"),
     [
         ({"text": "a"}, "no field 'body'; its fields: 'text'; --text-field names the one to read"),
-        ({"body": ["a"]}, "field 'body' is a list, not a string"),
+        ({"body": ["a"]}, "field 'body' is a list, not a text"),
         ({"body": "\ud83d"}, "field 'body' holds half of a surrogate pair"),
         ({"body": " \n"}, "the field 'body' is empty; --skip-empty leaves such rows out"),
     ],
@@ -202,7 +202,7 @@ def test_wrong_rows_of_a_chunk_are_named_together_and_where_reading_ended(tmp_pa
     with pytest.raises(UnifiedError) as raised:
         documents_of(path)
     assert raised.value.details == (
-        f"{path}, 2 lines (1, 3): field 'body' is a int, not a string; nothing behind line 4 was read"
+        f"{path}, 2 lines (1, 3): field 'body' is an integer, not a text; nothing behind line 4 was read"
     )
 
 
@@ -211,10 +211,10 @@ def test_wrong_rows_of_a_chunk_are_named_together_and_where_reading_ended(tmp_pa
     [
         ({"tgt": "a"}, "no field 'src'; its fields: 'tgt'; --source-field names the one to read"),
         ({"src": "a"}, "no field 'tgt'; its fields: 'src'; --target-field names the one to read"),
-        ({"src": 3, "tgt": "a"}, "field 'src' is a int, not a string"),
-        ({"src": ["a", None], "tgt": "a"}, "field 'src[1]' is a NoneType, not a string"),
+        ({"src": 3, "tgt": "a"}, "field 'src' is an integer, not a text"),
+        ({"src": ["a", None], "tgt": "a"}, "field 'src[1]' is null, not a text"),
         ({"src": ["\udc00"], "tgt": "a"}, "field 'src[0]' holds half of a surrogate pair"),
-        ({"src": "a", "tgt": ["b"]}, "field 'tgt' is a list, not a string"),
+        ({"src": "a", "tgt": ["b"]}, "field 'tgt' is a list, not a text"),
     ],
 )
 def test_a_row_of_pairs_is_refused_by_its_line(tmp_path, row, says):

@@ -7,7 +7,7 @@ import pytest
 
 from unified.errors import UnifiedError
 from unified.files.json_array import array_entries
-from unified.files.shapes import Each, Maybe, misfit
+from unified.files.shapes import Each, Maybe, kind_of, misfit
 from unified.files.word_columns import DOCUMENT, conll_entries
 from unified.files.yaml_text import read_yaml_object
 
@@ -29,6 +29,17 @@ def test_a_value_of_each_kind_fits_the_shapes_of_its_kind_alone(shape):
     word, fitting = FITTING[shape]
     for name, value in VALUES.items():
         assert misfit(value, shape, "'x'") == (None if name in fitting else f"'x' must be {word}")
+
+
+@pytest.mark.parametrize(
+    ("value", "kind"),
+    [
+        ("a", "a text"), (3, "an integer"), (2**70, "an integer"), (0.5, "a number"), ([], "a list"),
+        ({}, "an object"), (True, "true"), (False, "false"), (None, "null"), (b"a", "a value of type bytes"),
+    ],
+)  # fmt: skip
+def test_messages_call_the_kind_of_a_value_as_json_does(value, kind):
+    assert kind_of(value) == kind
 
 
 def test_integers_have_64_bits():

@@ -235,8 +235,8 @@ def test_parts_of_a_source_have_the_separator_between_them(tmp_path):
         (["a cat", ""], "pairs.jsonl, line 4, field 'source': a part of the source of a pair is empty"),
         ([" ", "a cat"], "line 4, field 'source': a part of the source of a pair is empty"),
         ([], "line 4, field 'source': the source of a pair is empty"),
-        (["a", 3], "line 4: field 'source[1]' is a int, not a string"),
-        ({"a": "b"}, "line 4: field 'source' is a dict, not a string"),
+        (["a", 3], "line 4: field 'source[1]' is an integer, not a text"),
+        ({"a": "b"}, "line 4: field 'source' is an object, not a text"),
         (["\ud800"], "line 4: field 'source[0]' holds half of a surrogate pair"),
     ],
 )

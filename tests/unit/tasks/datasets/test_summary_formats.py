@@ -61,12 +61,12 @@ def test_a_row_of_each_data_set_is_divided_into_sentences():
         ("reuters", {"title": "a"}, "no field 'body'; its fields: 'title'"),
         ("scitldr", {"source": []}, "no field 'target'; its fields: 'source'"),
         ("scitldr", {"target": []}, "no field 'source'; its fields: 'target'"),
-        ("scitldr", {"source": "a", "target": []}, "field 'source' is a str, not a list of strings"),
-        ("scitldr", {"source": ["a", None], "target": []}, "field 'source' holds a NoneType, not a string"),
+        ("scitldr", {"source": "a", "target": []}, "field 'source' is a text, not a list of texts"),
+        ("scitldr", {"source": ["a", None], "target": []}, "field 'source' holds null, not a text"),
         ("scitldr", {"source": [], "target": ["\ud800"]}, "field 'target' holds half of a surrogate pair"),
         ("aeslc", {"body": "a"}, "no field 'subject'; its fields: 'body'"),
         ("aeslc", {"body": "a", "subject": "b", "annotations": "c"},
-         "field 'annotations' is a str, not a list of strings"),
+         "field 'annotations' is a text, not a list of texts"),
     ],
 )  # fmt: skip
 def test_fields_that_a_row_lacks_are_named(name, row, says):

@@ -187,7 +187,7 @@ def test_every_bad_row_is_reported(tmp_path, capsys):
     locations = [f"{path}, line {number}: " for number in range(3, 10)]
     reasons = [
         "not JSON (", "not a JSON object but 3", "no field 'summary'; its fields: 'document'",
-        "field 'document' holds a int, not a string", "the summary is empty; mend it, or leave such pairs out with",
+        "field 'document' holds an integer, not a text", "the summary is empty; mend it, or leave such pairs out with",
         "field 'document' holds half of a surrogate pair", "the text is empty",
     ]  # fmt: skip
     for location, reason in zip(locations, reasons, strict=True):

@@ -216,7 +216,7 @@ def test_pairs_with_an_empty_side_are_left_out_and_counted(folder, capsys):
     assert capsys.readouterr().err == f"{path}: 2 pairs with an empty side are left out\n"
     jsonl(folder / "valid.jsonl", [*rows, {"document": 3, "summary": "b"}, {"summary": "b"}])
     assert refused(read_summaries, folder, BUDGET, "xsum") == (
-        f"{path}, line 4: field 'document' holds a int, not a string; "
+        f"{path}, line 4: field 'document' holds an integer, not a text; "
         f"{path}, line 5: no field 'document'; its fields: 'summary'"
     )
 

@@ -10,6 +10,7 @@ from typing import Any
 from unified.corpus.cleaning.sentences import split_sentences
 from unified.errors import UnifiedError, require_fields
 from unified.files.json_files import LONE_SURROGATE
+from unified.files.shapes import kind_of
 
 # What may end a line of a story as it is (abisee/cnn-dailymail, make_datafiles.py).
 _LINE_ENDS = (".", "!", "?", "'", "`", '"', "\u2019", "\u201d", ")")
@@ -156,13 +157,13 @@ def _texts(row: dict[str, Any], name: str) -> list[str]:
     require_fields(row, name)
     values = row[name]
     if not isinstance(values, list):
-        raise UnifiedError(f"field {name!r} is a {type(values).__name__}, not a list of strings")
+        raise UnifiedError(f"field {name!r} is {kind_of(values)}, not a list of texts")
     return [_string(value, name) for value in values]
 
 
 def _string(value: Any, name: str) -> str:
     if not isinstance(value, str):
-        raise UnifiedError(f"field {name!r} holds a {type(value).__name__}, not a string")
+        raise UnifiedError(f"field {name!r} holds {kind_of(value)}, not a text")
     if LONE_SURROGATE.search(value):
         raise UnifiedError(f"field {name!r} holds half of a surrogate pair")
     return value
