@@ -13,6 +13,8 @@ from unified.data.token_files import TokenFile
 WORDS = "the a red green old new house tree river runs sees makes under over and slowly, quickly. Ünder naïve".split()
 WORDS += ["".join(letters) for letters in np.random.default_rng(9).choice(list("aeioustnrl"), size=(300, 6))]
 
+WORDPIECE_SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+
 
 def random_documents(count, seed=0, paragraphs=4):
     """Lists of paragraphs."""
@@ -38,6 +40,12 @@ def write(path, content):
 
 def jsonl(path, rows):
     return write(path, "".join(json.dumps(row) + "\n" for row in rows))
+
+
+def wordpiece_file(folder, words):
+    """Path of a `vocab.txt` of whole words, a ready-made tokenizer; the folder is made where it is missing."""
+    folder.mkdir(exist_ok=True)
+    return write(folder / "vocab.txt", "".join(f"{word}\n" for word in (*WORDPIECE_SPECIAL, *words)))
 
 
 def run(*arguments):

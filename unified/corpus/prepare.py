@@ -99,7 +99,11 @@ class Settings:
             raise UnifiedError("--clean is for documents; pairs are taken as they are")
         if self.annotation and self.is_pairs:
             raise UnifiedError("--annotate is for documents; of source/target pairs objectives read --oracle")
-        if self.oracle and not isinstance(self.train, RowPairCorpus):
+        if len({isinstance(corpus, DocumentCorpus) for corpus in self.corpora.values()}) > 1:
+            raise UnifiedError(
+                "the texts of all splits are documents, or those of all are pairs; these are of both kinds"
+            )
+        if self.oracle and not all(isinstance(corpus, RowPairCorpus) for corpus in self.corpora.values()):
             raise UnifiedError("--oracle is for files of `unified pairs --oracle`; give --source-field source")
 
     @property

@@ -55,6 +55,8 @@ class TokenizerSource:
             raise UnifiedError(f"--word-share is at least 0 and below 1, got {self.word_share}")
         if self.sample_megabytes < 1:
             raise UnifiedError(f"--sample-megabytes must be at least 1, got {self.sample_megabytes}")
+        if self.spacy_code is not None and self.spacy is None:
+            raise UnifiedError(f"--spacy-code {self.spacy_code} belongs to a pipeline; give --spacy PIPELINE too")
         foreign = {
             "--vocabulary-size": self.vocabulary_size is not None and not self.is_trained,
             "--character-coverage": self.character_coverage is not None and not self.is_trained,

@@ -5,17 +5,11 @@ from dataclasses import FrozenInstanceError, asdict, dataclass
 
 import pytest
 
+from tests.support.refusals import refused
 from unified.corpus.cleaning import CleanedChunk, Cleaning, CleaningEncoder, Counts, Report
 from unified.corpus.cleaning.language import JUDGED_CHARACTERS, LanguageFilter
-from unified.errors import UnifiedError
 
 ALL = "urls, paths, noise, sentences, short_sentences, short_documents, language, chunks, overlap"
-
-
-def refused(function, *arguments, **options):
-    with pytest.raises(UnifiedError) as raised:
-        function(*arguments, **options)
-    return str(raised.value)
 
 
 # ---------------------------------------------------------------- rules as text

@@ -1,26 +1,27 @@
-"""Settings of a prepared folder: defaults, limits, what contradicts each other, and the chunks that they ask for."""
+"""Settings of a prepared folder: defaults, limits, contradictions, and the chunks that they read from a corpus."""
 
 from dataclasses import FrozenInstanceError, asdict
 
 import pytest
 
 from tests.support.corpora import jsonl, write
+from tests.support.refusals import refused
 from unified.corpus.annotate import AnnotationSource
 from unified.corpus.cleaning import Cleaning
 from unified.corpus.prepare import Settings
 from unified.corpus.readers import DocumentCorpus, ParallelCorpus, RowPairCorpus
 from unified.corpus.tokenizer_source import TokenizerSource
-from unified.errors import UnifiedError
 
-DOCUMENTS, ROWS, FILES = (
-    DocumentCorpus(("a.txt",)),
-    RowPairCorpus(("p.jsonl",), "s", "t"),
-    ParallelCorpus(("s",), ("t",)),
-)
+DOCUMENTS, OTHER_DOCUMENTS = DocumentCorpus(("a.txt",)), DocumentCorpus(("b.txt",))
+ROWS, FILES = RowPairCorpus(("p.jsonl",), "s", "t"), ParallelCorpus(("s",), ("t",))
+ENTITIES = AnnotationSource(("entities",), "none")
+
+BOTH_KINDS = "the texts of all splits are documents, or those of all are pairs; these are of both kinds"
+ORACLE = "--oracle is for files of `unified pairs --oracle`; give --source-field source"
 
 
 @pytest.mark.parametrize(
-    ("settings", "says"),
+    ("settings", "message"),
     [
         ({"valid_share": -0.001}, "--valid-share is at least 0 and below 1, got -0.001"),
         ({"valid_share": 1.0}, "--valid-share is at least 0 and below 1, got 1.0"),
@@ -33,61 +34,67 @@ DOCUMENTS, ROWS, FILES = (
         ({"train": ROWS, "cleaning": Cleaning()}, "--clean is for documents; pairs are taken as they are"),
         ({"train": FILES, "cleaning": Cleaning()}, "--clean is for documents; pairs are taken as they are"),
         (
-            {"train": FILES, "annotation": AnnotationSource(("entities",), "none")},
+            {"train": FILES, "annotation": ENTITIES},
             "--annotate is for documents; of source/target pairs objectives read --oracle",
         ),
-        ({"oracle": True}, "--oracle is for files of `unified pairs --oracle`; give --source-field source"),
-        (
-            {"train": FILES, "oracle": True},
-            "--oracle is for files of `unified pairs --oracle`; give --source-field source",
-        ),
+        ({"test": ROWS}, BOTH_KINDS),
+        ({"train": FILES, "valid": DOCUMENTS}, BOTH_KINDS),
+        ({"oracle": True}, ORACLE),
+        ({"train": FILES, "oracle": True}, ORACLE),
+        ({"train": ROWS, "test": FILES, "oracle": True}, ORACLE),
     ],
 )
-def test_settings_that_contradict_each_other_are_refused(settings, says):
-    with pytest.raises(UnifiedError) as raised:
-        Settings(**{"train": DOCUMENTS, **settings})
-    assert str(raised.value) == says
+def test_settings_that_contradict_each_other_are_refused(settings, message):
+    assert refused(Settings, **{"train": DOCUMENTS, **settings}) == message
 
 
-def test_settings_at_their_limits_and_those_of_each_content_are_taken():
-    Settings(DOCUMENTS, valid_share=0, reserve=0, valid=DOCUMENTS)
-    assert Settings(DOCUMENTS, valid_share=0.999).split_names == ["train", "valid"]
+def test_numbers_at_their_limits_are_accepted():
+    Settings(DOCUMENTS, valid_share=0, reserve=0, valid=OTHER_DOCUMENTS)
+    Settings(DOCUMENTS, valid_share=0.999)
+
+
+def test_splits_are_those_with_texts_and_that_of_the_validation_share():
+    assert Settings(DOCUMENTS, valid_share=0.1).split_names == ["train", "valid"]
+    tested = Settings(DOCUMENTS, test=OTHER_DOCUMENTS)
+    assert tested.split_names == ["train", "test"] and tested.corpora == {"train": DOCUMENTS, "test": OTHER_DOCUMENTS}
+    pairs = Settings(ROWS, FILES, ROWS)
+    assert list(pairs.corpora.items()) == [("train", ROWS), ("valid", FILES), ("test", ROWS)]
+
+
+def test_the_training_text_says_whether_a_folder_is_of_pairs():
     assert Settings(ROWS, oracle=True).is_pairs and Settings(FILES).is_pairs
-    several = Settings(DOCUMENTS, test=ROWS, cleaning=Cleaning(), annotation=AnnotationSource(("entities",), "none"))
-    assert not several.is_pairs and several.split_names == ["train", "test"]
-    assert several.corpora == {"train": DOCUMENTS, "test": ROWS}
-    assert list(Settings(DOCUMENTS, ROWS, FILES).corpora.items()) == [
-        ("train", DOCUMENTS),
-        ("valid", ROWS),
-        ("test", FILES),
-    ]
+    assert not Settings(DOCUMENTS, cleaning=Cleaning(), annotation=ENTITIES).is_pairs
 
 
-def test_settings_begin_with_the_documented_defaults():
+def test_defaults_are_the_documented_ones_and_settings_are_immutable():
     settings = Settings(DOCUMENTS)
     assert asdict(settings) == {
-        **{"train": asdict(DOCUMENTS), "valid": None, "test": None, "valid_share": 0.0},
-        **{"tokenizer": asdict(TokenizerSource("unigram")), "cleaning": None, "annotation": None},
-        **{"skip_empty": False, "oracle": False, "reserve": 0, "seed": 1},
-    }
+        "train": asdict(DOCUMENTS), "valid": None, "test": None, "valid_share": 0.0,
+        "tokenizer": asdict(TokenizerSource("unigram")), "cleaning": None, "annotation": None,
+        "skip_empty": False, "oracle": False, "reserve": 0, "seed": 1,
+    }  # fmt: skip
     with pytest.raises(FrozenInstanceError):
         settings.seed = 2
 
 
-def test_cleaning_asks_for_whole_documents(tmp_path):
-    text = write(tmp_path / "a.txt", "one\ntwo\n\nthree\nfour\n")
-    corpus, empty = (
-        DocumentCorpus((text,), chunk_bytes=1),
-        DocumentCorpus((jsonl(tmp_path / "e.jsonl", [{"text": ""}]),)),
-    )
-    plain, clean = Settings(corpus), Settings(corpus, cleaning=Cleaning(urls=True))
-    assert [[d for _, d in chunk.documents()] for chunk in clean.chunks(corpus)] == [
-        [["one", "two"]],
-        [["three", "four"]],
-    ]
-    assert sum(len(list(chunk.documents())) for chunk in plain.chunks(corpus)) == 4
-    for cleaning in (None, Cleaning(urls=True)):
-        settings = Settings(empty, cleaning=cleaning, skip_empty=True)
-        assert [list(chunk.documents()) for chunk in settings.chunks(empty)] == [[]]
-        with pytest.raises(UnifiedError, match="the field 'text' is empty; --skip-empty leaves such rows out"):
-            [list(chunk.documents()) for chunk in Settings(empty, cleaning=cleaning).chunks(empty)]
+def test_documents_are_whole_in_a_chunk_where_they_are_cleaned(tmp_path):
+    corpus = DocumentCorpus((write(tmp_path / "a.txt", "one\ntwo\n\nthree\nfour\n"),), chunk_bytes=1)
+
+    def chunks(settings):
+        return [[paragraphs for _, paragraphs in chunk.documents()] for chunk in settings.chunks(corpus)]
+
+    assert chunks(Settings(corpus, cleaning=Cleaning(urls=True))) == [[["one", "two"]], [["three", "four"]]]
+    assert [["one", "two"]] not in chunks(Settings(corpus)), "chunks of a byte divide documents"
+
+
+@pytest.mark.parametrize("cleaning", [None, Cleaning(urls=True)])
+def test_rows_without_text_are_left_out_or_refused_as_the_settings_say(tmp_path, cleaning):
+    corpus = DocumentCorpus((jsonl(tmp_path / "e.jsonl", [{"text": ""}]),))
+
+    def documents(skip_empty):
+        settings = Settings(corpus, cleaning=cleaning, skip_empty=skip_empty)
+        return [list(chunk.documents()) for chunk in settings.chunks(corpus)]
+
+    assert documents(skip_empty=True) == [[]]
+    message = "line 1: the field 'text' is empty; --skip-empty leaves such rows out"
+    assert refused(documents, skip_empty=False).endswith(message)

@@ -48,8 +48,9 @@ def read_dream(path: str | Path, labelled: bool = True) -> list[ChoiceItem]:
                 continue
             if labelled:
                 answer = entries.text(question, "answer", where)
-                if choices.count(answer) != 1:
-                    entries.wrong(where, f"the answer {answer!r} is {choices.count(answer)} of the choices")
+                count = choices.count(answer)
+                if count != 1:
+                    entries.wrong(where, f"the answer {answer!r} must equal one choice, but equals {count}")
                     continue
             label = None if answer is None else str(choices.index(answer))
             add_choice(items, entries, where, f"{identity}-{i}", "\n".join(turns), choices, label, text)

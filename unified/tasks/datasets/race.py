@@ -68,8 +68,12 @@ def _add_race(
         if not are_strings(choices):
             entries.wrong(location, "its 'options' are no list of texts")
             continue
-        if answer is not None:
-            label = str(_LETTERS.find(answer)) if isinstance(answer, str) and len(answer) == 1 else repr(str(answer))
+        letters = list(_LETTERS[: len(choices)])
+        if labelled and answer in letters:
+            label = str(letters.index(answer))
+        elif labelled and len(letters) > 1:
+            entries.wrong(location, f"the answer {answer!r} is the letter of no option, A to {letters[-1]}")
+            continue
         add_choice(items, entries, location, f"{name}-{i}", article, choices, label, question, empty=True, subset=level)
 
 

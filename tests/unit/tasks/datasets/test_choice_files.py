@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from unified.errors import UnifiedError
+from tests.support.refusals import refused
 from unified.files.json_files import Entries
 from unified.tasks.datasets.choices import add_choice, are_strings
 from unified.tasks.datasets.codah import read_codah
@@ -15,14 +15,6 @@ from unified.tasks.datasets.dream import read_dream
 from unified.tasks.datasets.race import read_race
 from unified.tasks.datasets.swag import read_swag
 from unified.tasks.heads.choice import ChoiceItem
-
-
-def refused(function, *arguments, **named) -> str:
-    """All that a refusal says."""
-    with pytest.raises(UnifiedError) as raised:
-        function(*arguments, **named)
-    return raised.value.details
-
 
 # ---------------------------------------------------------------- items
 
@@ -153,14 +145,19 @@ def test_race_has_as_many_questions_as_options_and_answers(tmp_path, fields):
         assert refused(read_race, tmp_path, labelled=False) == says
 
 
-@pytest.mark.parametrize(
-    ("answer", "label"),
-    [("C", "2"), ("H", "7"), ("I", "-1"), ("X", "-1"), ("AB", "'AB'"), ("", "''"), (1, "'1'"), (True, "'True'")],
-)
-def test_answers_of_race_are_letters_of_options(tmp_path, answer, label):
+@pytest.mark.parametrize("answer", ["C", "I", "b", "AB", "", 1, True, None])
+def test_an_answer_of_race_that_is_not_the_letter_of_an_option_is_refused(tmp_path, answer):
     race(tmp_path, "high/1.txt", answers=[answer])
     assert refused(read_race, tmp_path) == (
-        f"{tmp_path}: high/1.txt, question 1: the label {label!r} is the number of no choice, 0 to 1"
+        f"{tmp_path}: high/1.txt, question 1: the answer {answer!r} is the letter of no option, A to B"
+    )
+
+
+@pytest.mark.parametrize(("options", "answer"), [([], "A"), (["Ann"], "A"), (["Ann"], "B")])
+def test_a_question_of_race_needs_two_options_whatever_its_answer(tmp_path, options, answer):
+    race(tmp_path, "high/1.txt", options=[options], answers=[answer])
+    assert refused(read_race, tmp_path) == (
+        f"{tmp_path}: high/1.txt, question 1: two choices or more are needed, none of them empty"
     )
 
 
@@ -221,7 +218,7 @@ def without(name: str) -> dict:
          "dialogue 1, question 1: no field 'choice'; its fields: 'question', 'answer'"),
         ([["M."], [{**QUESTION, "choice": ["A.", 3]}], "5"], "dialogue 1, question 1: no list of texts 'choice'"),
         ([["M."], [{**QUESTION, "choice": ["B.", "B."]}], "5"],
-         "dialogue 1, question 1: the answer 'B.' is 2 of the choices"),
+         "dialogue 1, question 1: the answer 'B.' must equal one choice, but equals 2"),
         ([["M."], [{**QUESTION, "choice": ["B."]}], "5"],
          "dialogue 1, question 1: two choices or more are needed, none of them empty"),
         ([["M."], [QUESTION, without("question")], "5"],

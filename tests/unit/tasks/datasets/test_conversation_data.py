@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.refusals import refused
 from tests.unit.tasks.datasets.test_coqa_files import ABG, OFFICIAL, STORY, answer, written
 from unified.errors import UnifiedError
 from unified.tasks.catalogue import task_named
@@ -30,13 +31,6 @@ from unified.tasks.windows import TokenCounter, Words
 from unified.tasks.writing import TokenBudget, WritingItem
 
 COUNT = TokenCounter(str.split)
-
-
-def refused(function, *arguments) -> str:
-    """All that a refusal says."""
-    with pytest.raises(UnifiedError) as raised:
-        function(*arguments)
-    return raised.value.details
 
 
 # ---------------------------------------------------------------- folders

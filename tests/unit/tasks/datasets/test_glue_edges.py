@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from unified.errors import UnifiedError
+from tests.support.refusals import refused
 from unified.tasks.catalogue import task_named
 from unified.tasks.datasets.glue import SUBMISSIONS, Submission, write_submission, write_submissions
 from unified.tasks.datasets.glue_tables import GLUE, GlueTask, glue_splits, read_glue
@@ -54,13 +54,6 @@ def test_what_is_odd_about_files_of_glue():
     assert renamed == {"MNLI": {"Premise": "sentence1", "Hypothesis": "sentence2", "Label": "gold_label"}}
     readers = {name: task.readers for name, task in GLUE.items() if task.readers}
     assert readers == {"SST-2": {"test_labelled": read_sentiment_trees}}
-
-
-def refused(function, *arguments, **named) -> str:
-    """All that a refusal says."""
-    with pytest.raises(UnifiedError) as raised:
-        function(*arguments, **named)
-    return raised.value.details
 
 
 def table(path: Path, *lines: str) -> Path:

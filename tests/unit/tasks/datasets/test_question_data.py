@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.refusals import refused
 from unified.errors import UnifiedError
 from unified.tasks.catalogue import TASK_GROUPS, task_named
 from unified.tasks.datasets.mrqa import halves, mrqa_items, read_mrqa, read_mrqa_file, read_mrqa_together
@@ -22,13 +23,6 @@ from unified.tasks.writing import TokenBudget, WritingItem
 
 COUNT = TokenCounter(str.split)
 BUDGET = TokenBudget(COUNT, 100)
-
-
-def refused(function, *arguments, **named) -> str:
-    """All that a refusal says."""
-    with pytest.raises(UnifiedError) as raised:
-        function(*arguments, **named)
-    return raised.value.details
 
 
 # ---------------------------------------------------------------- SQuAD

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from unified.errors import UnifiedError
+from tests.support.refusals import refused
 from unified.tasks.catalogue import task_named
 from unified.tasks.datasets.columns import read_columns
 from unified.tasks.datasets.conll2003 import read_conll2003, to_bio
@@ -19,13 +19,6 @@ from unified.tasks.datasets.wnut17 import read_wnut17
 from unified.tasks.heads.entities import Entity
 from unified.tasks.heads.items import WordsItem
 from unified.tasks.heads.relation import RelationItem
-
-
-def refused(function, *arguments, **named) -> str:
-    """All that a refusal says."""
-    with pytest.raises(UnifiedError) as raised:
-        function(*arguments, **named)
-    return raised.value.details
 
 
 def written(path: Path, text: str) -> Path:

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from unified.errors import UnifiedError
+from tests.support.refusals import refused
 from unified.files.json_files import Entries
 from unified.tasks.datasets.files import (
     checked,
@@ -33,12 +33,6 @@ def touched(folder: Path, *names: str) -> list[Path]:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).touch()
     return [folder / name for name in names]
-
-
-def refused(function, *arguments) -> str:
-    with pytest.raises(UnifiedError) as raised:
-        function(*arguments)
-    return str(raised.value)
 
 
 @pytest.mark.parametrize("suffix", ["", ".gz", ".xz", ".zst"])

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.corpora import jsonl, write
+from tests.support.refusals import refused
 from unified.errors import UnifiedError
 from unified.tasks.datasets.summaries import pairs
 from unified.tasks.datasets.summaries.combinations import MAX_COMBINATIONS, MAX_SENTENCES, best_combination
@@ -17,14 +18,6 @@ from unified.tasks.datasets.summaries.greedy import greedy_oracle
 from unified.tasks.datasets.summaries.inputs import Inputs
 from unified.tasks.datasets.summaries.oracles import DEFAULT_ORACLE, ORACLES
 from unified.tasks.datasets.summaries.pairs import Counts, PairConverter, write_pairs
-
-
-def refused(function, *arguments, **named) -> str:
-    """All that a refusal says."""
-    with pytest.raises(UnifiedError) as raised:
-        function(*arguments, **named)
-    return raised.value.details
-
 
 # ---------------------------------------------------------------- rows
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.corpora import jsonl
+from tests.support.refusals import refused
 from unified.errors import UnifiedError
 from unified.files.fields import FieldNames
 from unified.files.rows import FORMATS
@@ -23,13 +24,6 @@ from unified.tasks.windows import TokenCounter
 from unified.tasks.writing import TokenBudget, WritingItem
 
 BUDGET = TokenBudget(TokenCounter(str.split), 100)
-
-
-def refused(function, *arguments, **named) -> str:
-    """All that a refusal says."""
-    with pytest.raises(UnifiedError) as raised:
-        function(*arguments, **named)
-    return raised.value.details
 
 
 # ---------------------------------------------------------------- a row

@@ -269,7 +269,7 @@ def test_race(tmp_path):
     with pytest.raises(UnifiedError) as caught:
         read_race(tmp_path / "train")
     for says in ("high/1.txt: ", "line 1: not JSON", "high/2.txt: expected as many",
-                 "high/3.txt, question 2: the label '4' is", "high/4.txt: 'article' is empty",
+                 "high/3.txt, question 2: the answer 'E' is the letter of no option", "high/4.txt: 'article' is empty",
                  "high/5.txt, question 2: its 'options' are no list"):  # fmt: skip
         assert says in caught.value.details
     with pytest.raises(UnifiedError, match="no such folder"):
@@ -285,8 +285,8 @@ def test_dream(tmp_path):
     path.write_text(json.dumps([[["M: Hi."], [question | {"answer": "D."}, question | {"choice": 3}], "5-1"], ["x"]]))
     with pytest.raises(UnifiedError) as caught:
         read_dream(path)
-    for says in ("dialogue 1, question 1: the answer 'D.' is 0 of the choices", "question 2: no list of texts 'choice'",
-                 "dialogue 2: expected"):  # fmt: skip
+    for says in ("dialogue 1, question 1: the answer 'D.' must equal one choice, but equals 0",
+                 "question 2: no list of texts 'choice'", "dialogue 2: expected"):  # fmt: skip
         assert says in caught.value.details
     path.write_text(json.dumps([[["M: Hi."], [question], name] for name in ("5-1", "5-2", "5-1")]))
     with pytest.raises(UnifiedError, match="train.json: dialogue 3: the id '5-1' is that of dialogue 1, too"):
