@@ -1,4 +1,4 @@
-"""``unified prepare`` in Python: what a folder holds, what is said meanwhile, and what is refused."""
+"""``unified prepare`` in Python: the files of a folder, its manifest, progress reports and refusals."""
 
 import gzip
 import json
@@ -6,13 +6,16 @@ import platform
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 from importlib.metadata import version
+from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import unified
+from tests.support import refusals
 from tests.support.annotators import PatternSource
-from tests.support.corpora import items, jsonl, random_documents, raw_text, tree, write
+from tests.support.corpora import expected_items, items, jsonl, random_documents, raw_text, tree, wordpiece_file, write
 from unified.corpus import prepare as module
 from unified.corpus.cleaning import Cleaning
 from unified.corpus.prepare import ADVICE, Settings, prepare
@@ -28,10 +31,10 @@ CHARACTERS = TokenizerSource("char", character_coverage=1.0)
 
 @pytest.fixture
 def said(monkeypatch):
-    """All that is told of the progress: jobs with their totals, steps, ends and lines."""
+    """Records all reports of progress in place of printing them: (job, "of", total), its steps and end, and lines."""
     told = []
 
-    class Told:
+    class Recorded:
         def __init__(self, what, total=None):
             self.what = what
             told.append((what, "of", total))
@@ -46,103 +49,110 @@ def said(monkeypatch):
         def say(text):
             told.append(text)
 
-    monkeypatch.setattr(module, "Progress", Told)
+    monkeypatch.setattr(module, "Progress", Recorded)
     return told
 
 
 # ---------------------------------------------------------------- folders
 
 
-def test_a_trained_folder_and_what_is_said_of_it(tmp_path, said):
-    texts = [raw_text(random_documents(6, seed=n)) for n in range(2)]
-    paths = tuple(write(tmp_path / f"{n}.txt", text) for n, text in enumerate(texts))
+@pytest.fixture
+def trained(tmp_path, said):
+    """A folder with a trained tokenizer: two files of six documents each, and rows for validation, one without text."""
+    documents = [random_documents(6, seed=0), random_documents(6, seed=1)]
+    texts = [raw_text(part) for part in documents]
+    paths = tuple(write(tmp_path / f"{number}.txt", text) for number, text in enumerate(texts))
     rows = [{"text": "over and over\nthe house"}, {"text": ""}, {"text": "a red tree"}]
     valid = jsonl(tmp_path / "valid.jsonl", rows)
     settings = Settings(DocumentCorpus(paths), DocumentCorpus((valid,)), tokenizer=CHARACTERS, skip_empty=True)
-    manifest = prepare(settings, tmp_path / "data")
-
     data = tmp_path / "data"
+    manifest = prepare(settings, data)
     tokenizer, vocabulary = load_tokenizer(data), Vocabulary.load(data / "dict.txt")
-    expected = []
-    for document in random_documents(6, seed=0) + random_documents(6, seed=1):
-        expected += [[2]] * bool(expected) + [
-            [*vocabulary.encode(tokenizer.encode(line)).tolist(), 2] for line in document
-        ]
-    assert items(data / "train") == expected
-    flat = [token for item in expected for token in item]
+    return SimpleNamespace(
+        data=data, manifest=manifest, settings=settings, paths=(*paths, valid), tokenizer=tokenizer,
+        vocabulary=vocabulary, lines=[sum(map(len, part)) for part in documents],
+        sizes=[Path(path).stat().st_size for path in (*paths, valid)],
+        items=expected_items(documents[0] + documents[1], tokenizer, vocabulary),
+    )  # fmt: skip
+
+
+def test_a_folder_holds_the_tokens_their_counts_and_which_of_them_begin_words(trained):
+    vocabulary, data = trained.vocabulary, trained.data
+    assert items(data / "train") == trained.items
     stop = vocabulary.special.ordinary_stop
-    assert (
-        vocabulary.counts[4:stop] == np.bincount(flat, minlength=stop)[4:stop].tolist() and vocabulary.counts[stop] == 1
-    )
-    assert np.load(data / "word_starts.npy").tolist() == word_starts(tokenizer, vocabulary).tolist()
+    counts = np.bincount([token for item in trained.items for token in item], minlength=stop)
+    assert vocabulary.counts[4:stop] == counts[4:].tolist() and vocabulary.counts[stop] == 1
+    assert np.load(data / "word_starts.npy").tolist() == word_starts(trained.tokenizer, vocabulary).tolist()
     ends = [f"{name}.{end}" for name in ("train", "valid") for end in ("bin", "idx")]
     assert sorted(tree(data)) == sorted([*ends, "dict.txt", "manifest.json", "tokenizer.model", "word_starts.npy"])
 
-    lines, sizes = sum(map(len, random_documents(6) + random_documents(6, seed=1))), [len(t.encode()) for t in texts]
-    tokens = len([token for token in flat if token != 2])
-    of_valid = manifest["splits"]["valid"]
-    first = sum(map(len, random_documents(6)))
-    counted = [line for line in said if isinstance(line, tuple)]
-    assert counted[:4] == [
-        ("reading", "of", sum(sizes)),
-        ("reading", sizes[0], f"{first} lines"),
-        ("reading", sizes[1], f"{lines} lines"),
-        ("reading", "end", f"{lines} lines"),
-    ]
-    assert said[4] == f"training the char tokenizer on {lines} lines"
-    assert counted[4] == ("train", "of", sum(sizes)) and [one[1] for one in counted[5:7]] == sizes
-    assert counted[7] == ("train", "end", f"12 documents, {tokens:,} tokens") and counted[6][2] == counted[7][2]
-    size = sum(len(json.dumps(row)) + 1 for row in rows)
-    summary = f"2 documents, {of_valid['tokens']} tokens"
-    assert counted[8:] == [("valid", "of", None), ("valid", size, summary), ("valid", "end", summary)]
 
-    assert of_valid["skipped"] == 1 and of_valid["documents"] == 2 and of_valid["sentences"] == 3
-    assert manifest["splits"]["train"]["skipped"] == 0
-    assert json.loads((data / "manifest.json").read_text()) | {"outputs": 0} == json.loads(json.dumps(manifest)) | {
-        "outputs": 0
-    }
-    splits = manifest.pop("splits")
-    assert splits["train"] == {
-        **{"documents": 12, "skipped": 0, "sentences": lines, "tokens": tokens, "unknown": 0},
-    }
-    assert manifest == {
+def test_progress_is_reported_in_bytes_with_lines_documents_and_tokens(trained, said):
+    (first, second), (size, other, of_rows) = trained.lines, trained.sizes
+    assert said[:5] == [
+        ("reading", "of", size + other),
+        ("reading", size, f"{first} lines"),
+        ("reading", other, f"{first + second} lines"),
+        ("reading", "end", f"{first + second} lines"),
+        f"training the char tokenizer on {first + second} lines",
+    ]
+    summaries = {}
+    for name, split in trained.manifest["splits"].items():
+        summaries[name] = f"{split['documents']} documents, {split['tokens']:,} tokens"
+    assert [said[5], *said[7:9]] == [
+        ("train", "of", size + other), ("train", other, summaries["train"]), ("train", "end", summaries["train"]),
+    ]  # fmt: skip
+    assert said[6][:2] == ("train", size) and said[6][2].startswith("6 documents, ")
+    assert said[9:] == [
+        ("valid", "of", None), ("valid", of_rows, summaries["valid"]), ("valid", "end", summaries["valid"]),
+    ]  # fmt: skip
+
+
+def test_the_manifest_lists_splits_settings_inputs_and_versions(trained):
+    tokens = sum(token != 2 for item in trained.items for token in item)
+    valid = trained.manifest["splits"]["valid"]
+    assert trained.manifest == {
         "content": "documents",
-        "symbols": len(vocabulary),
+        "symbols": len(trained.vocabulary),
         "reserved": 0,
+        "splits": {
+            "train": {
+                "documents": 12, "skipped": 0, "sentences": sum(trained.lines), "tokens": tokens, "unknown": 0,
+            },
+            "valid": valid,
+        },
         "annotations": None,
-        "settings": asdict(settings),
+        "settings": asdict(trained.settings),
         "inputs": {
-            path: {"bytes": len(content), "sha256": sha256(content).hexdigest()}
-            for path in (*paths, valid)
-            for content in [open(path, "rb").read()]
+            path: {"bytes": size, "sha256": sha256(Path(path).read_bytes()).hexdigest()}
+            for path, size in zip(trained.paths, trained.sizes, strict=True)
         },
         "versions": {
             "unified": unified.__version__,
             "python": platform.python_version(),
             **{name: version(name) for name in ("numpy", "sentencepiece", "tokenizers")},
         },
-    }
+    }  # fmt: skip
+    assert (valid["documents"], valid["skipped"], valid["sentences"]) == (2, 1, 3)
+    written = json.loads((trained.data / "manifest.json").read_text())
+    assert written.pop("outputs").keys() == tree(trained.data).keys() - {"manifest.json"}
+    assert written == json.loads(json.dumps(trained.manifest))
 
 
 def word_pieces(folder, words):
-    """A ready-made tokenizer: whole words, without a dictionary beside it."""
-    return TokenizerSource(
-        write(folder / "vocab.txt", "".join(f"{w}\n" for w in ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *words)))
-    )
+    """A ready-made tokenizer of whole words, which has no dictionary."""
+    return TokenizerSource(wordpiece_file(folder, words))
 
 
 def test_pairs_with_an_oracle(tmp_path, said):
     rows = [
         {"source": "a b. c.", "target": "a", "sentences": [0, 5], "oracle": [1]},
-        {"source": "", "target": "a", "sentences": [0], "oracle": []},
         {"source": "b", "target": "c b", "sentences": [0], "oracle": []},
     ]
-    with_text = [rows[0], rows[2]]
-    corpus = RowPairCorpus((jsonl(tmp_path / "p.jsonl", with_text),), "source", "target")
-    manifest = prepare(
-        Settings(corpus, tokenizer=word_pieces(tmp_path, "abc."), oracle=True, reserve=3), tmp_path / "data"
-    )
+    corpus = RowPairCorpus((jsonl(tmp_path / "p.jsonl", rows),), "source", "target")
+    settings = Settings(corpus, tokenizer=word_pieces(tmp_path, "abc."), oracle=True, reserve=3)
     data = tmp_path / "data"
+    manifest = prepare(settings, data)
     assert (data / "dict.source.txt").read_bytes() == (data / "dict.target.txt").read_bytes()
     vocabulary = Vocabulary.load(data / "dict.source.txt")
     a, b, c, dot = (vocabulary.index(one) for one in "abc.")
@@ -159,34 +169,25 @@ def test_pairs_with_an_oracle(tmp_path, said):
 
 def test_a_dictionary_beside_the_tokenizer_is_taken_over_byte_for_byte(tmp_path):
     text = write(tmp_path / "a.txt", "a b\n")
-    given = tmp_path / "given"
-    given.mkdir()
-    word_pieces(given, "ab")
-    prepare(Settings(DocumentCorpus((text,)), tokenizer=TokenizerSource(str(given))), tmp_path / "one")
+    prepare(Settings(DocumentCorpus((text,)), tokenizer=word_pieces(tmp_path, "ab")), tmp_path / "one")
     dictionary = tmp_path / "one" / "dict.txt"
     dictionary.write_text(dictionary.read_text().replace("a 1\n", "a 77\n"))
     again = TokenizerSource(str(tmp_path / "one"))
     prepare(Settings(DocumentCorpus((text,)), tokenizer=again), tmp_path / "two")
-    assert (
-        tmp_path / "two" / "dict.txt"
-    ).read_bytes() == dictionary.read_bytes() and b"a 77\n" in dictionary.read_bytes()
+    assert (tmp_path / "two" / "dict.txt").read_bytes() == dictionary.read_bytes()
+    assert b"a 77\n" in dictionary.read_bytes()
     prepare(Settings(DocumentCorpus((text,)), tokenizer=again, reserve=1), tmp_path / "three")
     assert (tmp_path / "three" / "dict.txt").read_text() == dictionary.read_text() + "[unused1] 1\n"
 
 
-def test_annotated_and_cleaned_documents(tmp_path, said):
+def test_annotated_and_cleaned_documents(tmp_path):
     rows = [{"text": "a tree"}, {"text": " "}, {"text": "a a old\n\na"}]
     corpus = DocumentCorpus((jsonl(tmp_path / "a.jsonl", rows),))
     source = word_pieces(tmp_path, ["a", "tree", "old"])
     for cleaning, kept in ((None, [2, 3]), (Cleaning(short_sentences=2), [2, 2])):
-        settings = Settings(
-            corpus,
-            tokenizer=source,
-            cleaning=cleaning,
-            skip_empty=True,
-            annotation=PatternSource(("entities",), "patterns"),
-        )
-        manifest = prepare(settings, tmp_path / str(len(said)))
+        annotation = PatternSource(("entities",), "patterns")
+        settings = Settings(corpus, tokenizer=source, cleaning=cleaning, skip_empty=True, annotation=annotation)
+        manifest = prepare(settings, tmp_path / f"cleaned {cleaning is not None}")
         found = manifest["splits"]["train"]
         assert [found["documents"], found["sentences"]] == kept and found["skipped"] == 1
         assert found["spans"] == {"entities": 1}  # the tree
@@ -195,7 +196,7 @@ def test_annotated_and_cleaned_documents(tmp_path, said):
     assert manifest["cleaning"]["train"]["removed"]["short_sentences"]["sentences"] == 1
 
 
-def test_rows_without_text_are_counted_in_both_splits_of_a_share(tmp_path):
+def test_rows_without_text_are_counted_once_where_a_share_is_for_validation(tmp_path):
     rows = [{"text": "a tree" if number % 3 else ""} for number in range(60)]
     corpus = DocumentCorpus((jsonl(tmp_path / "a.jsonl", rows),), chunk_bytes=200)
     settings = Settings(
@@ -224,9 +225,7 @@ def test_the_share_is_taken_of_the_training_text_alone(tmp_path):
 
 
 def refused(settings, destination, **options):
-    with pytest.raises(UnifiedError) as raised:
-        prepare(settings, destination, **options)
-    return raised.value.details
+    return refusals.refused(prepare, settings, destination, **options)
 
 
 def test_a_split_without_text_is_named(tmp_path):
@@ -300,37 +299,31 @@ def test_the_size_of_a_text_is_known_where_its_files_are_plain(tmp_path, said, n
     assert said[0] == ("train", "of", 6 * len(names) if known else None)
 
 
-def test_a_tokenizer_is_trained_on_so_many_million_characters(tmp_path, said, monkeypatch):
-    """Of ANNA's words and their candidates it is said how many there are."""
-    limits = []
+def test_a_tokenizer_is_trained_on_a_sample_of_so_many_million_characters(tmp_path, said):
+    text = write(tmp_path / "a.txt", f"{'ab' * 2000}\n" * 300)
+    source = TokenizerSource("char", character_coverage=1.0, sample_megabytes=1)
+    prepare(Settings(DocumentCorpus((text,)), tokenizer=source), tmp_path / "data")
+    assert "training the char tokenizer on 250 lines" in said  # of 4,000 characters
 
-    class Sample(module.TextSample):
-        def __init__(self, limit):
-            limits.append(limit)
-            super().__init__(limit)
 
-    monkeypatch.setattr(module, "TextSample", Sample)
+def test_the_number_of_words_of_an_anna_tokenizer_is_reported(tmp_path, said):
     text = write(tmp_path / "a.txt", raw_text(random_documents(60)))
-    anna = TokenizerSource("anna", vocabulary_size=90, word_share=0.2, sample_megabytes=3)
-    manifest = prepare(Settings(DocumentCorpus((text,)), tokenizer=anna), tmp_path / "data")
+    anna = TokenizerSource("anna", vocabulary_size=90, word_share=0.2)
+    statistics = prepare(Settings(DocumentCorpus((text,)), tokenizer=anna), tmp_path / "data")["tokenizer"]
     words = load_tokenizer(tmp_path / "data").words
-    assert (
-        limits == [3_000_000]
-        and f"{len(words)} words of the anna tokenizer are chosen from {manifest['tokenizer']['word_candidates']}"
-        in said
-    )
-    assert manifest["tokenizer"]["words"] == len(words) > 0
+    assert statistics["words"] == len(words) > 0
+    assert f"{len(words)} words of the anna tokenizer are chosen from {statistics['word_candidates']}" in said
 
 
-def test_all_work_is_done_by_the_processes_that_are_asked_for(tmp_path, monkeypatch):
-    asked = []
+def test_texts_are_read_and_encoded_by_as_many_processes_as_are_asked_for(tmp_path, monkeypatch):
+    numbers = []
 
-    def counted(function, chunks, workers):
-        asked.append(workers)
-        return map(function, chunks)
+    def counted(function, items, workers):
+        numbers.append(workers)
+        return map(function, items)
 
     monkeypatch.setattr(module, "ordered_map", counted)
     settings = Settings(DocumentCorpus((write(tmp_path / "a.txt", "a b\n"),)), tokenizer=CHARACTERS)
     prepare(settings, tmp_path / "one")
     prepare(settings, tmp_path / "three", workers=3)
-    assert asked == [1, 1, 3, 3]
+    assert numbers == [1, 1, 3, 3]
