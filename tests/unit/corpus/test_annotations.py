@@ -2,7 +2,6 @@
 
 import json
 import pickle
-import zipfile
 
 import numpy as np
 import pytest
@@ -11,9 +10,9 @@ from tests.support.annotators import PATTERNS, Patterns, PatternSource, calls_in
 from tests.support.corpora import random_documents, raw_text, tree, write
 from tests.support.token_files import SPECIAL, Reads, equal, numbered_documents, random_sizes, write_documents
 from tests.support.token_files import write as write_items
-from unified.corpus.annotate import AnnotationSource, KeptAnnotator
+from unified.corpus.annotate import KeptAnnotator
 from unified.corpus.prepare import Settings, prepare
-from unified.corpus.readers import DocumentCorpus, RowPairCorpus
+from unified.corpus.readers import DocumentCorpus
 from unified.corpus.tokenizer_source import TokenizerSource
 from unified.data.annotations import KINDS, Annotations, columns, span_prefix
 from unified.data.token_files import TokenFile
@@ -124,40 +123,6 @@ def test_kept_annotations_are_those_of_the_same_texts_and_annotator(tmp_path):
         assert calls_in(log) == calls
         for kind, spans in found.items():
             assert np.array_equal(spans, Patterns.spans(kind, given))
-
-
-def test_kept_annotations_of_which_a_kind_is_missing_are_made_anew(tmp_path):
-    """A damaged list of an archive's files, which has no checksum, may leave some out."""
-    log, annotator = tmp_path / "log", KeptAnnotator(Patterns(KINDS, tmp_path / "log"), tmp_path / "kept")
-    before = annotator(["the old House"])
-    (path,) = (tmp_path / "kept").iterdir()
-    with zipfile.ZipFile(path) as archive:
-        contents = {name: archive.read(name) for name in archive.namelist()}
-    for calls, missing in enumerate(contents, 2):
-        with zipfile.ZipFile(path, "w") as archive:
-            for name in contents.keys() - {missing}:
-                archive.writestr(name, contents[name])
-        again = annotator(["the old House"])
-        assert calls_in(log) == calls and again.keys() == before.keys()
-
-
-@pytest.mark.parametrize(
-    "kinds, message",
-    [
-        (("nouns",), "--annotate takes some of noun_phrases,entities,parts_of_speech, got 'nouns'"),
-        (("",), "--annotate takes some of"),
-        (("entities", "entities"), "name each kind once"),
-    ],
-)
-def test_kinds_are_checked(kinds, message):
-    with pytest.raises(UnifiedError, match=message):
-        AnnotationSource(kinds, "en_core_web_sm")
-
-
-def test_pairs_are_not_annotated():
-    pairs = RowPairCorpus(("p.jsonl",), "s", "t")
-    with pytest.raises(UnifiedError, match="--annotate is for documents"):
-        Settings(pairs, annotation=AnnotationSource(KINDS, "en_core_web_sm"))
 
 
 # ---------------------------------------------------------------- texts

@@ -1,4 +1,4 @@
-"""Rules of cleaning as they are written, their limits, chunks that are cleaned where they are used, and languages."""
+"""Cleaning: how rules are written, their limits, reports, chunks that workers clean, and the language filter."""
 
 import sys
 from dataclasses import FrozenInstanceError, asdict, dataclass
@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.refusals import refused
 from unified.corpus.cleaning import CleanedChunk, Cleaning, CleaningEncoder, Counts, Report
-from unified.corpus.cleaning.language import JUDGED_CHARACTERS, LanguageFilter
+from unified.corpus.cleaning.language import LanguageFilter
 
 ALL = "urls, paths, noise, sentences, short_sentences, short_documents, language, chunks, overlap"
 
@@ -41,7 +41,7 @@ def test_rules_are_read_from_a_list(text, settings):
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "message"),
     [
         ("url", f"no rule 'url' (did you mean 'urls'?); the rules are {ALL}, or anna by itself"),
         ("", f"no rule ''; the rules are {ALL}, or anna by itself"),
@@ -63,8 +63,8 @@ def test_rules_are_read_from_a_list(text, settings):
         ("chunks=3,overlap=3", "overlap=3 needs chunks of more words, got chunks=3"),
     ],
 )
-def test_other_lists_are_refused(text, says):
-    assert refused(Cleaning.parse, text) == f"--clean: {says}"
+def test_lists_with_unknown_rules_or_wrong_values_are_refused(text, message):
+    assert refused(Cleaning.parse, text) == f"--clean: {message}"
 
 
 @pytest.mark.parametrize(
@@ -77,8 +77,9 @@ def test_other_lists_are_refused(text, says):
 )  # fmt: skip
 def test_some_rules_divide_lines_into_sentences(rules, divides):
     assert Cleaning(**rules).divides_sentences is divides
-    kept = Cleaning(**rules | {"language": None}).clean([(0, ["One two. Three four."])])[0]
-    assert [len(sentences) for _, sentences in kept] == ([1, 1] if "chunks" in rules else [1 + divides])
+    kept, _ = Cleaning(**rules | {"language": None}).clean([(0, ["One two. Three four."])])
+    sentences = [sentence for _, document in kept for sentence in document]
+    assert sentences == (["One two.", "Three four."] if divides else ["One two. Three four."])
 
 
 def test_short_means_fewer_words_than_the_number():
@@ -100,21 +101,23 @@ def test_counts_and_reports_add_up_field_by_field():
     assert first + second == Report(one + other, {"a": one + other, "b": one}, one + other, 7)
     assert Report() + second == second and (first + Report(one, {}, one)).chunks is None
     assert Report() == Report(Counts(), {}, Counts(), None)
-    for frozen in (one, first):
+    for frozen, name in ((one, "documents"), (first, "chunks")):
         with pytest.raises(FrozenInstanceError):
-            frozen.documents = frozen.chunks = 1
+            setattr(frozen, name, 1)
 
 
 @dataclass(frozen=True)
-class Given:
+class TwoDocuments:
+    """A chunk of two documents: a sentence of three words and two of one word."""
+
     size = 99
 
     def documents(self):
         return iter([(4, ["One two three.", "Four."]), (6, ["Five."])])
 
 
-def test_a_chunk_is_cleaned_where_it_is_used():
-    chunk = CleanedChunk(Given(), Cleaning(short_sentences=2))
+def test_a_chunk_is_cleaned_when_it_is_read_or_encoded():
+    chunk = CleanedChunk(TwoDocuments(), Cleaning(short_sentences=2))
     cleaned, report = chunk.clean()
     assert chunk.documents() == cleaned == [(4, ["One two three."])] and chunk.size == 99
     assert report.removed == {"short_sentences": Counts(1, 2, 2, 10)}
@@ -128,8 +131,8 @@ def test_a_chunk_is_cleaned_where_it_is_used():
 # ---------------------------------------------------------------- languages
 
 
-class Judge:
-    """Stands in for the library: a text is in the language of its first letter, or of the last where that is "?"."""
+class Languages:
+    """Stands in for py3langid: a text is in the language of its first letter, or of its last where that is "?"."""
 
     asked = []
 
@@ -143,18 +146,18 @@ class Judge:
         return ({"e": "en", "d": "de"}[text[0] if text[0] != "?" else text[-1]], -3.0)
 
 
-def test_a_language_is_judged_by_2000_characters(monkeypatch):
-    monkeypatch.setitem(sys.modules, "py3langid", Judge)
+def test_the_first_2000_characters_of_a_document_tell_its_language(monkeypatch):
+    monkeypatch.setitem(sys.modules, "py3langid", Languages)
     english = LanguageFilter("en")
-    assert english("e") and not english("d") and not LanguageFilter("de")("e") and JUDGED_CHARACTERS == 2000
+    assert english("e") and not english("d") and not LanguageFilter("de")("e")
     assert english("?" * 1999 + "e" + "d") and not english("?" * 1998 + "d" + "d" + "e")
-    Judge.asked.clear()
+    Languages.asked.clear()
     Cleaning(language="de").clean([(0, ["d", "e f"])])
-    assert Judge.asked == ["d e f"]
+    assert Languages.asked == ["d e f"]
 
 
-def test_an_unknown_language_and_a_missing_library_are_told(monkeypatch):
-    monkeypatch.setitem(sys.modules, "py3langid", Judge)
+def test_an_unknown_language_and_a_missing_library_are_refused(monkeypatch):
+    monkeypatch.setitem(sys.modules, "py3langid", Languages)
     assert refused(Cleaning(language="xx").rules) == "--clean language=xx: no such language; known are de en"
     monkeypatch.setitem(sys.modules, "py3langid", None)
     assert refused(LanguageFilter, "en") == (

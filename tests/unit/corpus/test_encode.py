@@ -1,4 +1,4 @@
-"""Chunks of text to items of ids, against definitions written out a document, a pair and a line at a time."""
+"""Encoding of chunks of text, against definitions that go a document, a pair and a line at a time."""
 
 import dataclasses
 from dataclasses import dataclass
@@ -8,6 +8,7 @@ import pytest
 
 from tests.support.annotators import Patterns, tokens_of_spans
 from tests.support.corpora import jsonl, write
+from tests.support.refusals import refused
 from unified.corpus import encode
 from unified.corpus.encode import DocumentEncoder, LineSampler, PairEncoder, TokenEncoder, split
 from unified.corpus.items import Items
@@ -15,12 +16,11 @@ from unified.corpus.readers import ParallelCorpus, RowPairCorpus
 from unified.data.annotations import KINDS, columns
 from unified.data.sampling import uniform
 from unified.data.vocabulary import Vocabulary
-from unified.errors import UnifiedError
 from unified.tokenization.symbol_tokenizer import SymbolTokenizer
 
 END = 2
 WORDS = [*"abcdefghijklmnopqrstuvwxyz", "an", "old", "tree", "runs", "over"]
-#: Ids of the vocabulary are not the tokenizer's own numbers.
+#: The tokenizer numbers the words in another order than the vocabulary.
 VOCABULARY = Vocabulary(WORDS)
 ENCODER = TokenEncoder(SymbolTokenizer(["<unk>", *reversed(WORDS)]), VOCABULARY)
 
@@ -78,7 +78,7 @@ def written_out(documents):
 
 
 @pytest.mark.parametrize("share", [0.0, 0.4])
-def test_documents_are_their_paragraphs_closed_one_by_one_with_an_item_between_two_documents(share):
+def test_a_separator_ends_every_paragraph_and_stands_alone_between_two_documents(share):
     rng, empty, whole = np.random.default_rng(0), 0, 0
     for seed in range(80):
         chunk = random_chunk(rng)
@@ -101,11 +101,11 @@ def test_documents_are_their_paragraphs_closed_one_by_one_with_an_item_between_t
     assert empty > 5 and whole > 20
 
 
-def test_an_annotator_is_asked_of_nothing_where_there_is_no_document():
-    def refuses(texts):
+def test_the_annotator_is_not_called_for_a_chunk_without_documents():
+    def fails(texts):
         raise AssertionError(texts)
 
-    assert DocumentEncoder(ENCODER, 1, 0.0, refuses)(Given([])) == (1000, None, None)
+    assert DocumentEncoder(ENCODER, 1, 0.0, fails)(Given([])) == (1000, None, None)
 
 
 def test_an_annotator_sees_texts_with_single_blanks():
@@ -128,7 +128,7 @@ def test_a_source_of_several_parts_has_a_separator_behind_each():
     assert shortest.tolist() == [3, 1, 0, 0, 0, 2] and shortest.dtype == np.int64
 
 
-def test_items_are_closed_in_the_type_of_the_vocabulary():
+def test_items_have_the_dtype_that_the_size_of_the_vocabulary_needs():
     many = Vocabulary([f"w{i}" for i in range(65_500)])
     encoder = TokenEncoder(SymbolTokenizer(many.symbols), many)
     pieces = encoder.pieces(["w0 w65499", "nothing", ""])
@@ -180,7 +180,7 @@ def test_pairs_without_text_on_a_side_are_left_out_of_their_split_and_counted(tm
     assert lists(only.source) == [[*ids("a"), END]] and only.skipped == 0 and none is None
 
 
-ADVICE = "of a pair is empty; mend it, or leave such pairs out, as `unified prepare --skip-empty` does"
+EMPTY = "of a pair is empty; mend it, or leave such pairs out, as `unified prepare --skip-empty` does"
 
 
 @pytest.mark.parametrize(
@@ -193,9 +193,7 @@ ADVICE = "of a pair is empty; mend it, or leave such pairs out, as `unified prep
 )
 def test_a_side_without_text_is_refused_with_its_line(tmp_path, sources, targets, says):
     chunk = pair_chunk(tmp_path, sources, targets)
-    with pytest.raises(UnifiedError) as raised:
-        PairEncoder(ENCODER, 1, 0.0, skip_empty=False)(chunk)
-    assert raised.value.details == f"{tmp_path}/{says} {ADVICE}"
+    assert refused(PairEncoder(ENCODER, 1, 0.0, skip_empty=False), chunk) == f"{tmp_path}/{says} {EMPTY}"
 
 
 @pytest.mark.parametrize(
@@ -211,13 +209,12 @@ def test_a_side_without_text_is_refused_with_its_line(tmp_path, sources, targets
 )
 def test_a_part_without_text_is_refused_as_a_part(tmp_path, source, target, says):
     chunk = row_chunk(tmp_path, [{"source": "a", "target": "b"}, {"source": source, "target": target}])
-    with pytest.raises(UnifiedError) as raised:
-        PairEncoder(ENCODER, 1, 0.0, skip_empty=False)(chunk)
-    assert raised.value.details == f"{chunk.chunk.path}, line 2, {says} {ADVICE}"
+    path = tmp_path / "pairs.jsonl"
+    assert refused(PairEncoder(ENCODER, 1, 0.0, skip_empty=False), chunk) == f"{path}, line 2, {says} {EMPTY}"
     assert PairEncoder(ENCODER, 1, 0.0, skip_empty=True)(chunk)[1].skipped == 1
 
 
-def test_the_spans_of_sources_come_along_where_an_oracle_is_asked_for(tmp_path):
+def test_with_an_oracle_sources_have_spans_of_their_sentences_and_of_those_it_takes(tmp_path):
     rows = [
         {"source": "a b. c d e.", "target": "a", "sentences": [0, 5], "oracle": [1]},
         {"source": "f g", "target": " ", "sentences": [0], "oracle": [0]},
@@ -232,12 +229,11 @@ def test_the_spans_of_sources_come_along_where_an_oracle_is_asked_for(tmp_path):
     assert lists(found.spans["sentences"]) == [[0, 2, 2, 5], [0, 1, 1, 3, 3, 4], [0, 1]]
     assert lists(found.spans["oracle"]) == [[2, 5], [0, 1, 3, 4], []]
     plain = PairEncoder(encoder, 1, 0.0, skip_empty=True)(chunk)[1]
-    assert (
-        plain.spans == {} and lists(plain.source) == lists(found.source) and lists(plain.target) == lists(found.target)
-    )
-    parts = PairEncoder(encoder, 3, 0.5, True, oracle=True)(chunk)[1:]
-    held = [sum(1 for _ in lists(part.target)) + part.skipped for part in parts if part]
-    assert held == [len(part) for part in split(list(chunk.pairs()), 3, 0.5) if part]
+    assert plain.spans == {} and lists(plain.source) == lists(found.source)
+    assert lists(plain.target) == lists(found.target)
+    parts = PairEncoder(encoder, 3, 0.5, skip_empty=True, oracle=True)(chunk)[1:]
+    pairs = [len(part.target.sizes) + part.skipped for part in parts if part]
+    assert pairs == [len(part) for part in split(list(chunk.pairs()), 3, 0.5) if part] and len(pairs) == 2
 
 
 def test_an_oracle_may_take_no_sentence_of_any_pair(tmp_path):
@@ -259,7 +255,7 @@ def test_a_share_is_chosen_by_the_number_and_the_seed_alone():
     assert split(iter(items), 7, 0) == (items, []) and split([], 7, 0.5) == ([], [])
 
 
-def test_a_number_at_the_very_share_stays_in_training():
+def test_a_document_that_draws_exactly_the_share_stays_in_training():
     drawn = float(uniform(7, np.array([3]))[0])
     assert split([(3,)], 7, drawn) == ([(3,)], []) and split([(3,)], 7, np.nextafter(drawn, 1)) == ([], [(3,)])
 
@@ -273,22 +269,21 @@ def mixed(state):
 
 
 def key(seed, chunk, line):
+    """The hash of a number that no document has, since those begin at 0."""
     return mixed(mixed(2**62 + chunk * 2**32 + line) ^ mixed(seed))
 
 
-def test_lines_of_a_chunk_have_keys_of_their_own():
+def test_lines_of_at_most_4000_characters_have_keys_by_seed_chunk_and_number():
     chunk = Given([(5, ["a" * 4000, "b" * 4001]), (6, ["c", "", "d" * 8001])])
     lines = ["a" * 4000, "b" * 4000, "b", "c", "d" * 4000, "d" * 4000, "d"]
-    assert encode.SAMPLED_LINE == 4000
     for index in (0, 1, 7):
         keyed = [(key(3, index, number), line) for number, line in enumerate(lines)]
         assert LineSampler(3, 0.0)((index, chunk, 2**64)) == (chunk.size, 7, keyed)
         limit = sorted(keyed)[3][0]
         below = [pair for pair in keyed if pair[0] < limit]
         assert LineSampler(3, 0.0)((index, chunk, limit)) == (chunk.size, 7, below) and len(below) == 3
-        assert LineSampler(4, 0.0)((index, chunk, 2**64))[2] == [
-            (key(4, index, n), line) for n, line in enumerate(lines)
-        ]
+        other = [(key(4, index, number), line) for number, line in enumerate(lines)]
+        assert LineSampler(4, 0.0)((index, chunk, 2**64)) == (chunk.size, 7, other)
 
 
 def test_lines_of_the_validation_split_stay_out_of_the_sample(tmp_path):
@@ -309,7 +304,7 @@ def test_lines_of_parallel_files_are_both_sides_in_turn(tmp_path):
 
 
 @pytest.mark.parametrize("kind", [Items, encode.EncodedDocuments, encode.EncodedPairs, DocumentEncoder, PairEncoder])
-def test_what_goes_between_processes_does_not_change(kind):
+def test_what_worker_processes_exchange_is_immutable(kind):
     one = kind(**{field.name: None for field in dataclasses.fields(kind)})
     with pytest.raises(dataclasses.FrozenInstanceError):
         setattr(one, dataclasses.fields(kind)[0].name, 1)

@@ -16,6 +16,7 @@ DOCUMENTS, OTHER_DOCUMENTS = DocumentCorpus(("a.txt",)), DocumentCorpus(("b.txt"
 ROWS, FILES = RowPairCorpus(("p.jsonl",), "s", "t"), ParallelCorpus(("s",), ("t",))
 ENTITIES = AnnotationSource(("entities",), "none")
 
+NOT_ANNOTATED = "--annotate is for documents; of source/target pairs objectives read --oracle"
 BOTH_KINDS = "the texts of all splits are documents, or those of all are pairs; these are of both kinds"
 ORACLE = "--oracle is for files of `unified pairs --oracle`; give --source-field source"
 
@@ -33,10 +34,8 @@ ORACLE = "--oracle is for files of `unified pairs --oracle`; give --source-field
         ),
         ({"train": ROWS, "cleaning": Cleaning()}, "--clean is for documents; pairs are taken as they are"),
         ({"train": FILES, "cleaning": Cleaning()}, "--clean is for documents; pairs are taken as they are"),
-        (
-            {"train": FILES, "annotation": ENTITIES},
-            "--annotate is for documents; of source/target pairs objectives read --oracle",
-        ),
+        ({"train": ROWS, "annotation": ENTITIES}, NOT_ANNOTATED),
+        ({"train": FILES, "annotation": ENTITIES}, NOT_ANNOTATED),
         ({"test": ROWS}, BOTH_KINDS),
         ({"train": FILES, "valid": DOCUMENTS}, BOTH_KINDS),
         ({"oracle": True}, ORACLE),
