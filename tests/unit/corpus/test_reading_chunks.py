@@ -1,15 +1,16 @@
-"""Chunks of corpora: numbers of documents and pairs, whole documents, bytes, and what is refused in which words."""
+"""Chunks of corpora: numbers of documents and pairs, whole documents, sizes in bytes, and refusals."""
 
 import gzip
 from dataclasses import FrozenInstanceError
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from tests.support.corpora import jsonl, write
+from tests.support.refusals import refused
 from unified.corpus import readers
 from unified.corpus.readers import DocumentCorpus, ParallelCorpus, RowPairCorpus
-from unified.errors import UnifiedError
 from unified.files.text_files import CHUNK_BYTES
 
 SIZES = (1, 7, 40, 1 << 20)
@@ -33,6 +34,7 @@ def random_text(rng):
 
 
 def divided(text):
+    """The documents of a text, which lines of white space divide."""
     documents, inside = [], False
     for line in text.split("\n"):
         if line.strip():
@@ -67,22 +69,23 @@ def test_documents_of_rows_have_the_numbers_of_their_lines(tmp_path):
         chunks = list(corpus.chunks(skip_empty=True))
         expected = [(0, ["a", " b"]), (3, ["c"]), (4, ["d"]), (5, ["e"]), (6, ["f"])]
         assert numbered(chunks) == expected and len(chunks) > 2
-        assert sum(chunk.size for chunk in chunks) == sum(
-            (tmp_path / f"{n}").stat().st_size for n in ("a.jsonl", "b.jsonl", "c.txt")
-        )
+        assert sum(chunk.size for chunk in chunks) == sum(Path(path).stat().st_size for path in corpus.paths)
 
 
-def test_a_corpus_reads_the_field_text_in_chunks_of_a_mebibyte():
+def test_corpora_read_the_field_text_in_chunks_of_a_mebibyte_by_default():
     corpus = DocumentCorpus(("a.txt",))
     assert (corpus.text_field, corpus.chunk_bytes, CHUNK_BYTES) == ("text", CHUNK_BYTES, 1 << 20)
     for one in (corpus, ParallelCorpus(("a",), ("b",)), RowPairCorpus(("a",), "s", "t")):
         assert one.chunk_bytes == CHUNK_BYTES
         with pytest.raises(FrozenInstanceError):
             one.chunk_bytes = 3
+
+
+def test_the_files_of_a_parallel_corpus_are_its_sources_and_then_its_targets():
     assert ParallelCorpus(("a", "b"), ("c", "d")).paths == ("a", "b", "c", "d")
 
 
-def test_a_whole_document_has_at_most_the_bytes_of_a_line(tmp_path, monkeypatch):
+def test_a_whole_document_may_have_as_many_bytes_as_a_line_may(tmp_path, monkeypatch):
     limits = {}
     monkeypatch.setattr(readers, "longest_line", lambda path: limits[path])
     lines = [b"0123456\n"] * (1 << 17)  # a mebibyte
@@ -93,9 +96,7 @@ def test_a_whole_document_has_at_most_the_bytes_of_a_line(tmp_path, monkeypatch)
         if not more:
             assert [len(paragraphs) for _, paragraphs in numbered(chunks)] == [1, 1 << 16, 1 << 17]
             continue
-        with pytest.raises(UnifiedError) as raised:
-            list(chunks)
-        assert raised.value.details == (
+        assert refused(list, chunks) == (
             f"{path}: the document at line {4 + (1 << 16)} is longer than 1 MiB; cleaning looks at whole documents, "
             "which blank lines divide"
         )
@@ -121,22 +122,22 @@ def test_pairs_of_all_files_are_numbered_and_found_again(tmp_path):
         marked = [pair for chunk in chunks for pair in chunk.pairs_with_spans()]
         spans = [{"sentences": [(0, 8)], "oracle": [(0, 8)] * (n % 2)} for n in range(7)]
         assert marked == [(*pair, own) for pair, own in zip(expected, spans, strict=True)]
-        places = [
+        locations = [
             (n, chunk.location(n, side)) for chunk in chunks for n, *_ in chunk.pairs() for side in ("source", "target")
         ]
         lines = [(rowed[n > 2], n + 1 - 3 * (n > 2)) for n in range(7)]
-        assert places == [
+        assert locations == [
             (n, f"{path}, line {line}, field '{f}'") for n, (path, line) in enumerate(lines) for f in "st"
         ]
-        assert sum(chunk.size for chunk in chunks) == sum(len(open(path).read()) for path in rowed)
+        assert sum(chunk.size for chunk in chunks) == sum(Path(path).stat().st_size for path in rowed)
 
         chunks = list(ParallelCorpus(sides["s"], sides["t"], chunk_bytes=size).chunks())
         assert [pair for chunk in chunks for pair in chunk.pairs()] == expected
-        places = [
+        locations = [
             chunk.location(n, side) for chunk in chunks for n, *_ in chunk.pairs() for side in ("source", "target")
         ]
         lines = [(n > 2, n + 1 - 3 * (n > 2)) for n in range(7)]
-        assert places == [f"{sides[side][part]}, line {line}" for part, line in lines for side in "st"]
+        assert locations == [f"{sides[side][part]}, line {line}" for part, line in lines for side in "st"]
         assert sum(chunk.size for chunk in chunks) == sum(len(f"{row['s']}\n{row['t']}\n") for row in rows)
 
 
@@ -156,10 +157,8 @@ def test_the_file_of_a_pair_that_ends_first_is_named(tmp_path, size, sources, ta
     paths = {name: write(tmp_path / name, "".join(f"{letter}\n" for letter in text)) for name, text in texts.items()}
     before = {name: write(tmp_path / f"{name}0", "x\ny\n") for name in texts}
     corpus = ParallelCorpus((before["s"], paths["s"]), (before["t"], paths["t"]), chunk_bytes=size)
-    with pytest.raises(UnifiedError) as raised:
-        list(corpus.chunks())
     other = paths["s" if ends == "t" else "t"]
-    assert raised.value.details == (
+    assert refused(list, corpus.chunks()) == (
         f"{paths[ends]}: ends after line {after}, but {other} goes on; parallel files need the same number of lines"
     )
 
@@ -171,13 +170,13 @@ def documents_of(path, **options):
     return [pair for chunk in DocumentCorpus((path,), "body").chunks(**options) for pair in chunk.documents()]
 
 
-def pairs_of(path, marked=False):
+def pairs_of(path, with_spans=False):
     (chunk,) = RowPairCorpus((path,), "src", "tgt").chunks()
-    return list(chunk.pairs_with_spans() if marked else chunk.pairs())
+    return list(chunk.pairs_with_spans() if with_spans else chunk.pairs())
 
 
 @pytest.mark.parametrize(
-    ("row", "says"),
+    ("row", "message"),
     [
         ({"text": "a"}, "no field 'body'; its fields: 'text'; --text-field names the one to read"),
         ({"body": ["a"]}, "field 'body' is a list, not a text"),
@@ -185,11 +184,9 @@ def pairs_of(path, marked=False):
         ({"body": " \n"}, "the field 'body' is empty; --skip-empty leaves such rows out"),
     ],
 )
-def test_a_row_of_documents_is_refused_by_its_line(tmp_path, row, says):
+def test_a_row_of_documents_is_refused_by_its_line(tmp_path, row, message):
     path = jsonl(tmp_path / "a.jsonl", [{"body": "good"}, row])
-    with pytest.raises(UnifiedError) as raised:
-        documents_of(path)
-    assert raised.value.details == f"{path}, line 2: {says}"
+    assert refused(documents_of, path) == f"{path}, line 2: {message}"
 
 
 def test_documents_without_text_are_left_out_where_that_is_asked_for(tmp_path):
@@ -197,17 +194,15 @@ def test_documents_without_text_are_left_out_where_that_is_asked_for(tmp_path):
     assert documents_of(path, skip_empty=True) == [(0, ["good"]), (3, ["more"])]
 
 
-def test_wrong_rows_of_a_chunk_are_named_together_and_where_reading_ended(tmp_path):
+def test_all_wrong_rows_of_a_chunk_are_named_and_the_line_where_reading_ended(tmp_path):
     path = jsonl(tmp_path / "a.jsonl", [{"body": 3}, {"body": "good"}, {"body": 4}, {"body": "good"}])
-    with pytest.raises(UnifiedError) as raised:
-        documents_of(path)
-    assert raised.value.details == (
+    assert refused(documents_of, path) == (
         f"{path}, 2 lines (1, 3): field 'body' is an integer, not a text; nothing behind line 4 was read"
     )
 
 
 @pytest.mark.parametrize(
-    ("row", "says"),
+    ("row", "message"),
     [
         ({"tgt": "a"}, "no field 'src'; its fields: 'tgt'; --source-field names the one to read"),
         ({"src": "a"}, "no field 'tgt'; its fields: 'src'; --target-field names the one to read"),
@@ -217,30 +212,26 @@ def test_wrong_rows_of_a_chunk_are_named_together_and_where_reading_ended(tmp_pa
         ({"src": "a", "tgt": ["b"]}, "field 'tgt' is a list, not a text"),
     ],
 )
-def test_a_row_of_pairs_is_refused_by_its_line(tmp_path, row, says):
+def test_a_row_of_pairs_is_refused_by_its_line(tmp_path, row, message):
     path = jsonl(tmp_path / "a.jsonl", [{"src": ["a", "b"], "tgt": "c"}, row])
-    with pytest.raises(UnifiedError) as raised:
-        pairs_of(path)
-    assert raised.value.details == f"{path}, line 2: {says}"
+    assert refused(pairs_of, path) == f"{path}, line 2: {message}"
 
 
 def test_a_source_may_have_parts_and_an_oracle_needs_one(tmp_path):
     path = jsonl(tmp_path / "a.jsonl", [{"src": ["a", "b"], "tgt": "c", "sentences": [0], "oracle": []}])
     assert pairs_of(path) == [(0, ["a", "b"], "c")]
-    with pytest.raises(UnifiedError) as raised:
-        pairs_of(path, marked=True)
-    assert raised.value.details == (
+    assert refused(pairs_of, path, with_spans=True) == (
         f"{path}, line 1: an extractive oracle needs a source of one part; this one has several; make it with "
         "`unified pairs --oracle`"
     )
     path = jsonl(tmp_path / "b.jsonl", [{"src": "a b", "tgt": "c"}])
-    with pytest.raises(
-        UnifiedError, match=r", line 1: field 'sentences' must be a list of whole numbers, got None; make it"
-    ):
-        pairs_of(path, marked=True)
+    assert refused(pairs_of, path, with_spans=True) == (
+        f"{path}, line 1: field 'sentences' must be a list of whole numbers, got None; make it with "
+        "`unified pairs --oracle`"
+    )
 
 
-def test_compressed_text_is_counted_as_it_is_read(tmp_path):
+def test_the_size_of_compressed_text_is_that_of_the_text(tmp_path):
     path = write(tmp_path / "a.txt.gz", gzip.compress(b"a\n\nb\n"))
     (chunk,) = DocumentCorpus((path,)).chunks()
     assert chunk.size == 5 and list(chunk.documents()) == [(0, ["a"]), (1, ["b"])]

@@ -1,4 +1,4 @@
-"""What is asked of spaCy and made of its answers, with a stand-in for the library."""
+"""Spans from a spaCy pipeline, with a stand-in for the library."""
 
 import hashlib
 import pickle
@@ -9,16 +9,16 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 
+from tests.support.refusals import refused
 from unified.corpus.spacy_pipeline import SpacyAnnotator, noun_phrases
 from unified.data.annotations import KINDS, TAGS
-from unified.errors import UnifiedError
 
 ADVICE = "take a trained pipeline that has one, such as en_core_web_sm"
 
 
 @dataclass
 class Word:
-    """A word of a document; its part of speech is written behind it, as in "house/NOUN"."""
+    """A word of a document: its first character, text, part of speech and index."""
 
     idx: int
     text: str
@@ -44,7 +44,10 @@ class Span:
 
 @dataclass
 class Document:
-    """Words between blanks. Capitals are names, "the" and the word behind it a noun chunk."""
+    """Words between blanks: "the" and the word behind it are a noun chunk, words with a capital entities.
+
+    Words that begin with n or N are nouns, "?" has a tag that is no part of speech, and all others are verbs.
+    """
 
     text: str
     annotated: tuple = ("ENT_IOB", "POS")
@@ -82,22 +85,22 @@ class Language:
     meta = {"lang": "en", "name": "small", "version": "3.1"}
     pipe_names = ("tagger", "parser")
 
+    """A loaded pipeline; ``piped`` are the texts that it was last given, ``document`` what its documents lack."""
+
     def __init__(self, path=None, **document):
-        self.path, self.document, self.asked = path, document, []
+        self.path, self.document, self.piped = path, document, []
 
     def __call__(self, text):
-        self.asked.append(text)
         return Document(text, **self.document)
 
     def pipe(self, texts, batch_size):
-        texts = list(texts)
-        self.asked.append((texts, batch_size))
-        return (Document(text, **self.document) for text in texts)
+        self.piped = list(texts)
+        return map(self, self.piped)
 
 
 @pytest.fixture
 def spacy(monkeypatch):
-    """Pretends that this language, or error, is what the library loads by any name."""
+    """A function that makes spaCy load the given language, or raise the given error; it returns the names loaded."""
     loaded = []
 
     def pretend(language):
@@ -113,18 +116,11 @@ def spacy(monkeypatch):
     return pretend
 
 
-def refused(*arguments):
-    with pytest.raises(UnifiedError) as raised:
-        SpacyAnnotator(*arguments)
-    return raised.value.details
-
-
-# ---------------------------------------------------------------- what is found
+# ---------------------------------------------------------------- spans
 
 
 def test_spans_are_characters_of_their_texts(spacy):
-    language = Language()
-    spacy(language)
+    spacy(Language())
     texts = ["the Old n1 sees Rome ?", "", "nobody"]
     found = SpacyAnnotator(KINDS, "en")(texts)
     assert list(found) == list(KINDS) and all(spans.dtype == np.int64 for spans in found.values())
@@ -135,7 +131,6 @@ def test_spans_are_characters_of_their_texts(spacy):
     assert found["parts_of_speech"].tolist() == [
         [0, 0, 3, verb], [0, 4, 7, name], [0, 8, 10, noun], [0, 11, 15, verb], [0, 16, 20, name], [2, 0, 6, noun],
     ]  # fmt: skip
-    assert language.asked == ["A dog sleeps in the house.", (texts, 32)]
     none = SpacyAnnotator(("entities", "parts_of_speech"), "en")([])
     assert [spans.shape for spans in none.values()] == [(0, 3), (0, 4)]
 
@@ -146,27 +141,32 @@ def test_white_space_that_is_a_word_has_no_tag(spacy):
     assert found[:, :3].tolist() == [[0, 0, 1], [0, 4, 5]]
 
 
-def test_phrases_stand_in_the_order_of_the_text():
+def test_noun_phrases_are_in_the_order_of_the_text():
     assert noun_phrases(Document("n the b n the c Rome")) == [(0, 1), (2, 7), (8, 9), (10, 15), (16, 20)]
 
 
 def test_a_long_text_is_annotated_in_pieces_with_the_characters_of_the_whole(spacy):
     language = Language()
     spacy(language)
-    annotator = SpacyAnnotator(("entities",), "en", None, 6)
+    annotator = SpacyAnnotator(("entities",), "en", longest=6)
     assert annotator(["b", "aaa Bbb Cc", "D"])["entities"].tolist() == [[1, 4, 7], [1, 8, 10], [2, 0, 1]]
-    assert language.asked[-1] == (["b", "aaa", " Bbb", " Cc", "D"], 32)
-    assert SpacyAnnotator(("entities",), "en").longest == 10_000
+    assert language.piped == ["b", "aaa", " Bbb", " Cc", "D"]
+
+
+def test_texts_above_10000_characters_are_annotated_in_pieces_by_default(spacy):
+    language = Language()
+    spacy(language)
+    SpacyAnnotator(("entities",), "en")(["x" * 10_000, "y" * 10_001])
+    assert language.piped == ["x" * 10_000, "y" * 10_000, "y"]
 
 
 def test_entities_have_their_types(spacy):
-    language = Language()
-    spacy(language)
+    spacy(Language())
     found = SpacyAnnotator(("entities",), "en").typed_entities(["a Rome No", "b"])
-    assert found == [[(2, 6, "PROPN"), (7, 9, "NOUN")], []] and language.asked[-1] == (["a Rome No", "b"], 32)
+    assert found == [[(2, 6, "PROPN"), (7, 9, "NOUN")], []]
 
 
-# ---------------------------------------------------------------- what is loaded and described
+# ---------------------------------------------------------------- loading and descriptions
 
 
 def test_a_pipeline_is_described_by_its_files_and_its_code(spacy, tmp_path, monkeypatch):
@@ -193,13 +193,19 @@ def test_a_pipeline_is_described_by_its_files_and_its_code(spacy, tmp_path, monk
         "code": {"module": "own_code", "sha256": hashlib.sha256(b"made = 1\n").hexdigest()},
     }
     assert loaded == ["en_small"] and "own_code" in sys.modules
+
+
+def test_a_pipeline_is_loaded_once_in_each_process(spacy):
+    loaded = spacy(Language())
+    annotator = SpacyAnnotator(("entities",), "en_small")
     assert annotator.language is annotator.language and loaded == ["en_small"]
-    copy = pickle.loads(pickle.dumps(annotator))
-    assert copy.description == annotator.description and "language" not in vars(copy)
-    assert copy(["Rome"])["entities"].tolist() == [[0, 0, 4]] and loaded == ["en_small"] * 2
+    copy = pickle.loads(pickle.dumps(annotator))  # as a worker process gets it
+    assert copy.description == annotator.description and loaded == ["en_small"]
+    for _ in range(2):
+        assert copy(["Rome"])["entities"].tolist() == [[0, 0, 4]] and loaded == ["en_small"] * 2
 
 
-def test_a_pipeline_without_files_or_code_says_so(spacy):
+def test_without_files_or_code_the_description_has_no_hash_of_them(spacy):
     spacy(Language())
     description = SpacyAnnotator(("entities",), "en").description
     assert description["sha256"] is None and description["code"] is None
@@ -227,29 +233,29 @@ def test_a_pipeline_without_files_or_code_says_so(spacy):
         ),
     ],
 )
-def test_a_pipeline_that_does_not_annotate_is_refused(spacy, kinds, document, lacks):
+def test_a_pipeline_that_lacks_a_component_is_refused(spacy, kinds, document, lacks):
     language = Language(**document)
     spacy(language)
-    assert refused(kinds, "en") == f"--spacy en: {lacks} (its components: tagger, parser); {ADVICE}"
+    assert refused(SpacyAnnotator, kinds, "en") == f"--spacy en: {lacks} (its components: tagger, parser); {ADVICE}"
     language.pipe_names = ()
-    assert "(its components: none); " in refused(kinds, "en")
+    assert "(its components: none); " in refused(SpacyAnnotator, kinds, "en")
 
 
-def test_what_cannot_be_loaded_is_refused(spacy, monkeypatch):
+def test_pipelines_and_modules_that_cannot_be_loaded_are_refused(spacy, monkeypatch):
     spacy(OSError("no file"))
-    assert refused(KINDS, "en") == (
+    assert refused(SpacyAnnotator, KINDS, "en") == (
         "--spacy en: no such pipeline; give the folder of one, or install one, for example with: python -m spacy "
         "download en_core_web_sm"
     )
     for error in (ValueError("why"), ImportError("why")):
         spacy(error)
         says = "--spacy en: cannot be loaded (why); components of its own need --spacy-code MODULE"
-        assert refused(KINDS, "en") == says
+        assert refused(SpacyAnnotator, KINDS, "en") == says
     spacy(Language())
-    assert refused(KINDS, "en", "no_such_code") == (
+    assert refused(SpacyAnnotator, KINDS, "en", "no_such_code") == (
         "--spacy-code no_such_code: cannot be imported (No module named 'no_such_code')"
     )
     monkeypatch.setitem(sys.modules, "spacy", None)
-    assert refused(KINDS, "en") == (
+    assert refused(SpacyAnnotator, KINDS, "en") == (
         "--spacy needs the library spaCy, which is not installed: pip install '.[spacy]' in the library's folder"
     )

@@ -1,4 +1,4 @@
-"""Splits of a prepared folder: files written piece by piece are those of the whole, and their counts are true."""
+"""Writers of splits: chunk after chunk gives the files of the whole text, and counts that are true."""
 
 import numpy as np
 import pytest
@@ -25,7 +25,10 @@ def random_spans(rng, kind):
 
 
 def random_pieces(rng, documents):
-    """Documents with spans by kind, cut into pieces anywhere between two paragraphs; numbers leave some out."""
+    """Paragraphs as (document, tokens, spans of each kind), and the same cut into pieces between two paragraphs.
+
+    Numbers of documents increase, not always by one.
+    """
     numbers = np.cumsum(rng.integers(1, 3, size=documents)).tolist()
     paragraphs = [
         (
@@ -41,7 +44,7 @@ def random_pieces(rng, documents):
 
 
 def layout(paragraphs):
-    """Items and the spans of each kind: an item of the end alone, without spans, between two documents."""
+    """Items and the spans of each kind; between two documents stands an item of the separator alone, without spans."""
     found, spans, before = [], [[] for _ in KINDS], None
     for number, item, own in paragraphs:
         if before not in (None, number):
@@ -63,7 +66,7 @@ def encoded(piece):
     )
 
 
-def test_documents_in_pieces_are_those_of_the_whole(tmp_path):
+def test_documents_that_arrive_in_pieces_are_written_as_one_text(tmp_path):
     rng = np.random.default_rng(0)
     for trial in range(20):
         paragraphs, pieces = random_pieces(rng, int(rng.integers(1, 8)))
@@ -98,7 +101,7 @@ def test_a_split_without_a_document_counts_none(tmp_path):
     assert sorted(tree(tmp_path)) == ["train.bin", "train.idx"] and items(tmp_path / "train") == []
 
 
-def test_many_documents_and_pairs_are_told_with_commas(tmp_path):
+def test_summaries_write_thousands_with_commas(tmp_path):
     one = EncodedDocuments(flat([[5, 6, END], [END]] * 1200 + [[7, END]]), 0, 1200, 1201)
     with DocumentSplitWriter(tmp_path, "train", VOCABULARY) as documents:
         documents.add(one)
@@ -108,7 +111,7 @@ def test_many_documents_and_pairs_are_told_with_commas(tmp_path):
     assert pairs.summary == "1,300 pairs, 3,900 tokens"
 
 
-def test_pairs_in_pieces_are_those_of_the_whole(tmp_path):
+def test_pairs_that_arrive_in_pieces_are_written_as_one_text(tmp_path):
     rng = np.random.default_rng(1)
 
     def sides(count):
@@ -143,9 +146,9 @@ def test_pairs_in_pieces_are_those_of_the_whole(tmp_path):
 
 
 @pytest.mark.parametrize("writer", [DocumentSplitWriter, PairSplitWriter])
-def test_nothing_is_left_of_a_split_that_breaks_off(tmp_path, writer):
+def test_no_file_is_left_of_a_split_that_was_interrupted(tmp_path, writer):
     kinds = KINDS if writer is DocumentSplitWriter else SOURCE_KINDS
     with pytest.raises(KeyboardInterrupt), writer(tmp_path, "train", VOCABULARY, kinds) as one:
-        assert isinstance(one, writer)
+        assert isinstance(one, writer) and list(tmp_path.iterdir())
         raise KeyboardInterrupt
     assert list(tmp_path.iterdir()) == []
