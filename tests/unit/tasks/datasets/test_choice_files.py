@@ -1,4 +1,4 @@
-"""Files of SWAG, CODAH, RACE and DREAM at their edges: what is read, and the whole text of what is refused."""
+"""Files of SWAG, CODAH, RACE and DREAM: unusual ones that are read, and the messages of those that are refused."""
 
 from __future__ import annotations
 
@@ -20,35 +20,35 @@ from unified.tasks.heads.choice import ChoiceItem
 
 
 def added(context="c", choices=("a", "b"), label: str | None = "0", *more, **named) -> ChoiceItem | str:
-    """The item, or the problem."""
+    """The item that is added, or the message where it is not."""
     items: list[ChoiceItem] = []
     entries = Entries("file")
     add_choice(items, entries, "line 7", "id", context, list(choices), label, *more, **named)
     return items[0] if items else refused(entries.check)
 
 
-def test_an_item_has_its_texts_without_blanks_at_their_ends():
+def test_context_and_question_are_stripped_and_choices_stay_as_they_are():
     assert added(" c\n", label=None) == ChoiceItem("id", "c", ("a", "b"))
     assert added("c", (" a", "b"), "1", " q ", subset="high") == ChoiceItem("id", "c", (" a", "b"), "q", 1, "high")
     assert added(label="0") == ChoiceItem("id", "c", ("a", "b"), None, 0)
     assert added("c", ("a", "b"), "0", " \n").question is None
 
 
-TWO = "file: line 7: two choices or more are needed, none of them empty"
-
-
-def test_what_is_no_item_is_noted():
+def test_an_item_needs_a_context_and_two_choices_that_may_be_empty_where_that_is_allowed():
+    two = "file: line 7: two choices or more are needed, none of them empty"
     assert added(" \n") == "file: line 7: the context is empty"
-    assert added(choices=["a"]) == TWO and added(choices=["a"], empty=True) == TWO
-    assert added(choices=["a", " "]) == added(choices=["", "a"]) == TWO
+    assert added(choices=["a"]) == added(choices=["a"], empty=True) == two
+    assert added(choices=["a", " "]) == added(choices=["", "a"]) == two
     assert added(choices=["a", " "], empty=True).choices == ("a", " ")
-    for label in ("2", "-1", "", "x", "00", "1.0"):
-        says = f"file: line 7: the label {label!r} is the number of no choice, 0 to 1"
-        assert added(label=label) == says
+
+
+@pytest.mark.parametrize("label", ["2", "-1", "", "x", "00", "1.0"])
+def test_a_label_is_the_number_of_a_choice(label):
+    assert added(label=label) == f"file: line 7: the label {label!r} is the number of no choice, 0 to 1"
     assert added(choices=["a", "b", "c"], label="2").label == 2
 
 
-def test_lists_of_texts():
+def test_only_a_list_of_strings_is_one():
     assert are_strings([]) and are_strings(["", "a"])
     assert not are_strings(["a", 1]) and not are_strings("ab") and not are_strings(("a",)) and not are_strings(None)
 
@@ -61,7 +61,7 @@ def csv(path: Path, header: str, *rows: str) -> Path:
     return path
 
 
-def test_swag_reads_as_many_endings_as_there_are(tmp_path):
+def test_swag_reads_the_endings_0_to_9_that_a_file_has_in_the_order_of_their_numbers(tmp_path):
     path = csv(tmp_path / "a.csv", "ending1,sent1,sent2,ending0,label,ending10", "b,c,d,a,1,x", "y,z,,w,0,x")
     assert read_swag(path) == [
         ChoiceItem("0", "c", ("d a", "d b"), None, 1), ChoiceItem("1", "z", ("w", "y"), None, 0),
@@ -82,7 +82,7 @@ def test_swag_without_a_column_is_refused(tmp_path, column):
     )
 
 
-def test_swag_names_all_rows_that_are_wrong(tmp_path):
+def test_all_wrong_rows_of_swag_are_named(tmp_path):
     path = csv(tmp_path / "a.csv", "sent1,sent2,ending0,ending1,label", "a,b,c", ",b,c,d,0", "a,b,c,d,1", "a,b,c,d,2")
     details = refused(read_swag, path)
     assert details.startswith(f"{path}: line 2: 3 cells")
@@ -111,7 +111,7 @@ def race(folder: Path, name: str, **fields) -> None:
     (folder / name).write_text(json.dumps(passage))
 
 
-def test_race_takes_middle_schools_first_and_numbers_in_order(tmp_path):
+def test_race_reads_middle_schools_first_and_files_in_the_order_of_their_numbers(tmp_path):
     for name in ("high/2.txt", "high/10.json", "high/1.txt", "middle/30.txt", "middle/4.txt", "7.txt", "high/x.dat"):
         race(tmp_path, name)
     items = read_race(tmp_path)
@@ -121,7 +121,7 @@ def test_race_takes_middle_schools_first_and_numbers_in_order(tmp_path):
     assert items[0] == ChoiceItem("middle/4.txt-0", "Bob ran.", ("Ann", "Bob"), "Who?", 1, "middle")
 
 
-def test_race_without_answers_is_read_where_none_are_wanted(tmp_path):
+def test_race_without_answers_is_read_as_unlabelled_alone(tmp_path):
     race(tmp_path, "high/1.txt", answers=None)
     assert [item.label for item in read_race(tmp_path, labelled=False)] == [None]
     assert refused(read_race, tmp_path) == (
@@ -166,7 +166,7 @@ def test_race_may_have_an_empty_question_and_empty_options(tmp_path):
     assert read_race(tmp_path) == [ChoiceItem("high/1.txt-0", "Bob ran.", ("", "Bob"), None, 0, "high")]
 
 
-def test_race_names_what_is_wrong_with_each_file(tmp_path):
+def test_all_wrong_files_of_race_are_named(tmp_path):
     race(tmp_path, "high/1.txt", article=" ")
     race(tmp_path, "high/2.txt", questions=["a", "b"], options=["ab", ["c", "d"]], answers=["A", "B"])
     (tmp_path / "high/3.txt").write_text("[]")
@@ -206,7 +206,7 @@ def without(name: str) -> dict:
 
 
 @pytest.mark.parametrize(
-    ("dialogue", "says"),
+    ("dialogue", "message"),
     [
         ({}, "dialogue 1: expected [turns, questions, id]"),
         ([["M."], [QUESTION]], "dialogue 1: expected [turns, questions, id]"),
@@ -225,9 +225,9 @@ def without(name: str) -> dict:
          "dialogue 1, question 2: no field 'question'; its fields: 'choice', 'answer'"),
     ],
 )  # fmt: skip
-def test_what_is_not_dream_is_refused_by_name(tmp_path, dialogue, says):
+def test_wrong_dialogues_of_dream_are_refused_with_their_numbers(tmp_path, dialogue, message):
     path = dream(tmp_path / "a.json", dialogue, [["M."], [QUESTION], "6"])
-    assert refused(read_dream, path) == f"{path}: {says}"
+    assert refused(read_dream, path) == f"{path}: {message}"
 
 
 def test_dream_is_a_list_of_dialogues(tmp_path):
