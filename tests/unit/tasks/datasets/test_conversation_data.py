@@ -1,4 +1,4 @@
-"""CoQA as data of tasks: splits of folders, rows of users, sources and what they leave out, entries at their edges."""
+"""CoQA as data of tasks: splits of folders, spans of answers, sources for generation, and rows of users."""
 
 from __future__ import annotations
 
@@ -8,14 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.coqa_samples import OFFICIAL, STORY, answer
 from tests.support.refusals import refused
-from tests.unit.tasks.datasets.test_coqa_files import ABG, OFFICIAL, STORY, answer, written
-from unified.errors import UnifiedError
 from unified.tasks.catalogue import task_named
 from unified.tasks.datasets.coqa import (
-    MAX_HISTORY,
-    MAX_SOURCE,
-    AnswerPair,
     answer_item,
     answer_pairs,
     answer_source,
@@ -25,7 +21,7 @@ from unified.tasks.datasets.coqa import (
     read_coqa,
     read_coqa_answers,
 )
-from unified.tasks.datasets.coqa_json import NO_SPAN, CoqaAnswer, CoqaTurn, misaligned_reasons, read_coqa_file
+from unified.tasks.datasets.coqa_json import NO_SPAN, CoqaAnswer, CoqaTurn
 from unified.tasks.heads.questions import Answer
 from unified.tasks.windows import TokenCounter, Words
 from unified.tasks.writing import TokenBudget, WritingItem
@@ -37,7 +33,7 @@ COUNT = TokenCounter(str.split)
 
 
 def coqa(folder: Path, **changes) -> Path:
-    """The files of a folder, with a turn that has no question and one that has no answer in the training file."""
+    """Writes CoQA's two files; ``changes`` are made to the story of the training file."""
     train = copy.deepcopy(OFFICIAL)
     train["data"][0] |= changes
     (folder / "coqa-train-v1.0.json").write_text(json.dumps(train))
@@ -67,13 +63,17 @@ def test_answers_are_written_from_history_and_passage(tmp_path, capsys):
     ]
 
 
-def test_history_has_half_of_a_small_budget_and_what_is_cut_is_counted(tmp_path, capsys):
+def test_history_and_question_have_half_of_a_small_budget_and_words_left_out_are_counted(tmp_path, capsys):
     (first, second, third) = read_coqa_answers(coqa(tmp_path), TokenBudget(COUNT, 7))["valid"]
-    # Of nine words, one beside the separator and "q1?" is left out of five; of three words of history and question "a".
-    assert (first.source, first.unread) == (("q1?", "Anna has a red boat."), 4)
+    # Of seven tokens, history and question have at most three and the separator one; the rest is for the nine words of
+    # the passage. Three and six words were said before the second and the third question; two of them fit.
+    assert (first.source, first.unread) == (("q1?", "Anna has a red boat."), 9 - 5)
     assert (second.source[0], third.source[0]) == ("a boat q2?", "to Borneo q3?")
-    assert second.unread == 1 + 9 - 3 and third.unread == 4 + 9 - 3
+    assert second.unread == (3 - 2) + (9 - 3) and third.unread == (6 - 2) + (9 - 3)
     assert "valid: the chunk lacks the rationale of 1 of 3 answers" in capsys.readouterr().err
+
+
+def test_a_question_that_does_not_fit_is_refused_with_its_story_and_turn(tmp_path):
     budget = TokenBudget(COUNT, 1000)
     long = coqa(tmp_path, questions=[{"input_text": "w " * 97, "turn_id": i} for i in (1, 2, 3)])
     says = refused(read_coqa_answers, long, budget)
@@ -82,7 +82,7 @@ def test_history_has_half_of_a_small_budget_and_what_is_cut_is_counted(tmp_path,
     )
 
 
-def test_turns_with_a_part_of_the_passage_or_a_choice_as_their_answer(tmp_path):
+def test_an_answer_is_a_part_of_the_passage_or_a_choice(tmp_path):
     splits = read_coqa(coqa(tmp_path))
     assert set(splits) == {"train", "valid"}
     first, second, third = splits["valid"]
@@ -95,12 +95,12 @@ def test_turns_with_a_part_of_the_passage_or_a_choice_as_their_answer(tmp_path):
     ("text", "choice"),
     [("Yes.", "yes"), ("The no", "no"), ("UNKNOWN!", "unknown"), ("yes it is", None), ("yesXX", None), ("none", None)],
 )
-def test_answers_that_are_no_part_of_a_passage(text, choice):
+def test_yes_no_and_unknown_are_choices_whatever_their_case_and_punctuation(text, choice):
     (item,) = coqa_items([CoqaTurn("s", 1, "cnn", "No none.", (), "q", (CoqaAnswer(text, ""),))])
     assert item.choice == choice and (item.answers == ()) == (choice is not None)
 
 
-def test_turns_without_question_or_answer_are_no_items():
+def test_turns_without_question_or_main_answer_are_left_out():
     turns = [
         CoqaTurn("s", i, "cnn", "a b", (), question, (CoqaAnswer(text, ""), CoqaAnswer("b", "")))
         for i, (question, text) in enumerate((("q", "a"), (" ", "a"), ("q", "\n")))
@@ -121,23 +121,23 @@ def test_turns_without_question_or_answer_are_no_items():
         ("red red", "red", None, "first"),
     ],
 )
-def test_of_equal_spans_that_within_the_rationale_comes_first(passage, answer_text, preferred, found):
+def test_of_equal_spans_the_first_within_the_rationale_is_taken(passage, answer_text, preferred, found):
     assert most_similar_span(passage, answer_text, preferred) == {"first": (0, 3), "second": (4, 7)}[found]
 
 
-def test_quotation_marks_at_the_ends_are_left_out():
+def test_marks_at_the_ends_of_a_span_are_left_out():
     for mark in "\"'([{":
         assert most_similar_span(f"say {mark}{mark}red boat", "red") == (6, 9)
     for mark in "\"')]}.,;:!?":
         assert most_similar_span(f"red{mark}{mark} boat", "red") == (0, 3)
-    # The official rules leave out no other marks, so that the answer must have them, too.
+    # The official rules delete ASCII punctuation alone, so that words match these marks only if the answer has them.
     for opening, closing in ("“”", "‘’"):
         assert most_similar_span(f"x {opening}red{closing} y", f"{opening}red{closing}") == (3, 6)
     assert most_similar_span("-red- boat", "red") == (0, 5)
     assert most_similar_span("X.red.X boat", "xredx") == (0, 7)
 
 
-def test_of_equal_spans_the_shortest_comes_first_and_then_the_first():
+def test_of_equal_spans_the_shortest_is_taken_and_of_those_the_first():
     assert most_similar_span("red, red red", "red") == (5, 8)
     assert most_similar_span("red  boat x red boat", "red boat") == (12, 20)
     assert most_similar_span("x red boat y red boat", "red boat") == (2, 10)
@@ -147,16 +147,17 @@ def test_of_equal_spans_the_shortest_comes_first_and_then_the_first():
 
 
 def test_the_default_lengths_are_the_papers():
-    assert (MAX_HISTORY, MAX_SOURCE, NO_SPAN) == (96, 470, -1)
     turn = CoqaTurn("s", 1, "cnn", "w " * 600, (("h " * 200, "a"),), "q", (CoqaAnswer("w", "w", 0, 1),))
     (pair,) = answer_pairs([turn], COUNT)
     assert len(pair.source[0].split()) == 96 and len(pair.source[1].split()) == 470 - 1 - 96
-    assert pair.unread == 201 - 95 + 600 - 373 and pair.rationale_shown is True
-    assert AnswerPair("s", 1, ("a", "b"), "c", None).unread == 0
+    assert pair.unread == (201 - 95) + (600 - 373) and pair.rationale_shown is True
 
 
 def shown(start: int, end: int) -> bool | None:
-    """Whether a chunk of "d e f" has the rationale at these characters."""
+    """Whether the pair says that its chunk, three letters with "e", holds the rationale, and whether it does.
+
+    Characters begin at ``start`` and stop before ``end``; None where the rationale has no span.
+    """
     main = CoqaAnswer("x", "", start, end)
     turn = CoqaTurn("s", 1, "cnn", "a b c d e f g h", (), "e", (main, CoqaAnswer("y", "", 0, 1)))
     (pair,) = answer_pairs([turn], COUNT, 1, 5)
@@ -165,13 +166,13 @@ def shown(start: int, end: int) -> bool | None:
     return pair.rationale_shown if start < 0 else (pair.rationale_shown, first <= start and end <= first + 5)
 
 
-def test_a_rationale_is_shown_where_all_of_its_characters_are():
+def test_a_rationale_is_shown_if_all_of_its_characters_are_in_the_chunk():
     found = {shown(start, end) for start in range(15) for end in range(start + 1, 16)}
-    assert found == {(True, True), (False, False)}
+    assert found == {(True, True), (False, False)}, "both occur, and the pair is never wrong"
     assert shown(NO_SPAN, NO_SPAN) is None
 
 
-def test_passages_are_divided_once_while_they_stay_the_same():
+def test_turns_about_one_passage_share_its_encoding():
     encoded: list[str] = []
     counter = TokenCounter(lambda text: encoded.append(text) or text.split())
     turns = [
@@ -179,10 +180,10 @@ def test_passages_are_divided_once_while_they_stay_the_same():
         for i, passage in enumerate(("a b", "a b", "c d", "a b"))
     ]
     assert [pair.source[1] for pair in answer_pairs(turns, counter)] == ["a b", "a b", "c d", "a b"]
-    assert [encoded.count(word) for word in "abcd"] == [1, 1, 1, 1]
+    assert [encoded.count(word) for word in "abcd"] == [1, 1, 1, 1], "each word is encoded once"
 
 
-def test_a_source_counts_the_words_that_it_leaves_out():
+def test_a_source_counts_the_tokens_that_it_leaves_out():
     letters = TokenCounter(lambda text: "".join(text.split()))
     words = Words.of("aaa bb\n c dddd", letters)
     source = answer_source(words, [("xx y", "zzz")], "q  r", 5, 12, letters)
@@ -190,17 +191,17 @@ def test_a_source_counts_the_words_that_it_leaves_out():
     assert source.unread == len("xxy") + len("dddd")
 
 
-def test_capitals_and_marks_do_not_count_where_chunks_are_compared():
+def test_capitals_and_punctuation_do_not_count_where_chunks_are_compared():
     words = Words.of("a - b -- c 'Red!' d", COUNT)
     assert "'Red!'" in words.text[slice(*best_chunk(words, "- red?", 2))]
-    # Marks alone are no word, so that the first chunk is as good as any.
+    # Punctuation alone is no word, so that all chunks share none and the first is taken.
     assert best_chunk(words, "- --", 2) == (0, 3)
 
 
 # ---------------------------------------------------------------- rows of users
 
 
-def test_a_users_row_has_a_passage_a_question_and_what_was_said():
+def test_a_row_has_a_passage_a_question_and_the_turns_before_it():
     row = {"context": "a  b c d", "question": "e f"}
     budget = TokenBudget(COUNT, 6)
     assert answer_item(row, 4, budget) == WritingItem("4", ("e f", "a b c"), unread=1)
@@ -208,8 +209,9 @@ def test_a_users_row_has_a_passage_a_question_and_what_was_said():
     long = answer_item(row | {"history": [["g h", "i"], ["j", "k"]]}, 4, budget)
     assert (long.source[0], long.unread) == ("k e f", 4 + 4 - 2)
     assert answer_item(row | {"history": []}, 4, budget).source[0] == "e f"
-    with pytest.raises(UnifiedError, match="has 4 tokens; question and history have room for 3$"):
-        answer_item(row | {"question": "e f g h"}, 4, budget)
+    assert refused(answer_item, row | {"question": "e f g h"}, 4, budget) == (
+        "the question 'e f g h' has 4 tokens; question and history have room for 3"
+    )
     whole = answer_item({"context": "a", "question": "q", "history": [["w " * 100, "x"]]}, 1, TokenBudget(COUNT, 1000))
     assert len(whole.source[0].split()) == 96
 
@@ -219,7 +221,7 @@ PAIRS = "'history' must be a list of pairs, [question, answer]"
 
 
 @pytest.mark.parametrize(
-    ("change", "says"),
+    ("change", "message"),
     [
         ({"context": " "}, TEXTS), ({"context": 3}, TEXTS), ({"question": ""}, TEXTS), ({"question": None}, TEXTS),
         ({"history": None}, PAIRS), ({"history": "ab"}, PAIRS), ({"history": [["a"]]}, PAIRS),
@@ -227,52 +229,10 @@ PAIRS = "'history' must be a list of pairs, [question, answer]"
         ({"history": [["a", "b"], ["a", 3]]}, PAIRS),
     ],
 )  # fmt: skip
-def test_rows_that_are_no_turns_are_refused(change, says):
-    assert refused(answer_item, {"context": "a", "question": "b"} | change, 1, TokenBudget(COUNT, 9)) == says
+def test_rows_with_wrong_fields_are_refused(change, message):
+    assert refused(answer_item, {"context": "a", "question": "b"} | change, 1, TokenBudget(COUNT, 9)) == message
 
 
 @pytest.mark.parametrize(("lacks", "has"), [("context", "question"), ("question", "context")])
-def test_a_field_that_is_missing_is_named(lacks, has):
-    with pytest.raises(UnifiedError, match=f"^no field '{lacks}'; its fields: '{has}'$"):
-        answer_item({has: "a"}, 1, TokenBudget(COUNT, 9))
-
-
-# ---------------------------------------------------------------- entries
-
-
-def target(tmp_path, **changes):
-    content = copy.deepcopy(ABG)
-    content["data"][0]["target_turn"] |= changes
-    return read_coqa_file(written(tmp_path, content))
-
-
-def test_texts_of_turns_may_be_empty_but_not_the_passage(tmp_path):
-    (turn,) = target(tmp_path, question="", answer=" ", rationale="", span_start=-1, span_end=-1)
-    assert (turn.question, turn.answers) == ("", (CoqaAnswer(" ", ""),))
-    content = copy.deepcopy(ABG)
-    content["data"][0]["history_turns"] = [{"question": "", "answer": ""}]
-    content["data"][0]["source"] = ""
-    (turn,) = read_coqa_file(written(tmp_path, content))
-    assert (turn.history, turn.source) == ((("", ""),), "")
-
-
-@pytest.mark.parametrize(
-    ("start", "end", "aligned"), [(0, 4, True), (0, len(STORY), True), (-1, 4, False), (4, 4, False), (-1, -1, None),
-                                  (0, len(STORY) + 1, False), (5, 4, False)],
-)  # fmt: skip
-def test_rationales_lie_in_the_passage(tmp_path, start, end, aligned):
-    (turn,) = target(tmp_path, span_start=start, span_end=end, rationale=STORY[max(start, 0) : end])
-    (found,) = turn.answers
-    outside = "the rationale's characters lie outside the passage"
-    assert (found.start, found.end) == ((start, end) if aligned else (NO_SPAN, NO_SPAN))
-    assert found.misaligned == (outside if aligned is False else None)
-    assert misaligned_reasons([turn, turn]) == ({outside: 2} if aligned is False else {})
-
-
-def test_a_story_may_come_twice_if_its_turns_differ(tmp_path):
-    first, second = copy.deepcopy(ABG["data"][0]), copy.deepcopy(ABG["data"][0])
-    second["target_turn"]["turn_id"] = 4
-    path = written(tmp_path, {"data": [first, second]})
-    assert [turn.number for turn in read_coqa_file(path)] == [3, 4]
-    path = written(tmp_path, {"data": [first, second, first]})
-    assert refused(read_coqa_file, path) == f"{path}: story 's1|3|2': turn 3 is in the file twice"
+def test_a_missing_field_is_named(lacks, has):
+    assert refused(answer_item, {has: "a"}, 1, TokenBudget(COUNT, 9)) == f"no field '{lacks}'; its fields: '{has}'"

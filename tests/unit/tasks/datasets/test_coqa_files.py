@@ -3,58 +3,15 @@
 from __future__ import annotations
 
 import copy
-import json
 from pathlib import Path
 
 import pytest
 
+from tests.support.coqa_samples import ABG, OFFICIAL, STORY, answer, written
+from tests.support.refusals import refused
 from unified.errors import UnifiedError
-from unified.tasks.datasets.coqa_json import CoqaAnswer, CoqaTurn, misaligned_reasons, read_coqa_file
+from unified.tasks.datasets.coqa_json import NO_SPAN, CoqaAnswer, CoqaTurn, misaligned_reasons, read_coqa_file
 from unified.tasks.metrics.answer_files import read_coqa
-
-STORY = "Anna has a  red boat. She sails to Borneo."
-
-
-def answer(turn: int, text: str, start: int = -1, end: int = -1, **fields) -> dict:
-    span = STORY[start:end] if start >= 0 else "unknown"
-    return {"turn_id": turn, "input_text": text, "span_start": start, "span_end": end, "span_text": span, **fields}
-
-
-OFFICIAL = {
-    "version": "1.0",
-    "data": [
-        {
-            "source": "mctest",
-            "id": "s1",
-            "filename": "x.txt",
-            "story": STORY,
-            "questions": [{"input_text": f"q{i}?", "turn_id": i} for i in (1, 2, 3)],
-            "answers": [answer(1, "a boat", 11, 20), answer(2, "to Borneo", 32, 41), answer(3, "unknown")],
-            "additional_answers": {"0": [answer(1, "red", 12, 15), answer(2, "Borneo"), answer(3, "no")]},
-        }
-    ],
-}
-ABG = {
-    "version": "1.0",
-    "data": [
-        {
-            "id": "s1|3|2",
-            "story": STORY,
-            "target_turn": {"turn_id": 3, "question": "where?", "answer": "Borneo", "rationale": "Borneo",
-                            "span_start": 35, "span_end": 41},
-            "history_turns": [{"turn_id": i, "question": f"q{i}?", "answer": f"a{i}", "rationale": ""} for i in (1, 2)],
-            "ambiguity": "ambiguous",
-            "clarification_turn": {"question": "which?", "answers": []},
-            "source": "race",
-        }
-    ],
-}  # fmt: skip
-
-
-def written(folder: Path, content: object) -> Path:
-    path = folder / "coqa.json"
-    path.write_text(json.dumps(content), encoding="utf-8")
-    return path
 
 
 def test_turns_know_what_was_said_before_them(tmp_path):
@@ -73,24 +30,63 @@ def test_the_shape_of_abg_coqa(tmp_path):
     assert turn == CoqaTurn("s1|3|2", 3, "race", STORY, history, "where?", (CoqaAnswer("Borneo", "Borneo", 35, 41),))
 
 
+def of_target(folder: Path, **changes) -> CoqaTurn:
+    """The turn of Abg-CoQA's sample with other fields."""
+    content = copy.deepcopy(ABG)
+    content["data"][0]["target_turn"] |= changes
+    (turn,) = read_coqa_file(written(folder, content))
+    return turn
+
+
+OUTSIDE = "the rationale's characters lie outside the passage"
+ANOTHER = "the passage has another text at the rationale's characters"
+
+
 @pytest.mark.parametrize(
     ("start", "end", "text", "reason"),
     [
+        (0, 4, "Anna", None),
+        (0, len(STORY), STORY, None),
         (11, 21, " red boat.", None),  # white space at the ends or between words is no matter
         (9, 21, "a\nred boat.", None),
-        (11, 21, "red goat.", "the passage has another text at the rationale's characters"),
-        (40, 60, "o.", "the rationale's characters lie outside the passage"),
-        (20, 20, "", "the rationale's characters lie outside the passage"),
-        (-5, 3, "x", "the rationale's characters lie outside the passage"),
+        (11, 21, "red goat.", ANOTHER),
+        (0, len(STORY) + 1, STORY, OUTSIDE),
+        (40, 60, "o.", OUTSIDE),
+        (20, 20, "", OUTSIDE),
+        (5, 4, "", OUTSIDE),
+        (-1, 4, "Anna", OUTSIDE),
+        (-5, 3, "x", OUTSIDE),
     ],
 )
-def test_rationales_elsewhere_are_set_apart_with_the_reason(tmp_path, start, end, text, reason):
+def test_a_rationale_that_is_not_at_its_characters_has_no_span_but_the_reason(tmp_path, start, end, text, reason):
+    turn = of_target(tmp_path, span_start=start, span_end=end, rationale=text)
+    (found,) = turn.answers
+    assert (found.start, found.end) == ((start, end) if reason is None else (NO_SPAN, NO_SPAN))
+    assert found.misaligned == reason
+    assert misaligned_reasons([turn, turn]) == ({reason: 2} if reason else {})
+
+
+def test_an_answer_without_characters_has_no_span_and_no_reason(tmp_path):
+    turn = of_target(tmp_path, span_start=-1, span_end=-1, rationale="unknown")
+    assert turn.answers == (CoqaAnswer("Borneo", "unknown", NO_SPAN, NO_SPAN, None),)
+
+
+def test_texts_of_turns_and_the_source_may_be_empty(tmp_path):
+    turn = of_target(tmp_path, question="", answer=" ", rationale="", span_start=-1, span_end=-1)
+    assert (turn.question, turn.answers) == ("", (CoqaAnswer(" ", ""),))
     content = copy.deepcopy(ABG)
-    content["data"][0]["target_turn"] |= {"span_start": start, "span_end": end, "rationale": text}
-    turns = read_coqa_file(written(tmp_path, content))
-    (found,) = turns[0].answers
-    assert (found.start, found.end) == ((start, end) if reason is None else (-1, -1))
-    assert found.misaligned == reason and misaligned_reasons(turns) == ({reason: 1} if reason else {})
+    content["data"][0] |= {"history_turns": [{"question": "", "answer": ""}], "source": ""}
+    (turn,) = read_coqa_file(written(tmp_path, content))
+    assert (turn.history, turn.source) == ((("", ""),), "")
+
+
+def test_a_story_may_come_twice_if_its_turns_differ(tmp_path):
+    first, second = copy.deepcopy(ABG["data"][0]), copy.deepcopy(ABG["data"][0])
+    second["target_turn"]["turn_id"] = 4
+    path = written(tmp_path, {"data": [first, second]})
+    assert [turn.number for turn in read_coqa_file(path)] == [3, 4]
+    path = written(tmp_path, {"data": [first, second, first]})
+    assert refused(read_coqa_file, path) == f"{path}: story 's1|3|2': turn 3 is in the file twice"
 
 
 def changed(**fields) -> dict:
