@@ -215,45 +215,8 @@ def test_real_files_have_their_rows(unified_data):
     assert len(quotes) > 50  # rows that a reader of quotations would join with their neighbours
 
 
-@pytest.mark.parametrize(
-    ("name", "lines", "says"),
-    [
-        ("RTE", [], "the file is empty"),
-        ("RTE", ["index\tsentence1\tsentence2\tlabel"], "holds no row"),
-        ("RTE", ["index\ta\tb\tlabel", "0\t1\t2\t3"],
-         "line 1: no column 'sentence1'; its columns: 'index', 'a', 'b', 'label'; is it a file of RTE"),
-        ("RTE", ["index\tsentence1\tsentence2", "0\tOne.\tTwo."],
-         "line 1: no column 'label'; its columns: 'index', 'sentence1', 'sentence2'"),
-        ("RTE", ["index\tsentence1\tsentence2\tlabel", "0\tOne.\tTwo.\tentails",
-                 "1\tOne.\tentailment", "2\t \tTwo.\tentailment",
-                 "3\tOne.\tTwo.\tentailment", "3\tA\tB\tentailment"],
-         ["line 2: the label 'entails' is none of entailment, not_entailment", "line 3: 3 columns instead of 4",
-          "line 4: 'sentence1' is empty", "line 6: row 3 was in the file before"]),
-        ("STS-B", ["g\tf\ty\to\t5.5\tOne.\tTwo.", "g\tf\ty\to\tnan\tOne.\tTwo.", "g\tf\ty\to\t1\tOne."],
-         ["line 1: the label '5.5' is no number from 0 to 5", "line 2: the label 'nan'",
-          "line 3: 6 columns instead of 7"]),
-        ("CoLA", ["g\t1\t\tOne.\tmore"], "line 1: 5 columns instead of 4"),
-        ("QQP", ["id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate", "1\t2"], "holds no row, 1 broken ones aside"),
-    ],
-)  # fmt: skip
-def test_bad_rows_are_refused_with_their_lines(tmp_path, name, lines, says):
-    path = tmp_path / "file.tsv"
-    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    with pytest.raises(UnifiedError) as caught:
-        read_glue(GLUE[name], path)
-    for part in [says] if isinstance(says, str) else says:
-        assert part in str(caught.value) and str(path) in str(caught.value)
-
-
-def test_test_rows_are_never_left_out(tmp_path):
-    path = tmp_path / "test.tsv"
-    path.write_text("id\tquestion1\tquestion2\n0\tHow?\n", encoding="utf-8")
-    with pytest.raises(UnifiedError, match="line 2: 2 columns instead of 3"):
-        read_glue(GLUE["QQP"], path, labelled=False)
-
-
-def test_a_split_may_have_two_files(tmp_path, caplog):
-    """The original CoLA has two; elsewhere official names come first, and broken rows are counted aloud."""
+def test_a_split_may_have_two_files(tmp_path):
+    """The original CoLA has two; the file with the official name comes first."""
     (tmp_path / "in_domain_train.tsv").write_text("a\t1\t\tOne.\n")
     (tmp_path / "in_domain_dev.tsv").write_text("a\t1\t\tOne.\n")
     (tmp_path / "out_of_domain_dev.tsv.gz").write_bytes(gzip.compress(b"a\t0\t*\tTwo.\n"))
@@ -269,12 +232,6 @@ def test_a_split_may_have_two_files(tmp_path, caplog):
     (tmp_path / "in_domain_dev.tsv").unlink()
     with pytest.raises(UnifiedError, match="no dev.tsv, or in_domain_dev.tsv and out_of_domain_dev.tsv for the valid"):
         glue_splits(GLUE["CoLA"], tmp_path)
-    (tmp_path / "test.tsv").unlink()
-    for name in ("train", "dev"):
-        lines, items = LAYOUTS["QQP", "train"]
-        (tmp_path / f"{name}.tsv").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    assert glue_splits(GLUE["QQP"], tmp_path)["valid"] == items
-    assert f"{tmp_path / 'dev.tsv'}: 3 broken rows are left out" in caplog.text
 
 
 # Submissions
@@ -293,34 +250,9 @@ def test_a_submission_has_every_row_in_order(tmp_path):
     assert written.read_text() == "index\tprediction\n" + "".join(f"{i}\t{int(i % 3 == 0)}\n" for i in range(146))
 
 
-def test_numbers_are_clipped_and_rounded(tmp_path):
-    numbers = [-0.3, 0.0004, 2.34567, 4.9996, 7] + [1.5] * 1374
-    path = predictions(tmp_path / "p.jsonl", enumerate(numbers))
-    lines = write_submission("STS-B", path, tmp_path).read_text().splitlines()
-    assert lines[:6] == ["index\tprediction", "0\t0.000", "1\t0.000", "2\t2.346", "3\t5.000", "4\t5.000"]
-
-
 def test_inference_is_answered_in_words(tmp_path):
     path = predictions(tmp_path / "p.jsonl", [(i, "neutral") for i in range(1104)])
     assert write_submission("AX", path, tmp_path).read_text().splitlines()[-1] == "1103\tneutral"
     assert {name for name, one in SUBMISSIONS.items() if one.task == "MNLI"} == {"MNLI-m", "MNLI-mm", "AX"}
     for submission in SUBMISSIONS.values():
         assert submission.split in GLUE[submission.task].unlabelled
-
-
-def test_wrong_predictions_are_refused_before_anything_is_written(tmp_path):
-    labels = [(i, "0") for i in range(146)]
-    cases = {
-        "the first is row 145": labels[:-1],
-        "line 147: 'id' must be a row from 0 to 145, got '146'": [*labels, (146, "0")],
-        "line 1: 'label' must be one of 0, 1, got 2": [(0, 2), *labels[1:]],
-        "line 147: row 3 was in the file before": [*labels, (3, "0")],
-    }
-    for says, wrong in cases.items():
-        with pytest.raises(UnifiedError, match=says):
-            write_submission("WNLI", predictions(tmp_path / "p.jsonl", wrong), tmp_path / "out")
-    with pytest.raises(UnifiedError, match="'label' must be a number, got None"):
-        write_submission("STS-B", predictions(tmp_path / "p.jsonl", [(0, None)]), tmp_path / "out")
-    with pytest.raises(UnifiedError, match="no submission 'MNLI' .did you mean"):
-        write_submission("MNLI", tmp_path / "p.jsonl", tmp_path / "out")
-    assert not (tmp_path / "out").exists()

@@ -1,4 +1,4 @@
-"""GLUE at its edges: descriptions of its tasks, whole texts of refusals, and submissions for its server."""
+"""GLUE: the description of its tasks, files that are refused, broken rows, and submissions for its server."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ TASKS = {
 }  # fmt: skip
 
 
-def test_columns_classes_and_measures_of_glue():
+def test_columns_classes_and_measures_are_those_of_the_benchmark():
     found = {
         name: (task.text, task.second, task.label, task.labels, task.measures, task.positive)
         for name, task in GLUE.items()
@@ -42,7 +42,7 @@ def test_columns_classes_and_measures_of_glue():
     assert {task.head for task in GLUE.values()} == {"classification", "regression"}
 
 
-def test_what_is_odd_about_files_of_glue():
+def test_some_files_have_no_header_other_columns_or_broken_rows():
     bare = {name: task.bare for name, task in GLUE.items() if task.bare}
     assert bare == {
         "CoLA": ("source", "label", "mark", "sentence"),
@@ -65,7 +65,7 @@ STS = "sentence1\tsentence2\tscore"
 
 
 @pytest.mark.parametrize(
-    ("name", "lines", "says"),
+    ("name", "lines", "message"),
     [
         ("RTE", [], ": the file is empty"),
         ("RTE", ["\n"], ": the file is empty"),
@@ -77,21 +77,25 @@ STS = "sentence1\tsentence2\tscore"
         ("RTE", ["sentence1\tb\tlabel"], ", line 1: no column 'sentence2' (did you mean 'sentence1'?); its columns: "
          "'sentence1', 'b', 'label'"),
         ("RTE", ["sentence1\tsentence2\tl"], ", line 1: no column 'label'; its columns: 'sentence1', 'sentence2', 'l'"),
-        # A header is no row, and further cells are for files without one.
+        # With a header, rows have as many cells as it has; only files of STS-B without one may have more.
         ("STS-B", [STS, "a\tb\t1\tmore"], ": line 2: 4 columns instead of 3"),
         ("STS-B", [STS, "a\tb"], ": line 2: 2 columns instead of 3"),
         ("STS-B", ["g\tf\ty\to\t1\ta"], ": line 1: 6 columns instead of 7"),
+        ("CoLA", ["g\t1\t\tOne.\tmore"], ": line 1: 5 columns instead of 4"),
+        ("STS-B", [STS, "a\tb\tnan"], ": line 2: the label 'nan' is no number from 0 to 5"),
         ("STS-B", [STS, "a\tb\t-0.1"], ": line 2: the label '-0.1' is no number from 0 to 5"),
         ("STS-B", [STS, "a\tb\t5.01"], ": line 2: the label '5.01' is no number from 0 to 5"),
         ("STS-B", [STS, "a\tb\t"], ": line 2: the label '' is no number from 0 to 5"),
         ("STS-B", [STS, "a\t \t1", " \tb\t1"], ": line 2: 'sentence2' is empty; line 3: 'sentence1' is empty"),
         ("SST-2", ["sentence\tlabel", "a\t2"], ": line 2: the label '2' is none of 0, 1"),
         ("SST-2", ["index\tsentence\tlabel", "3\ta\t0", "3\tb\t1"], ": line 3: row 3 was in the file before"),
+        ("RTE", ["index\tsentence1\tsentence2\tlabel", "0\ta\tb\tentails", "1\ta\tentailment", "2\ta\tb\tentailment"],
+         ": line 2: the label 'entails' is none of entailment, not_entailment; line 3: 3 columns instead of 4"),
     ],
 )  # fmt: skip
-def test_what_is_no_file_of_glue_is_refused_by_name(tmp_path, name, lines, says):
+def test_files_without_rows_or_columns_and_wrong_rows_are_refused(tmp_path, name, lines, message):
     path = table(tmp_path / "a.tsv", *lines)
-    assert refused(read_glue, GLUE[name], path) == f"{path}{says}"
+    assert refused(read_glue, GLUE[name], path) == f"{path}{message}"
 
 
 def test_scores_reach_from_0_to_5_and_rows_are_numbered(tmp_path):
@@ -119,10 +123,10 @@ def test_broken_rows_of_labelled_files_are_left_out_and_counted(tmp_path, caplog
     for name in ("train", "dev"):
         table(tmp_path / f"{name}.tsv", *rows[: 5 if name == "train" else 2])
     splits = glue_splits(GLUE["QQP"], tmp_path)
-    assert splits == {"train": [TextItem("0", "a", "b", "1"), TextItem("3", "c", "d", "0")], "valid": [
-        TextItem("0", "a", "b", "1")]}  # fmt: skip
+    first, last = TextItem("0", "a", "b", "1"), TextItem("3", "c", "d", "0")
+    assert splits == {"train": [first, last], "valid": [first]}
     assert caplog.messages == [f"{tmp_path / 'train.tsv'}: 2 broken rows are left out"]
-    # A label that there is not, and test files, are another matter.
+    # A wrong label, and a broken row of a test file, are refused.
     path = table(tmp_path / "a.tsv", *rows, "e\tf\t2")
     assert refused(read_glue, GLUE["QQP"], path) == f"{path}: line 6: the label '2' is none of 0, 1"
     path = table(tmp_path / "test.tsv", "question1\tquestion2", "a", "b\t")
@@ -131,12 +135,7 @@ def test_broken_rows_of_labelled_files_are_left_out_and_counted(tmp_path, caplog
     )
 
 
-def test_a_split_of_several_files_has_all_of_them(tmp_path):
-    for name in ("in_domain_train", "in_domain_dev", "out_of_domain_dev"):
-        table(tmp_path / f"{name}.tsv", f"x\t1\t\t{name}.")
-    splits = task_named("cola").read(tmp_path)
-    assert [item.id for item in splits["valid"]] == ["in_domain_dev-0", "out_of_domain_dev-0"]
-    assert splits["train"] == [TextItem("0", "in_domain_train.", None, "1")] and set(splits) == {"train", "valid"}
+def test_a_split_of_two_files_with_a_reader_of_its_own_has_the_items_of_both(tmp_path):
     two = GlueTask("two", {"train": (("a.txt", "b.txt"),), "valid": (("c.tsv",),)}, "sentence",
                    readers={"train": lambda path: [TextItem(path.stem, "x")]})  # fmt: skip
     table(tmp_path / "c.tsv", "sentence\tlabel", "a\t0")
@@ -166,61 +165,66 @@ def predicted(path: Path, *rows: dict) -> Path:
 
 @pytest.fixture
 def small(monkeypatch) -> None:
-    """A server that takes few rows: of WNLI, STS-B and the three test sets of MNLI."""
+    """Test sets of few rows for WNLI, STS-B and MNLI, which has three."""
     sizes = {"WNLI": 2, "STS-B": 4, "MNLI-m": 1, "MNLI-mm": 1, "AX": 1}
     for name, rows in sizes.items():
         own = Submission(SUBMISSIONS[name].task, rows, SUBMISSIONS[name].split)
         monkeypatch.setitem(SUBMISSIONS, name, own)
 
 
+def refused_submission(name: str, predictions: Path) -> str:
+    """The message, where nothing may be written."""
+    message = refused(write_submission, name, predictions, predictions.parent / "out")
+    assert not (predictions.parent / "out").exists()
+    return message
+
+
 @pytest.mark.parametrize("row", [-1, 2, "2", "-1", "a", "²", "", None, 1.0, True, "1 "])
-def test_predictions_are_named_by_rows_of_the_test_set(small, tmp_path, row):
+def test_the_id_of_a_prediction_is_a_row_of_the_test_set(small, tmp_path, row):
     path = predicted(tmp_path / "p.jsonl", {"id": 0, "label": 1}, {"id": row, "label": "0"}, {"id": "1", "label": "0"})
-    assert refused(write_submission, "WNLI", path, tmp_path) == (
-        f"{path}: line 2: 'id' must be a row from 0 to 1, got {row!r}"
-    )
+    assert refused_submission("WNLI", path) == (f"{path}: line 2: 'id' must be a row from 0 to 1, got {row!r}")
 
 
 @pytest.mark.parametrize("label", [2, "01", "", None, 1.0, [1]])
 def test_labels_of_classes_are_those_of_the_task(small, tmp_path, label):
     path = predicted(tmp_path / "p.jsonl", {"id": 0, "label": 1}, {"id": 1, "label": label})
-    assert refused(write_submission, "WNLI", path, tmp_path) == (
-        f"{path}: line 2: 'label' must be one of 0, 1, got {label!r}"
-    )
+    assert refused_submission("WNLI", path) == (f"{path}: line 2: 'label' must be one of 0, 1, got {label!r}")
 
 
 @pytest.mark.parametrize("label", ["1", None, "", True])
 def test_labels_of_a_regression_are_numbers(small, tmp_path, label):
     rows = ({"id": i, "label": 1} for i in range(3))
     path = predicted(tmp_path / "p.jsonl", *rows, {"id": 3, "label": label})
-    assert refused(write_submission, "STS-B", path, tmp_path) == (
-        f"{path}: line 4: 'label' must be a number, got {label!r}"
-    )
+    assert refused_submission("STS-B", path) == (f"{path}: line 4: 'label' must be a number, got {label!r}")
 
 
 def test_every_row_is_predicted_once(small, tmp_path):
     path = predicted(tmp_path / "p.jsonl", {"id": 1, "label": 1}, {"id": 1, "label": 0})
-    assert refused(write_submission, "WNLI", path, tmp_path) == f"{path}: line 2: row 1 was in the file before"
+    assert refused_submission("WNLI", path) == f"{path}: line 2: row 1 was in the file before"
     path = predicted(tmp_path / "p.jsonl", {"id": 2, "label": 1})
-    assert refused(write_submission, "STS-B", path, tmp_path) == (
+    assert refused_submission("STS-B", path) == (
         f"{path}: 3 of the 4 rows of STS-B have no prediction, the first is row 0"
     )
     path.write_text('{"id": 0, "label": 1}\n{\n')
-    assert refused(write_submission, "WNLI", path, tmp_path).startswith(f"{path}: line 2: not JSON")
+    assert refused_submission("WNLI", path).startswith(f"{path}: line 2: not JSON")
+
+
+def test_an_unknown_submission_is_refused_with_those_that_are_known(tmp_path):
     known = ", ".join(SUBMISSIONS)
-    assert refused(write_submission, "wnli", path, tmp_path) == f"no submission 'wnli'; known are {known}"
+    for name, hint in (("wnli", ""), ("MNLI", " (did you mean 'MNLI-m'?)")):
+        assert refused_submission(name, tmp_path / "p.jsonl") == f"no submission {name!r}{hint}; known are {known}"
 
 
-def test_a_submission_is_written_into_a_new_folder_or_over_an_old_one(small, tmp_path):
-    labels = [-1, 5.0004, 2.0005001, 0.12345]
+def test_numbers_of_a_submission_are_clipped_and_rounded_and_an_old_file_is_replaced(small, tmp_path):
+    labels = [-0.3, 7, 2.34567, 4.9996]
     path = predicted(tmp_path / "p.jsonl", *({"id": i, "label": label} for i, label in enumerate(labels)))
     for _ in range(2):
         target = write_submission("STS-B", path, tmp_path / "a" / "b")
         assert target == tmp_path / "a" / "b" / "STS-B.tsv"
-        assert target.read_text() == "index\tprediction\n0\t0.000\n1\t5.000\n2\t2.001\n3\t0.123\n"
+        assert target.read_text() == "index\tprediction\n0\t0.000\n1\t5.000\n2\t2.346\n3\t5.000\n"
 
 
-def test_each_test_set_that_was_predicted_is_submitted(small, tmp_path):
+def test_a_submission_is_written_for_each_test_set_that_has_predictions(small, tmp_path):
     for split in ("test", "test_mismatched", "diagnostic", "valid"):
         predicted(tmp_path / "run" / f"predictions.{split}.jsonl", {"id": 0, "label": "neutral"})
     written = write_submissions("MNLI", tmp_path / "run", tmp_path / "out")
