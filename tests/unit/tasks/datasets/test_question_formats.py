@@ -10,7 +10,7 @@ from itertools import combinations_with_replacement
 import numpy as np
 import pytest
 
-from tests.unit.tasks.datasets.test_coqa_files import OFFICIAL
+from tests.support.coqa_samples import OFFICIAL
 from unified.cli import main
 from unified.errors import UnifiedError
 from unified.tasks.datasets.coqa import coqa_items, most_similar_span, read_coqa, read_coqa_answers

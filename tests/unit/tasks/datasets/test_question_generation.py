@@ -21,7 +21,6 @@ from unified.tasks.datasets.question_generation import (
     find_answer,
     question_pairs,
     question_source,
-    sentence_around,
 )
 from unified.tasks.datasets.squad_json import (
     MisalignedAnswer,
@@ -124,43 +123,8 @@ def test_questions_without_an_answer_in_the_passage_make_no_pair():
     assert (pair.id, pair.source) == ("c", ("Anna Berg.", "Anna"))
 
 
-@pytest.mark.parametrize(
-    ("context", "answer", "sentence"),
-    [
-        ("One here. Two there. Three.", "Two", "Two there. "),
-        ("One here. Two there. Three.", "here. Two", "One here. Two there. "),
-        ("One here. Two there. Three.", "Three.", "Three."),
-        ("It cost 3.5 million. Why?", "3.5", "It cost 3.5 million. "),
-        ('He said "go." Then he left.', "left", "Then he left."),
-        ("no full stop at all", "stop", "no full stop at all"),
-    ],
-)
-def test_sentence_around(context, answer, sentence):
-    start = context.index(answer)
-    first, last = sentence_around(context, start, start + len(answer))
-    assert context[first:last] == sentence
-
-
 def titles(part: list[SquadParagraph]) -> list[str]:
     return [paragraph.title for paragraph in part]
-
-
-def test_splits_of_squad():
-    train = [SquadParagraph(f"T{i // 2}", "x", ()) for i in range(46)]
-    dev = [SquadParagraph("D", "x", ())]
-    held_out = frozenset({"T3", "T7", "elsewhere"})
-    du = divide(train, dev, "du", held_out)
-    assert titles(du["test"]) == ["T3", "T3", "T7", "T7"] and du["valid"] == dev
-    assert set(titles(du["train"])) == {f"T{i}" for i in range(23)} - held_out
-    assert divide(train, dev, "reversed", held_out) == {"train": du["train"], "valid": du["test"], "test": dev}
-    paper = divide(train, dev, "paper", held_out)
-    assert set(titles(paper["valid"])) == {"T9", "T19"} and paper["test"] == dev
-    assert set(titles(paper["train"])) == {f"T{i}" for i in range(23)} - {"T9", "T19"}
-    assert set(titles(divide(train[:10], dev, "paper")["valid"])) == {"T4"}
-    with pytest.raises(UnifiedError, match="split 'du': test is empty"):
-        divide(train, dev, "du", frozenset({"elsewhere"}))
-    with pytest.raises(UnifiedError, match="split 'zhao': expected one of du, reversed, paper"):
-        divide(train, dev, "zhao")
 
 
 @pytest.mark.slow
@@ -311,11 +275,6 @@ def test_ask_builds_its_source_as_the_training_data_are_built(lm, monkeypatch):
 def test_questions_that_cannot_be_asked_are_refused(lm, arguments, message):
     with pytest.raises(UnifiedError, match=message):
         ask(lm, "The cat sat on the mat.", max_length=8, **arguments)
-
-
-def test_find_answer():
-    assert find_answer("a b a", "a") == SquadAnswer("a", 0)
-    assert find_answer("a b a", "a", 4) == SquadAnswer("a", 4)
 
 
 def test_the_default_room_of_a_source_is_the_papers():
