@@ -153,11 +153,6 @@ def test_a_number_that_is_no_label_does_not_begin_a_list_of_labels(tmp_path):
         reader("classification", ("a", "b"))(Path(path))
 
 
-def test_plain_text_is_no_file_of_items(tmp_path):
-    with pytest.raises(UnifiedError, match="films.txt: no file of rows by its name; rows come as CSV, TSV, Parquet"):
-        reader("classification")(Path(write(tmp_path / "films.txt", "a film\n")))
-
-
 def test_rows_with_empty_fields_are_refused_by_the_names_of_the_file_or_left_out(tmp_path, capsys):
     rows = [
         {"review": text, "verdict": label}
@@ -186,20 +181,6 @@ def test_an_empty_answer_is_no_empty_field(tmp_path):
     task = task_named("span")
     found = task.read.with_options(task, FieldNames(skip_empty=True), None, None).items(path)
     assert [item.impossible for item in found] == [None, True]
-
-
-def test_a_missing_field_is_named_before_rows_are_read(tmp_path):
-    path = write(tmp_path / "rows.csv", csv_text([{"review": "a", "label": "x"}] * 3))
-    task = task_named("classification")
-    with pytest.raises(UnifiedError, match="rows.csv, line 2: no field 'text'; its fields: 'review', 'label'; --text-"):
-        task.read.check_fields(Path(path))
-    task.read.with_options(task, FieldNames(given={"text": "review"}), None, None).check_fields(Path(path))
-
-
-def test_a_folder_without_a_split_says_how_files_are_called(tmp_path):
-    write(tmp_path / "Oslo.txt", "Oslo\n\nOslo is a city.\n")
-    with pytest.raises(UnifiedError, match=r"no file in it is called train; name the training items train\.jsonl"):
-        reader("texts")(tmp_path)
 
 
 def test_an_unknown_label_of_several_words_is_quoted_whole(tmp_path):

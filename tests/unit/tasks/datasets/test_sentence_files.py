@@ -1,4 +1,4 @@
-"""Files of sentences at their edges: columns of words, relations, reviews and trees of sentiments."""
+"""Files of sentences, unusual and wrong ones: columns of words, relations, reviews and trees of sentiments."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def written(path: Path, text: str) -> Path:
 # ---------------------------------------------------------------- columns
 
 
-def test_sentences_stand_between_lines_that_are_empty_or_begin_a_document(tmp_path):
+def test_blank_lines_end_sentences_and_docstart_begins_documents(tmp_path):
     text = "\n \na|x|O\nb|y|B-p.q\n\t\n-DOCSTART-\nc|z|I-x\n-DOCSTART-|\n\nd|x|O\n\n\n"
     path = written(tmp_path / "a", text)
     assert read_columns(path, lambda line: line.split("|"), 3, True) == [
@@ -40,20 +40,20 @@ def test_sentences_stand_between_lines_that_are_empty_or_begin_a_document(tmp_pa
     ]
 
 
-def test_columns_name_the_lines_that_are_wrong(tmp_path):
+def test_all_wrong_lines_of_columns_are_named(tmp_path):
     path = written(tmp_path / "a", "a|x|O\nb|O\n |x|O\nc|x|x\nd|x|B-\ne|x|\nf|x|BO\ng|x|O-x\nh|x|B-a b\ni|x|O|z\n")
     tags = ("x", "B-", "", "BO", "O-x", "B-a b")
     said = "; ".join(f"line {n}: the tag {tag!r} is not O, B-TYPE or I-TYPE" for n, tag in enumerate(tags, 4))
     assert refused(read_columns, path, lambda line: line.split("|"), 3, True) == (
         f"{path}: line 2: 2 columns instead of 3; line 3: the word is empty; {said}; line 10: 4 columns instead of 3"
     )
-    # Nobody reads tags where none are wanted, but there must be a column of them.
+    # Without labels tags are not read, but their column must be there.
     assert refused(read_columns, path, lambda line: line.split("|"), 3, False) == (
         f"{path}: line 2: 2 columns instead of 3; line 3: the word is empty; line 10: 4 columns instead of 3"
     )
 
 
-def test_conll_columns_are_divided_by_blanks_and_tabs_and_wnuts_by_tabs_alone(tmp_path):
+def test_columns_of_conll_are_divided_by_blanks_and_tabs_and_those_of_wnut_by_tabs_alone(tmp_path):
     path = written(tmp_path / "a", " EU\tNNP  I-NP I-ORG \n\u00a0 NNP I-NP O\nof\u2028it NNP I-NP O\n")
     assert refused(read_conll2003, path) == f"{path}: line 2: the word is empty"
     path = written(path, "EU\tNNP  I-NP I-ORG \nof\u2028it NNP I-NP O\n")
@@ -90,7 +90,7 @@ def tacred(path: Path, *sentences) -> Path:
     return written(path, json.dumps(list(sentences)))
 
 
-def test_tacreds_brackets_are_written_out_and_ids_counted_where_there_are_none(tmp_path):
+def test_tacred_has_brackets_for_their_names_and_numbers_for_missing_ids(tmp_path):
     names = ["-LRB-", "-RRB-", "-LSB-", "-RSB-", "-LCB-", "-RCB-", "-lrb-"]
     second = {name: value for name, value in SENTENCE.items() if name != "id"} | {"token": names}
     path = tacred(tmp_path / "a.json", SENTENCE, second, SENTENCE | {"id": 7, "subj_end": 2})
@@ -106,7 +106,7 @@ def test_tacreds_brackets_are_written_out_and_ids_counted_where_there_are_none(t
 
 
 @pytest.mark.parametrize(
-    ("change", "says"),
+    ("change", "message"),
     [
         ({"subj_start": -1}, "subj_start -1 and subj_end 0 are not among its 3 words"),
         ({"subj_start": 1}, "subj_start 1 and subj_end 0 are not among its 3 words"),
@@ -118,9 +118,9 @@ def test_tacreds_brackets_are_written_out_and_ids_counted_where_there_are_none(t
         ({"subj_type": 1}, "no text 'subj_type'"),
     ],
 )
-def test_what_is_not_tacred_is_refused_by_name(tmp_path, change, says):
+def test_wrong_sentences_of_tacred_are_refused_with_their_number(tmp_path, change, message):
     path = tacred(tmp_path / "a.json", SENTENCE | {"id": "e0"}, SENTENCE | change)
-    assert refused(read_tacred, path) == f"{path}: sentence 2: {says}"
+    assert refused(read_tacred, path) == f"{path}: sentence 2: {message}"
 
 
 def test_tacred_is_a_list_of_sentences_with_words(tmp_path):
@@ -136,7 +136,7 @@ def semeval(number: int, sentence: str, *following: str) -> str:
     return "\n".join((f'{number}\t"{sentence}"', *following)) + "\n\n"
 
 
-def test_semevals_blocks_are_a_sentence_its_relation_and_comments(tmp_path):
+def test_a_block_of_semeval_is_a_sentence_with_its_relation_and_comments(tmp_path):
     second = semeval(3, 'x<e1>y</e1>z "<e2>v w</e2>', "Other", "Comment: 4 of 5", "more")
     third = semeval(4, "<e1>a</e1><e2>b</e2>", "Message-Topic(e2,e1)")
     items = read_semeval2010(written(tmp_path / "a.txt", GOOD + second + third))
@@ -153,7 +153,7 @@ RELATION = "a relation such as 'Cause-Effect(e2,e1)' or 'Other' must follow"
 
 
 @pytest.mark.parametrize(
-    ("block", "says"),
+    ("block", "message"),
     [
         ("a title\n", f"line 1: {FORM}"),
         ('2\tno marks "quoted"\n', f"line 1: {FORM}"),
@@ -167,12 +167,12 @@ RELATION = "a relation such as 'Cause-Effect(e2,e1)' or 'Other' must follow"
         (semeval(2, "<e1>a</e1> <e2></e2>", "Other"), "line 1: an entity is empty"),
     ],
 )
-def test_what_is_not_semeval_is_refused_by_name(tmp_path, block, says):
+def test_blocks_of_semeval_without_marks_or_a_relation_are_refused(tmp_path, block, message):
     path = written(tmp_path / "a.txt", block + GOOD)
-    assert refused(read_semeval2010, path) == f"{path}: {says}"
+    assert refused(read_semeval2010, path) == f"{path}: {message}"
 
 
-def test_every_tenth_sentence_of_semeval_is_for_validation(tmp_path):
+def test_every_tenth_training_sentence_of_semeval_is_for_validation(tmp_path):
     sentences = [semeval(i, "<e1>a</e1> <e2>b</e2>", "Other") for i in range(1, 23)]
     written(tmp_path / "TRAIN_FILE.TXT", "".join(sentences))
     splits = task_named("semeval2010").read(tmp_path)
@@ -184,26 +184,37 @@ def test_every_tenth_sentence_of_semeval_is_for_validation(tmp_path):
 # ---------------------------------------------------------------- reviews and sentiments
 
 
-def test_reviews_have_the_name_of_their_file_without_compression(tmp_path):
+@pytest.fixture
+def reviews(tmp_path) -> Path:
+    """A split of IMDB with three reviews, and files that are none."""
     for name, text in (("neg/2_1.txt", " Bad.<br />\nNo. "), ("neg/10_1.txt", "x"), ("pos/1_9.txt", "Good."),
                        ("pos/notes.md", ""), ("unsup/1_0.txt", "")):  # fmt: skip
         written(tmp_path / name, text)
-    found = [(item.id, item.text, item.label) for item in read_imdb(tmp_path)]
+    return tmp_path
+
+
+def test_reviews_are_named_by_their_files_and_have_no_line_breaks(reviews):
+    found = [(item.id, item.text, item.label) for item in read_imdb(reviews)]
     assert found == [("neg/10_1.txt", "x", "neg"), ("neg/2_1.txt", "Bad.  No.", "neg"), ("pos/1_9.txt", "Good.", "pos")]
-    assert [item.label for item in read_imdb(tmp_path, labelled=False)] == [None] * 3
-    written(tmp_path / "neg/3_1.txt", " \n")
-    (tmp_path / "neg/4_1.txt").write_bytes(b"\xff")
-    (tmp_path / "pos/1_9.txt.gz").write_bytes(b"")
-    details = refused(read_imdb, tmp_path)
-    assert details.startswith(f"{tmp_path}: 2 times (neg/3_1.txt, pos/1_9.txt.gz): empty; neg/4_1.txt: ")
+    assert [item.label for item in read_imdb(reviews, labelled=False)] == [None] * 3
+
+
+def test_empty_unreadable_and_doubled_reviews_are_refused(reviews):
+    written(reviews / "neg/3_1.txt", " \n")
+    (reviews / "neg/4_1.txt").write_bytes(b"\xff")
+    (reviews / "pos/1_9.txt.gz").write_bytes(b"")
+    details = refused(read_imdb, reviews)
+    assert details.startswith(f"{reviews}: 2 times (neg/3_1.txt, pos/1_9.txt.gz): empty; neg/4_1.txt: ")
     assert "; pos/1_9.txt.gz: the id 'pos/1_9.txt' is that of pos/1_9.txt, too; " in details
-    for path in (tmp_path / "pos").iterdir():
-        path.unlink()
-    assert refused(read_imdb, tmp_path) == (f"{tmp_path}: no pos/*.txt; is it a split of IMDB, such as aclImdb/train?")
+
+
+def test_a_label_without_reviews_is_refused(reviews):
+    (reviews / "pos/1_9.txt").unlink()
+    assert refused(read_imdb, reviews) == f"{reviews}: no pos/*.txt; is it a split of IMDB, such as aclImdb/train?"
 
 
 @pytest.mark.parametrize(("sentiment", "label"), [("0", "0"), ("1", "0"), ("2", None), ("3", "1"), ("4", "1")])
-def test_sentiments_of_a_sentence_become_two_labels(tmp_path, sentiment, label):
+def test_negative_and_positive_sentiments_become_labels_and_neutral_sentences_are_left_out(tmp_path, sentiment, label):
     path = written(tmp_path / "a.txt", f"\n ({sentiment} (2 -LRB-) (3 Good))\n(4 (2 Now) (2 -RRB-))\n")
     items = [(item.id, item.text, item.label) for item in read_sentiment_trees(path)]
     first = [] if label is None else [("0", "( good", label)]
@@ -216,7 +227,7 @@ def test_lines_that_are_no_trees_are_refused(tmp_path, line):
     assert refused(read_sentiment_trees, path) == (f"{path}: line 2: no tree of sentiments, such as (3 (2 Good) (2 .))")
 
 
-def test_a_file_of_trees_holds_a_sentence_with_a_sentiment(tmp_path):
+def test_a_file_of_neutral_trees_alone_is_refused(tmp_path):
     path = written(tmp_path / "a.txt", "(2 (2 a))\n(3 word)\n")
     assert [item.text for item in read_sentiment_trees(path)] == ["word"]
     assert refused(read_sentiment_trees, written(path, "(2 (2 a))\n")) == (

@@ -1,4 +1,4 @@
-"""The files that hold the splits of a data set: which are found, which are refused, and what they are called."""
+"""The files of a data set's splits: which are found, their names, and refusals; tables with tabs."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ def test_files_are_found_plain_and_compressed(tmp_path, suffix):
     assert split_files(tmp_path, FILES) == {"train": [train], "valid": [valid]}
 
 
-def test_the_plain_file_comes_before_compressed_ones_and_other_endings_are_none(tmp_path):
+def test_a_plain_file_comes_before_compressed_ones_and_other_compressions_are_not_found(tmp_path):
     train, valid, _, _ = touched(tmp_path, "train.tsv", "dev.tsv", "train.tsv.gz", "test.tsv.bz2")
     assert split_files(tmp_path, FILES) == {"train": [train], "valid": [valid]}
     train.unlink()
     assert split_files(tmp_path, FILES)["train"] == [tmp_path / "train.tsv.gz"]
 
 
-def test_the_first_alternative_of_which_all_files_are_there_is_taken(tmp_path):
+def test_the_first_alternative_with_all_its_files_is_taken(tmp_path):
     first, second, _ = touched(tmp_path, "part1.tsv", "part2.tsv.xz", "dev.tsv")
     assert split_files(tmp_path, FILES)["train"] == [first, second]
     whole, test = touched(tmp_path, "train.tsv", "test.tsv")
@@ -76,7 +76,7 @@ def test_a_folder_without_files_for_training_or_validation_is_refused(tmp_path):
     assert set(split_files(tmp_path, FILES)) == {"train", "valid"}
 
 
-def test_splits_are_read_with_labels_but_for_those_that_have_none(tmp_path):
+def test_splits_are_read_with_labels_except_the_unlabelled_ones(tmp_path):
     paths = dict(zip(FILES, touched(tmp_path, "train.tsv", "dev.tsv", "test.tsv"), strict=True))
 
     def read(path: Path, labelled: bool) -> list[tuple[Path, bool]]:
@@ -87,7 +87,7 @@ def test_splits_are_read_with_labels_but_for_those_that_have_none(tmp_path):
     assert read_splits(FILES, read, tmp_path, ("test",)) == labelled | {"test": [(paths["test"], False)]}
 
 
-def test_matching_files_come_by_name_without_those_that_a_broken_run_left(tmp_path):
+def test_matching_files_are_sorted_and_partial_ones_left_out(tmp_path):
     touched(tmp_path, "b.json", "a.json.gz", "c.json.partial", "d.txt")
     assert matching_files(tmp_path, "*.json*") == [tmp_path / "a.json.gz", tmp_path / "b.json"]
     assert refused(matching_files, tmp_path, "e*.json") == f"{tmp_path}: no file e*.json"
@@ -108,11 +108,11 @@ def test_records_of_several_files_follow_one_another_and_share_no_question():
         f"{paths[2]}: question '3' is in a.json, too; both files belong to the same split, keep one of them in the "
         "folder"
     )
-    # A file may repeat itself as far as its reader lets it.
+    # What a file repeats is left to its reader.
     assert read_together(paths[:1], lambda path: ["1", "1"], str.split) == ["1", "1"]
 
 
-def test_questions_of_a_split_are_told_apart_by_their_ids(tmp_path):
+def test_two_files_of_a_split_may_have_no_question_in_common_two_splits_may(tmp_path):
     touched(tmp_path, "train-b.json", "train-a.json", "dev.json")
 
     def items(path: Path) -> list[SimpleNamespace]:
@@ -121,7 +121,6 @@ def test_questions_of_a_split_are_told_apart_by_their_ids(tmp_path):
     patterns = {"train": "train*.json*", "valid": "dev*.json*"}
     found = split_questions(tmp_path, patterns, items)
     assert {split: [item.id for item in own] for split, own in found.items()} == {"train": ["a", "b"], "valid": ["dev"]}
-    # Two splits may have a question in common, two files of one may not.
     patterns["test"] = "dev*.json*"
     assert [item.id for item in split_questions(tmp_path, patterns, items)["test"]] == ["dev"]
     touched(tmp_path, "train-a.json.gz")
@@ -129,16 +128,16 @@ def test_questions_of_a_split_are_told_apart_by_their_ids(tmp_path):
     assert says.startswith(f"{tmp_path / 'train-a.json.gz'}: question 'train-a' is in train-a.json, too; ")
 
 
-def test_items_are_given_once_nothing_is_wrong_with_their_file():
+def test_items_of_a_file_without_problems_are_returned_and_others_refused():
     entries = Entries("file.json")
     assert checked(["item"], entries, "question") == ["item"]
     assert refused(checked, [], entries, "sentence") == "file.json: holds no sentence"
     entries.wrong("line 3", "odd")
-    assert refused(checked, [], entries, "sentence") == refused(checked, ["item"], entries, "s")
-    assert refused(checked, ["item"], entries, "sentence") == "file.json: line 3: odd"
+    for items in ([], ["item"]):
+        assert refused(checked, items, entries, "sentence") == "file.json: line 3: odd"
 
 
-def test_rows_of_a_table_are_lines_with_tabs(tmp_path):
+def test_rows_of_a_table_are_its_lines_divided_at_tabs(tmp_path):
     path = tmp_path / "a.tsv.gz"
     path.write_bytes(gzip.compress(b' a\t"b \n\n\t\nc, d\t\te\r\n'))
     assert list(tab_rows(path)) == [(1, ["a", '"b']), (3, ["", ""]), (4, ["c, d", "", "e"])]
@@ -153,15 +152,15 @@ def test_a_cell_holds_a_finite_number_or_none(cell, number):
     assert number_of(cell) == number
 
 
-_USUAL = {"train": ["train.tsv"], "valid": ["dev.tsv"], "test": ["test.tsv"]}
-#: GLUE's files by task and split as GLUE, the original data sets and this project's parts of them call them.
+USUAL = {"train": ["train.tsv"], "valid": ["dev.tsv"], "test": ["test.tsv"]}
+#: The names of GLUE's files by task and split: those of GLUE, of the original data sets, and of parts of them.
 GLUE_FILES = {
-    "CoLA": _USUAL
+    "CoLA": USUAL
     | {
         "train": ["train.tsv", "in_domain_train.tsv"],
         "valid": ["dev.tsv", "in_domain_dev.tsv + out_of_domain_dev.tsv"],
     },
-    "SST-2": _USUAL | {"test_labelled": ["trees/test.txt"]},
+    "SST-2": USUAL | {"test_labelled": ["trees/test.txt"]},
     "MRPC": {
         "train": ["train.tsv", "msr-para-train.tsv"],
         "valid": ["dev.tsv", "msr-para-val.tsv"],
@@ -188,9 +187,9 @@ GLUE_FILES = {
         "diagnostic": ["AX.tsv", "diagnostic.tsv"],
         "diagnostic_labelled": ["diagnostic-full.tsv"],
     },
-    "QNLI": _USUAL,
-    "RTE": _USUAL,
-    "WNLI": _USUAL,
+    "QNLI": USUAL,
+    "RTE": USUAL,
+    "WNLI": USUAL,
     "SICK": {"train": ["SICK_train.txt"], "valid": ["SICK_trial.txt"], "test": ["SICK_test_annotated.txt"]},
 }
 
