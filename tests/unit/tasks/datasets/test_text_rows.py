@@ -1,15 +1,13 @@
-"""Rows of sources and targets: users' own files, and data sets of summaries."""
+"""Rows of sources and targets, files of one's own, and data sets of summaries as items."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 
 from tests.support.corpora import jsonl
 from tests.support.refusals import refused
-from unified.errors import UnifiedError
 from unified.files.fields import FieldNames
 from unified.files.rows import FORMATS
 from unified.tasks.catalogue import task_named
@@ -24,6 +22,7 @@ from unified.tasks.windows import TokenCounter
 from unified.tasks.writing import TokenBudget, WritingItem
 
 BUDGET = TokenBudget(TokenCounter(str.split), 100)
+SUMMARIES = ("cnn_dailymail", "gigaword", "gigaword_10k", "xsum", "reuters", "scitldr", "aeslc")
 
 
 # ---------------------------------------------------------------- a row
@@ -35,15 +34,20 @@ def test_a_row_is_a_source_and_its_target():
         "7", ("a", "b"), "c"
     )
     assert text_of({"source": "a", "target": "b", "references": None, "reference_group": None}, 1).references is None
-    assert source_item({"source": "a", "target": 3}, 2, BUDGET) == WritingItem("2", "a")
-    assert source_item({"source": ["a"], "id": "x"}, 2, BUDGET) == WritingItem("x", ("a",))
+
+
+@pytest.mark.parametrize("name", [*SUMMARIES, "texts"])
+def test_a_text_is_written_from_a_source_alone(name):
+    item = task_named(name).item
+    assert item({"source": "a", "target": 3}, 2, BUDGET) == WritingItem("2", "a")
+    assert item({"source": ["a"], "id": "x"}, 2, BUDGET) == WritingItem("x", ("a",))
 
 
 SOURCE = "'source' must be a text that is not empty, or a list of such texts"
 
 
 @pytest.mark.parametrize(
-    ("change", "says"),
+    ("change", "message"),
     [
         ({"target": 3}, "'target' must be a text that is not empty"),
         ({"target": " "}, "'target' must be a text that is not empty"),
@@ -54,22 +58,20 @@ SOURCE = "'source' must be a text that is not empty, or a list of such texts"
         ({"id": 1.5}, "'id' must be a text that is not empty, or an integer, got 1.5"),
     ],
 )
-def test_what_is_no_pair_is_refused(change, says):
-    assert refused(text_of, {"source": "a", "target": "b"} | change, 1) == says
-    if says == SOURCE:
-        assert refused(source_item, change, 1, BUDGET) == says
+def test_rows_with_wrong_fields_are_refused(change, message):
+    assert refused(text_of, {"source": "a", "target": "b"} | change, 1) == message
+    if "source" in change:
+        assert refused(source_item, change, 1, BUDGET) == message
 
 
 @pytest.mark.parametrize(
     ("fields", "lacks"), [({"source": "a"}, "target"), ({"target": "a"}, "source"), ({}, "source")]
 )
-def test_a_field_that_is_missing_is_named(fields, lacks):
-    said = ", ".join(map(repr, fields)) or "none"
-    with pytest.raises(UnifiedError, match=f"^no field '{lacks}'; its fields: {said}$"):
-        text_of(fields, 1)
+def test_a_missing_field_is_named(fields, lacks):
+    message = f"no field '{lacks}'; its fields: {', '.join(map(repr, fields)) or 'none'}"
+    assert refused(text_of, fields, 1) == message
     if lacks == "source":
-        with pytest.raises(UnifiedError, match=f"^no field 'source'; its fields: {said}$"):
-            source_item(fields, 1, BUDGET)
+        assert refused(source_item, fields, 1, BUDGET) == message
 
 
 # ---------------------------------------------------------------- files of one's own
@@ -78,16 +80,15 @@ def test_a_field_that_is_missing_is_named(fields, lacks):
 OWN = OwnFiles(lambda fields, number: TextItem(str(number), fields["text"]), FieldNames({"text": "text"}))
 
 
-def test_files_of_a_head_know_its_fields_and_whether_labels_are_classes():
+def test_files_of_a_head_have_its_fields_and_know_whether_labels_are_classes():
     assert head_files(Classification).names == FieldNames(Classification.parts)
     kinds = {head: head_files(head).has_classes for head in (Classification, Regression, SpanAnswers)}
     assert kinds == {Classification: True, Regression: False, SpanAnswers: False}
     assert (OWN.has_classes, OWN.valid, OWN.test) == (False, None, None)
-    with pytest.raises(UnifiedError, match="^no field 'label'; its fields: 'text'$"):
-        head_files(Classification).item_of({"text": "a"}, 1)
+    assert refused(head_files(Classification).item_of, {"text": "a"}, 1) == "no field 'label'; its fields: 'text'"
 
 
-def test_a_file_is_for_training_and_others_may_stand_beside_it(tmp_path):
+def test_a_file_is_the_training_split_and_options_name_the_others(tmp_path):
     path = Path(jsonl(tmp_path / "a.jsonl", [{"text": "a"}]))
     assert OWN.files(path) == {"train": str(path)}
     both = OWN.with_options("own", FieldNames(), "v.jsonl", "t.jsonl")
@@ -105,7 +106,7 @@ def test_a_folder_has_a_file_for_each_split(tmp_path):
     (tmp_path / "dev.jsonl").mkdir()
     found = {split: str(tmp_path / name) for split, name in zip(("train", "valid", "test"), NAMES, strict=True)}
     assert OWN.files(tmp_path) == found
-    # JSON lines with another name are a split by this name.
+    # A file of JSON lines with another name of one word is a split of this name.
     (tmp_path / "extra.jsonl").touch()
     (tmp_path / "other.more.jsonl").touch()
     (tmp_path / "third.jsonl.gz").touch()
@@ -123,7 +124,7 @@ def test_a_folder_has_a_file_for_each_split(tmp_path):
     )
 
 
-def test_a_folder_without_a_split_says_how_its_file_is_called(tmp_path):
+def test_a_folder_without_a_split_is_refused_with_the_name_to_give(tmp_path):
     (tmp_path / "data.csv").touch()
     assert refused(OWN.files, tmp_path) == (
         f"{tmp_path}: no file in it is called train; name the training items train.jsonl ({FORMATS})"
@@ -131,15 +132,16 @@ def test_a_folder_without_a_split_says_how_its_file_is_called(tmp_path):
 
 
 def test_options_keep_the_parts_of_items_and_are_checked():
-    with pytest.raises(UnifiedError, match="^--second-field x: own takes --text-field"):
-        OWN.with_options("own", FieldNames(given={"second": "x"}), None, None)
-    with pytest.raises(UnifiedError, match="^--labels a,b: labels of own are no classes; leave it out"):
-        OWN.with_options("own", FieldNames(labels=("a", "b")), None, None)
+    message = refused(OWN.with_options, "own", FieldNames(given={"second": "x"}), None, None)
+    assert message.startswith("--second-field x: own takes --text-field")
+    message = refused(OWN.with_options, "own", FieldNames(labels=("a", "b")), None, None)
+    assert message.startswith("--labels a,b: labels of own are no classes; leave it out")
     changed = OWN.with_options("own", FieldNames(given={"text": "body"}, skip_empty=True), "v", "t")
-    assert changed == OwnFiles(OWN.item_of, FieldNames({"text": "text"}, {"text": "body"}, (), True), False, "v", "t")
+    names = FieldNames(parts={"text": "text"}, given={"text": "body"}, skip_empty=True)
+    assert changed == OwnFiles(OWN.item_of, names, valid="v", test="t")
 
 
-def test_the_first_row_is_looked_at_before_anything_is_read(tmp_path):
+def test_a_first_row_without_a_field_is_refused_before_the_others_are_read(tmp_path):
     files = head_files(Classification)
     good = jsonl(tmp_path / "good.jsonl", [{"text": "a", "label": "x"}, {"other": 1}])
     files.check_fields(Path(good))
@@ -147,21 +149,30 @@ def test_the_first_row_is_looked_at_before_anything_is_read(tmp_path):
     assert refused(files.check_fields, Path(bad)) == (
         f"{bad}, line 1: no field 'label'; its fields: 'text'; --label-field names the one to read"
     )
-    # Other files are looked at, too; what else is wrong is left to the reading of all rows.
+    renamed = files.with_options("classification", FieldNames(given={"label": "text"}), None, None)
+    renamed.check_fields(Path(bad))
+    # The files of the other splits are checked, too.
     beside = files.with_options("classification", FieldNames(), bad, None)
     assert refused(beside.check_fields, Path(good)).startswith(f"{bad}, line 1: no field 'label'")
+
+
+def test_whatever_else_is_wrong_with_a_file_is_left_to_the_reading_of_all_rows(tmp_path):
+    files = head_files(Classification)
     for row in ({"text": "", "label": "x"}, {"text": 3, "label": "x"}):
         files.check_fields(Path(jsonl(tmp_path / "odd.jsonl", [row])))
     files.check_fields(Path(jsonl(tmp_path / "empty.jsonl", [])))
     (tmp_path / "plain.txt").write_text("x\n")
     files.check_fields(tmp_path / "plain.txt")
     files.check_fields(Path("hub:owner/name"))
-    assert refused(files.items, str(tmp_path / "plain.txt")) == (
-        f"{tmp_path / 'plain.txt'}: no file of rows by its name; rows come as {FORMATS}"
-    )
 
 
-def test_training_items_are_one_file_a_data_set_of_the_hub_or_a_folder(tmp_path):
+def test_plain_text_is_no_file_of_items(tmp_path):
+    path = tmp_path / "plain.txt"
+    path.write_text("x\n")
+    assert refused(OWN.items, str(path)) == f"{path}: no file of rows by its name; rows come as {FORMATS}"
+
+
+def test_one_file_and_a_data_set_of_the_hub_are_told_from_a_folder(tmp_path):
     (tmp_path / "a.csv").touch()
     assert is_own_file(tmp_path / "a.csv") and is_own_file(Path("hub:owner/name"))
     assert not is_own_file(tmp_path) and not is_own_file(tmp_path / "none.csv")
@@ -176,7 +187,7 @@ def summaries(path: Path, count: int, name: str = "day") -> None:
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch) -> Path:
-    """A folder of pairs, read in one process."""
+    """A folder with six pairs for training; readers use one process."""
     monkeypatch.setattr(summarization, "available_cores", lambda: 1)
     summaries(tmp_path / "train.jsonl", 6)
     return tmp_path
@@ -193,7 +204,8 @@ def test_the_development_set_has_the_names_that_other_programs_give(folder, caps
     assert len(read_summaries(folder, BUDGET, "gigaword")["test"]) == 1
 
 
-def test_a_subset_of_the_pairs_is_always_the_same(folder):
+def test_a_subset_of_the_training_pairs_is_always_the_same(folder):
+    """The numbers are written out because runs of different versions must train on the same pairs to be compared."""
     summaries(folder / "valid.jsonl", 6)
     names = {
         count: [item.id for item in read_summaries(folder, BUDGET, "gigaword", subset=count)["train"]]
@@ -215,30 +227,56 @@ def test_pairs_with_an_empty_side_are_left_out_and_counted(folder, capsys):
     )
 
 
-def test_pairs_are_numbered_through_all_parts_of_a_long_file(folder):
+def test_pairs_are_numbered_through_all_chunks_of_a_long_file(folder):
     jsonl(folder / "valid.jsonl", [{"document": f"{i} " + "a" * 600_000, "summary": f"{i}"} for i in range(5)])
     items = read_summaries(folder, BUDGET, "xsum")["valid"]
     assert [(item.id, item.target) for item in items] == [(str(i + 1), str(i)) for i in range(5)]
 
 
-def test_sentences_references_and_separators_come_along(folder):
-    jsonl(folder / "train.jsonl", [{"article": "The cat sat.\nA dog ran.", "highlights": "A dog ran | off.\nIt did."}])
-    summaries(folder / "valid.jsonl", 1)
-    jsonl(folder / "valid.jsonl", [{"article": "A.", "highlights": "B."}])
+def test_items_of_summaries_have_sentences_with_an_oracle_and_another_separator_where_it_is_given(folder):
+    for split in ("train", "valid"):
+        row = {"article": "The cat sat.\nA dog ran.", "highlights": "A dog ran | off.\nIt did."}
+        jsonl(folder / f"{split}.jsonl", [row])
     (item,) = read_summaries(folder, BUDGET, "cnn_dailymail", oracle="greedy")["train"]
-    assert item == WritingItem("1", "The cat sat. A dog ran.", "A dog ran / off. | It did.", None, None, (0, 13), (1,))
+    text = "The cat sat. A dog ran."
+    assert item == WritingItem("1", text, "A dog ran / off. | It did.", sentences=(0, 13), oracle=(1,))
     (item,) = read_summaries(folder, BUDGET, "cnn_dailymail", separator="[S]")["train"]
-    assert item == WritingItem("1", "The cat sat. A dog ran.", "A dog ran | off. [S] It did.")
-    for name in ("train", "valid"):
-        row = {"source": ["A b.", "C."], "target": ["One.", "Two."]}
-        (folder / f"{name}.jsonl").write_text(json.dumps(row) + "\n")
-    (item,) = read_summaries(folder, BUDGET, "scitldr")["valid"]
-    assert item == WritingItem("1", "A b. C.", "One.", ("One.", "Two.")) and item.right == ["One.", "Two."]
+    assert item == WritingItem("1", text, "A dog ran | off. [S] It did.")
 
 
-def test_the_readers_of_tasks_are_those_of_their_data_sets(folder):
+#: A row of each data set, and the item that its task makes of it.
+ROWS = {
+    "cnn_dailymail": (
+        {"article": "A rain.\nA snow.", "highlights": "Snow.\nRain."},
+        # The search for combinations takes no sentence, because no bigram is common; the greedy one would take both.
+        WritingItem("1", "A rain. A snow.", "Snow. | Rain.", sentences=(0, 8), oracle=()),
+    ),
+    **dict.fromkeys(
+        ("gigaword", "gigaword_10k", "xsum"),
+        ({"document": "A b.", "summary": "One. Two."}, WritingItem("1", "A b.", "One. Two.")),
+    ),
+    "reuters": ({"body": "A b.", "title": "ONE"}, WritingItem("1", "A b.", "ONE")),
+    "scitldr": (
+        {"source": ["A b.", "C."], "target": ["One.", "Two."]},
+        WritingItem("1", "A b. C.", "One.", references=("One.", "Two.")),
+    ),
+    "aeslc": (
+        {"body": "A b.", "subject": "One", "annotations": ["Two"]},
+        WritingItem("1", "A b.", "One", references=("One", "Two")),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SUMMARIES)
+def test_a_task_reads_the_rows_of_its_data_set(folder, name):
+    row, item = ROWS[name]
+    for split in ("train", "valid"):
+        jsonl(folder / f"{split}.jsonl", [row])
+    assert task_named(name).read(folder, BUDGET) == {"train": [item], "valid": [item]}
+
+
+def test_the_task_with_10000_pairs_of_gigaword_draws_them_from_the_training_set(folder):
+    summaries(folder / "train.jsonl", 10_001)
     summaries(folder / "valid.jsonl", 1)
-    for name in ("gigaword", "gigaword_10k", "xsum"):
-        assert len(task_named(name).read(folder, BUDGET)["train"]) == 6
-    with pytest.raises(UnifiedError, match="no field 'article'"):
-        task_named("cnn_dailymail").read(folder, BUDGET)
+    items = task_named("gigaword_10k").read(folder, BUDGET)["train"]
+    assert len(items) == len({item.id for item in items}) == 10_000
