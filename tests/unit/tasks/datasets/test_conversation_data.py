@@ -205,6 +205,7 @@ def test_a_row_has_a_passage_a_question_and_the_turns_before_it():
     row = {"context": "a  b c d", "question": "e f"}
     budget = TokenBudget(COUNT, 6)
     assert answer_item(row, 4, budget) == WritingItem("4", ("e f", "a b c"), unread=1)
+    assert task_named("coqa_free").item(row, 4, budget) == answer_item(row, 4, budget)
     assert answer_item(row | {"id": "x"}, 4, TokenBudget(COUNT, 7)) == WritingItem("x", ("e f", "a b c d"))
     long = answer_item(row | {"history": [["g h", "i"], ["j", "k"]]}, 4, budget)
     assert (long.source[0], long.unread) == ("k e f", 4 + 4 - 2)

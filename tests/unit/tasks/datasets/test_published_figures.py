@@ -1,5 +1,6 @@
-"""Published figures of all tasks, paper by paper, and what is said of where they come from."""
+"""Published figures of all tasks, paper by paper, and the sources that tasks name."""
 
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -178,7 +179,7 @@ GLUE = (
 )
 MRQA_SOURCE = "Joshi et al. 2020, section 4 and its published script; figures of table 2, on halves that are not public"
 QUESTIONS = "Dong et al. 2019, section 3.3; rates and {} split of the released code"
-#: What is said of where settings and figures come from; nothing is published of the tasks that are not here.
+#: Where the settings and figures of each task are published; nothing is, of the tasks that are not here.
 SOURCES = {
     **dict.fromkeys(("cola", "sst2", "mrpc", "stsb", "qqp", "mnli", "qnli", "rte", "wnli", "sick"), GLUE),
     **dict.fromkeys(("newsqa", "triviaqa", "searchqa", "hotpotqa", "naturalquestions", "mrqa_squad"), MRQA_SOURCE),
@@ -210,6 +211,23 @@ SOURCES = {
     **dict.fromkeys(("gigaword", "gigaword_10k"), "the released code of UniLM"),
     "xsum": "s2s-ft, later code of UniLM's authors",
 }
+
+
+#: How a task's source names the paper whose figures it quotes; that of UniLM may be named by its code.
+CITATIONS = (
+    (BERT, "Devlin et al. 2019"),
+    (UNILM, "Dong et al. 2019|code of UniLM"),
+    (XLNET, "Yang et al. 2019"),
+    (SPANBERT, "Joshi et al. 2020"),
+    (ANNA, "Jun et al. 2022"),
+    (MINILM, "Wang et al. 2020"),
+)
+
+
+def test_every_task_names_the_papers_whose_figures_it_quotes():
+    for figures, citation in CITATIONS:
+        lacking = {name for name, _, _ in figures if not re.search(citation, TASKS[name].source)}
+        assert not lacking, citation
 
 
 def test_every_task_says_where_its_settings_and_figures_are_published():

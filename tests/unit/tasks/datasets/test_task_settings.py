@@ -1,16 +1,11 @@
-"""Heads, settings and grids of all tasks with a format of their own, written out."""
-
-from functools import partial
+"""Heads, settings, grids and rules of scoring of all tasks with a format of their own, written out."""
 
 import pytest
 
 from unified.tasks.catalogue import TASKS
-from unified.tasks.datasets.coqa import answer_item
-from unified.tasks.datasets.squad import question_files, question_item
-from unified.tasks.datasets.texts import source_item
 from unified.tasks.grids import Grid
 from unified.tasks.settings import Task, Training
-from unified.tasks.writing import WritingTask, WritingTraining
+from unified.tasks.writing import WritingItem, WritingTask, WritingTraining
 from unified.tasks.writing_scores import score_answers, score_questions, score_texts
 
 GLUE = ("cola", "sst2", "mrpc", "stsb", "qqp", "mnli", "qnli", "rte", "wnli")
@@ -130,7 +125,7 @@ def test_grids_from_which_the_papers_chose():
     assert others == dict.fromkeys((*GLUE, "squad1.1", "squad2.0"), {"spanbert": SPANBERTS_GRID})
 
 
-def test_what_chooses_a_checkpoint_and_what_has_no_labels():
+def test_measures_that_choose_a_checkpoint_and_splits_without_labels():
     measures = {name: task.measure for name, task in UNDERSTOOD.items() if task.measure is not None}
     assert measures == {
         "cola": "matthews", "mrpc": "f1", "qqp": "f1", "stsb": "spearman",
@@ -197,68 +192,73 @@ def test_settings_and_search_of_tasks_that_write():
     assert {name: (task.training, task.decoding) for name, task in WRITTEN.items()} == WRITING
 
 
-def test_settings_of_writing_that_no_task_gives():
+def test_defaults_of_writing():
     defaults = WritingTraining()
     assert (defaults.max_source, defaults.max_target, defaults.smoothing) == (384, 64, 0.1)
     assert defaults.objective == "target_cloze(mask_probability=0.7)"
     assert defaults == WritingTraining(**vars(Training()))
 
 
-def called(function) -> tuple:
-    """A function, and what is given to it by name."""
-    return (function.func, function.keywords) if isinstance(function, partial) else (function, {})
-
-
 QUESTION_TASKS = ("squad_qg", "squad_qg_du", "squad_qg_reversed", "squad_qg_sentence")
 SUMMARIES = ("gigaword", "gigaword_10k", "xsum", "cnn_dailymail", "reuters", "scitldr", "aeslc")
 
+#: Two texts with what the rules treat differently: references of one sentence, brackets, separators, repeated words.
+SCORED = [
+    WritingItem("1", "a source", "The mayor 's bridge ( 1 ) | It fell .", reference_group="g"),
+    WritingItem("2", "another source", "It cost 35 dollars .", reference_group="g"),
+]
+TEXTS = ["the mayor ' s bridge ##s -lrb- 1 -rrb- | it fell .", "it cost 42 dollars , it cost 42 dollars ."]
+
 
 def test_tasks_that_write_are_scored_by_their_rules():
-    clean_up = {"gigaword": "gigaword", "gigaword_10k": "gigaword", "xsum": "xsum"}
-    scores = {
-        **dict.fromkeys(QUESTION_TASKS, (score_questions, {})),
-        "coqa_free": (score_answers, {}),
-        **dict.fromkeys((*SUMMARIES, "texts"), (score_texts, {})),
-        **{name: (score_texts, {"post_processing": rules}) for name, rules in clean_up.items()},
-        "cnn_dailymail": (score_texts, {"separator": "|", "post_processing": "cnndm"}),
+    rules = {
+        "questions": score_questions(SCORED, TEXTS, False),
+        "answers": score_answers(SCORED, TEXTS, False),
+        "texts": score_texts(SCORED, TEXTS, False),
+        "gigaword": score_texts(SCORED, TEXTS, False, post_processing="gigaword"),
+        "xsum": score_texts(SCORED, TEXTS, False, post_processing="xsum"),
+        "cnndm": score_texts(SCORED, TEXTS, False, separator="|", post_processing="cnndm"),
     }
-    assert {name: called(task.score) for name, task in WRITTEN.items()} == scores
+    assert len(set(map(str, rules.values()))) == len(rules), "the sample tells the rules apart"
+    wanted = {
+        **dict.fromkeys(QUESTION_TASKS, "questions"),
+        "coqa_free": "answers",
+        **dict.fromkeys((*SUMMARIES, "texts"), "texts"),
+        **dict.fromkeys(("gigaword", "gigaword_10k"), "gigaword"),
+        "xsum": "xsum",
+        "cnn_dailymail": "cnndm",
+    }
+    assert wanted.keys() == WRITTEN.keys()
+    for name, task in WRITTEN.items():
+        assert task.score(SCORED, TEXTS, False) == rules[wanted[name]], name
+
+
+def test_measures_of_tasks_that_write_begin_with_the_one_that_chooses_a_checkpoint():
     measures = dict.fromkeys(WRITTEN, ("rougeL", "rouge1", "rouge2"))
     measures |= {**dict.fromkeys(QUESTION_TASKS, ("bleu4", "rougeL")), "coqa_free": ("f1", "em")}
     assert {name: task.measures for name, task in WRITTEN.items()} == measures
 
 
-def test_tasks_that_write_read_and_write_their_own_files():
-    items = {
-        **{name: (question_item, {"sentences": name == "squad_qg_sentence"}) for name in QUESTION_TASKS},
-        "coqa_free": (answer_item, {}),
-        **dict.fromkeys((*SUMMARIES, "texts"), (source_item, {})),
-    }
-    assert {name: called(task.item) for name, task in WRITTEN.items()} == items
-    read = {name: called(task.read)[1] for name, task in WRITTEN.items() if isinstance(task.read, partial)}
-    assert read == {
-        "squad_qg": {"split": "paper", "sentences": False}, "squad_qg_du": {"split": "du", "sentences": False},
-        "squad_qg_reversed": {"split": "reversed", "sentences": False},
-        "squad_qg_sentence": {"split": "paper", "sentences": True},
-        **{name: {"data_set": name} for name in SUMMARIES},
-        "cnn_dailymail": {"data_set": "cnn_dailymail", "oracle": "combinations"},
-        "gigaword_10k": {"data_set": "gigaword", "subset": 10_000},
-    }  # fmt: skip
-    named = {name for name, task in WRITTEN.items() if task.parts}
-    assert named == {*SUMMARIES, "texts"}
-    assert all(WRITTEN[name].parts == {"source": "source", "target": "target"} for name in named)
+def test_parts_separators_and_repeatable_marks_of_tasks_that_write():
+    named = {name: task.parts for name, task in WRITTEN.items() if task.parts}
+    assert named == dict.fromkeys((*SUMMARIES, "texts"), {"source": "source", "target": "target"})
     repeated = {name: task.may_repeat for name, task in WRITTEN.items() if task.may_repeat}
     assert repeated == dict.fromkeys(named, (".",)) | {"cnn_dailymail": (".", "|")}
     assert {name: task.separator for name, task in WRITTEN.items() if task.separator} == {"cnn_dailymail": "|"}
+
+
+def test_tasks_with_official_programs_write_their_files():
     official = {name: task.official for name, task in WRITTEN.items() if task.official}
     assert official.keys() == {*QUESTION_TASKS, "coqa_free"}
-    assert all(official[name] is question_files for name in QUESTION_TASKS)
+    for name in QUESTION_TASKS:
+        files = official[name]([], [])
+        assert files == dict.fromkeys(("questions.txt", "references.txt", "sentences.txt", "sources.txt"), "")
     assert official["coqa_free"]([], [{"id": "s 1", "text": "a"}]) == {
         "predictions.json": [{"id": "s", "turn_id": 1, "answer": "a"}]
     }
 
 
-@pytest.mark.parametrize("name", ["squad_qg", "coqa_free", "gigaword"])
+@pytest.mark.parametrize("name", WRITTEN)
 def test_rows_have_room_for_source_target_and_three_symbols(name):
     training = WRITTEN[name].training
     assert training.max_source_tokens == training.max_source
