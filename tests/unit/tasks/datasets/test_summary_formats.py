@@ -1,4 +1,4 @@
-"""Forms of data sets of summaries at their edges: fields, files of folders, counts, and the oracle's limits."""
+"""Data sets of summaries: fields of rows, files of folders, conversion to pairs, and the limits of the oracle."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import pytest
 
 from tests.support.corpora import jsonl, write
 from tests.support.refusals import refused
-from unified.errors import UnifiedError
 from unified.tasks.datasets.summaries import pairs
 from unified.tasks.datasets.summaries.combinations import MAX_COMBINATIONS, MAX_SENTENCES, best_combination
 from unified.tasks.datasets.summaries.formats import FORMATS, Format, SummaryPair, cnn_dailymail_story, xsum_file
@@ -45,7 +44,7 @@ def test_a_row_of_each_data_set_is_divided_into_sentences():
 
 
 @pytest.mark.parametrize(
-    ("name", "row", "says"),
+    ("name", "row", "message"),
     [
         ("cnn_dailymail", {"article": "a"}, "no field 'highlights'; its fields: 'article'"),
         ("cnn_dailymail", {"highlights": "a"}, "no field 'article'; its fields: 'highlights'"),
@@ -62,13 +61,11 @@ def test_a_row_of_each_data_set_is_divided_into_sentences():
          "field 'annotations' is a text, not a list of texts"),
     ],
 )  # fmt: skip
-def test_fields_that_a_row_lacks_are_named(name, row, says):
-    with pytest.raises(UnifiedError) as raised:
-        FORMATS[name].row(row)
-    assert str(raised.value) == says
+def test_rows_with_missing_or_wrong_fields_are_refused(name, row, message):
+    assert refused(FORMATS[name].row, row) == message
 
 
-def test_stops_of_a_story_stand_as_its_own_do():
+def test_a_line_of_a_story_without_an_end_gets_a_full_stop_as_the_story_writes_it():
     assert cnn_dailymail_story(" One. \n\nTwo\n@highlight\n\nThree\n@highlights\nFour.") == SummaryPair(
         ("One.", "Two."), ("Three.", "Four.")
     )
@@ -76,7 +73,7 @@ def test_stops_of_a_story_stand_as_its_own_do():
     assert cnn_dailymail_story("") == SummaryPair((), ())
 
 
-def test_parts_of_xsum_stand_behind_their_marks():
+def test_a_file_of_xsum_is_divided_at_its_marks():
     text = "[SN]A[SN]x[SN]FIRST-SENTENCE[SN]\nOne.\n Two.[SN]RESTBODY[SN]A b.\nC d."
     assert xsum_file(text) == SummaryPair(("A b.", "C d."), ("One. Two.",))
     assert refused(xsum_file, text.replace("FIRST-S", "S")) == "no part [SN]FIRST-SENTENCE[SN]"
@@ -89,7 +86,7 @@ def test_parts_of_xsum_stand_behind_their_marks():
 JSON = "JSON lines (*.jsonl)"
 
 
-def test_forms_in_words():
+def test_the_inputs_that_a_data_set_has_are_named_in_words():
     assert {name: form.known for name, form in FORMATS.items()} == {
         "cnn_dailymail": f"{JSON} or folders of *.story files",
         "gigaword": f"{JSON} or two text files (sources, summaries)",
@@ -99,7 +96,7 @@ def test_forms_in_words():
     assert Format().known == "" and Format().stem(" a ") == "a"
 
 
-def test_inputs_of_another_form_are_refused(tmp_path):
+def test_inputs_that_a_data_set_does_not_have_are_refused(tmp_path):
     text, rows = write(tmp_path / "a.txt", "a\n"), jsonl(tmp_path / "a.jsonl", [])
     folder = str(tmp_path)
     for name, paths in (("gigaword", (text,)), ("gigaword", (text, text, text)), ("gigaword", (text, rows)),
@@ -112,8 +109,13 @@ def test_inputs_of_another_form_are_refused(tmp_path):
     assert refused(Inputs, "xsum", (rows, text), "list") == (
         f"--list chooses files of folders, but {rows} {text} are none"
     )
-    assert "none.jsonl" in refused(Inputs, "xsum", (str(tmp_path / "none.jsonl"),))
-    assert Inputs("gigaword", (text, text)).are_folders is False and Inputs("xsum", (folder,)).are_folders
+    missing = str(tmp_path / "none.jsonl")
+    assert refused(Inputs, "xsum", (missing,)) == f"{missing}: no such file"
+
+
+def test_inputs_of_a_data_set_are_files_or_folders(tmp_path):
+    text, rows = write(tmp_path / "a.txt", "a\n"), jsonl(tmp_path / "a.jsonl", [])
+    assert not Inputs("gigaword", (text, text)).are_folders and Inputs("xsum", (str(tmp_path),)).are_folders
     assert Inputs("reuters", (rows, rows)).form is FORMATS["reuters"]
 
 
@@ -129,22 +131,24 @@ def read(source: Inputs) -> list[str]:
     return [make().source[0] for chunk in source.chunks() for _, _, make in source.rows(chunk)]
 
 
-def test_files_of_folders_come_by_name_and_in_portions(tmp_path):
+def test_stories_are_read_folder_by_folder_in_the_order_of_their_names(tmp_path):
     first, second = stories(tmp_path / "x", "c", "a", "b"), stories(tmp_path / "y", "d", "0")
     (first / "notes.txt").touch()
-    source = Inputs("cnn_dailymail", (str(first), str(second)))
-    assert [len(chunk) for chunk in source.chunks()] == [5]
-    many = Inputs("cnn_dailymail", (str(stories(tmp_path / "z", *map(str, range(600)))),))
-    assert [len(chunk) for chunk in many.chunks()] == [256, 256, 88]
-    assert sorted(read(many)) == sorted(f"Text {number}." for number in range(600))
-    assert read(source) == [f"Text {name}." for name in "abc0d"]
-    (chunk,) = Inputs("cnn_dailymail", (str(second),)).chunks()
+    assert read(Inputs("cnn_dailymail", (str(first), str(second)))) == [f"Text {name}." for name in "abc0d"]
+    source = Inputs("cnn_dailymail", (str(second),))
+    (chunk,) = source.chunks()
     assert [(location, size) for location, size, _ in source.rows(chunk)] == [
         (str(second / f"{name}.story"), len(f"Text {name}.\n@highlight\nPoint {name}.")) for name in "0d"
     ]
 
 
-def test_a_list_names_files_or_addresses_in_its_order(tmp_path):
+def test_chunks_have_at_most_256_stories(tmp_path):
+    many = Inputs("cnn_dailymail", (str(stories(tmp_path / "z", *map(str, range(300)))),))
+    assert [len(chunk) for chunk in many.chunks()] == [256, 44]
+    assert sorted(read(many)) == sorted(f"Text {number}." for number in range(300))
+
+
+def test_a_list_chooses_files_by_name_or_address_and_their_order(tmp_path):
     address = "https://example.org/x"
     name = hashlib.sha1(address.encode()).hexdigest()
     folder = stories(tmp_path / "x", "a", "b", name)
@@ -161,18 +165,18 @@ def test_rows_of_several_files_follow_one_another(tmp_path):
     files = [jsonl(tmp_path / f"{i}.jsonl", [{"body": f"B{i} {k}", "title": "t"} for k in range(2)]) for i in range(2)]
     source = Inputs("reuters", tuple(files))
     assert read(source) == ["B0 0", "B0 1", "B1 0", "B1 1"]
-    places = [(location, size) for chunk in source.chunks() for location, size, _ in source.rows(chunk)]
+    locations = [(location, size) for chunk in source.chunks() for location, size, _ in source.rows(chunk)]
     sizes = [Path(file).stat().st_size // 2 for file in files]
-    assert places == [(f"{files[i]}, line {k + 1}", sizes[i]) for i in range(2) for k in range(2)]
+    assert locations == [(f"{files[i]}, line {k + 1}", sizes[i]) for i in range(2) for k in range(2)]
     texts = (write(tmp_path / "s.txt", "A b.\nC\n"), write(tmp_path / "t.txt", "one\ntwo\n"))
     source = Inputs("gigaword", texts)
     (chunk,) = source.chunks()
-    assert [(place, size) for place, size, _ in source.rows(chunk)] == [
+    assert [(location, size) for location, size, _ in source.rows(chunk)] == [
         (f"{texts[0]}, line 1", len("A b.one")), (f"{texts[0]}, line 2", len("Ctwo")),
     ]  # fmt: skip
 
 
-def test_a_file_that_is_not_utf_8_says_where(tmp_path):
+def test_a_story_that_is_not_utf_8_is_refused_with_the_byte_and_a_byte_order_mark_is_no_text(tmp_path):
     folder = stories(tmp_path / "x")
     (folder / "a.story").write_bytes("é".encode() + b"\xff")
     (folder / "b.story").write_bytes("\ufeffOne.\n@highlight\nTwo.".encode())
@@ -205,7 +209,9 @@ def test_pairs_are_counted_and_separators_replaced(tmp_path):
         {"source": "The cat sat. É x", "target": "the cat", "sentences": [0, 13], "oracle": [0]},
     ]
     assert done.counts == Counts(pairs=2, empty=2, replaced=1, without_oracle=1, limited=0) and not done.problems
-    assert "É" in done.lines[1] and done.size > 0
+    assert "É" in done.lines[1]
+    size = (tmp_path / "in.jsonl").stat().st_size  # of which each row has an equal share, rounded down
+    assert size - len(ROWS) < done.size <= size
     plain = converted(tmp_path, ROWS[:1])
     assert json.loads(plain.lines[0]) == {"source": "A / b. C d.", "target": "One", "references": ["One", "T/wo"]}
     assert plain.counts == Counts(pairs=1, replaced=1)
@@ -213,7 +219,7 @@ def test_pairs_are_counted_and_separators_replaced(tmp_path):
     assert json.loads(other.lines[0])["source"] == "A | b. C d." and other.counts == Counts(pairs=1)
 
 
-def test_pairs_with_an_empty_side_are_problems_by_default(tmp_path):
+def test_pairs_with_an_empty_side_are_refused_by_default(tmp_path):
     done = converted(tmp_path, ROWS)
     advice = "mend it, or leave such pairs out with --skip-empty"
     path = tmp_path / "in.jsonl"
@@ -261,7 +267,7 @@ def test_pairs_are_written_whole_or_not_at_all(tmp_path, capsys):
 # ---------------------------------------------------------------- oracles
 
 
-def test_the_oracles_by_their_names():
+def test_oracles_have_names_and_the_default_is_the_best_combination():
     assert (list(ORACLES), DEFAULT_ORACLE) == (["combinations", "greedy"], "combinations")
     assert ORACLES["combinations"] is best_combination and (MAX_SENTENCES, MAX_COMBINATIONS) == (5, 100_000)
     sentences, summary = ["a b", "c d", "e"], ["a b", "c d"]
@@ -272,7 +278,7 @@ def distinct(count: int) -> list[str]:
     return [f"a{i} b{i}" for i in range(count)]
 
 
-def test_a_search_ends_at_its_limits_and_says_so():
+def test_the_search_for_combinations_ends_at_its_limits_and_says_so():
     for most in range(1, 6):
         found = best_combination(distinct(4), distinct(4), max_sentences=most)
         assert found == (list(range(min(most, 4))), most < 4)
