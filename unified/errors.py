@@ -95,7 +95,7 @@ class MissingField(UnifiedError):
         more = ", ..." if len(names) > shown else ""
         advice = f"; {option} names the one to read" if option and names else ""
         there = ", ".join(map(repr, names[:shown])) or "none"
-        return f"{self.problem}{nearest(name, map(str, names))}; its {what}s: {there}{more}{advice}"
+        return f"{self.problem}{nearest(self.name, map(str, names))}; its {what}s: {there}{more}{advice}"
 
 
 class EmptyField(UnifiedError):
