@@ -170,7 +170,8 @@ def test_figures_of_all_of_mrqa_have_their_mean():
         found = dict(group.published["test"][system])
         assert found.pop("average_f1") == average == pytest.approx(sum(figures.values()) / 5, abs=0.11)
         assert found == {f"f1_{name}": figure for name, figure in figures.items()}
-    assert group.members == {name: name.lower() for name in figures} and group.source == TASKS["newsqa"].source
+    names = MRQA.split()[:5]
+    assert group.members == {name: name.lower() for name in names} and group.source == TASKS["newsqa"].source
 
 
 GLUE = (
