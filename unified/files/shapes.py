@@ -54,7 +54,7 @@ def misfit(value: object, shape: Shape, name: str) -> str | None:
 
 
 def kind_of(value: object) -> str:
-    """What a value of a row is called in messages: "a text", "an integer", "a list", "null"."""
+    """The word for the kind of a value of a row, as messages have it: "a text", "an integer", "a list", "null"."""
     if value is None:
         return "null"
     if isinstance(value, bool):
