@@ -1,0 +1,203 @@
+"""Rows of examples that grow with their texts, rows of one example each, and promises that are broken late."""
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+import pytest
+
+from tests.support.token_files import (
+    SEPARATOR,
+    SPECIAL,
+    Reads,
+    numbered_documents,
+    random_sizes,
+    write,
+    write_documents,
+)
+from unified.data import randomness
+from unified.data.example import Example
+from unified.data.targets import TOKEN, ExampleTargets
+from unified.errors import UnifiedError
+from unified.objectives import parse_objectives
+from unified.objectives.check import FIRST_EXAMPLES
+from unified.objectives.mixture import Mixture
+from unified.planning.documents import DocumentTexts
+from unified.planning.pairs import PairTexts
+from unified.planning.planners import BLOCKS
+from unified.training.row_dataset import PlannedTogether, RowDataset
+
+LENGTHS = {
+    "twice and three": lambda n: 2 * n + 3,
+    "twice and one": lambda n: 2 * n + 1,
+    "twice behind 25": lambda n: n + np.maximum(0, n - 25),
+    "a quarter more": lambda n: n + n // 4,
+    "up to 50": lambda n: np.minimum(n + 5, 50),
+    "two more": lambda n: n + 2,
+    "three more": lambda n: n + 3,
+}
+
+
+@dataclass(frozen=True)
+class Grows(Reads):
+    """Declares that its examples grow with their texts in one of the ways above."""
+
+    way: str = "two more"
+
+    def lengths(self, tokens):
+        return LENGTHS[self.way](tokens)
+
+
+def limits(row, *ways, paired=False, packed=True):
+    objectives = tuple(Grows(name=way, way=way, paired=paired) for way in ways)
+    mixture = Mixture(objectives, (1.0,) * len(ways))
+    return PlannedTogether.of(BLOCKS, mixture, list(range(len(ways))), row, packed).limits
+
+
+@pytest.mark.parametrize(
+    ("row", "ways", "longest", "slope", "overhead"),
+    [
+        (100, ["two more"], 98, 1.0, 2),
+        (100, ["two more", "three more"], 97, 1.0, 3),
+        (100, ["three more", "two more"], 97, 1.0, 3),
+        # The slope is that of the upper half of the lengths; the overhead has room for rounding at one more token.
+        (100, ["twice and three"], 48, 2.0, 5),
+        (100, ["twice behind 25"], 62, 2.0, 1),
+        (100, ["a quarter more"], 80, 1.25, 2),
+        (60, ["up to 50"], 60, 1.0, 6),
+        (5, ["twice and one"], 2, 2.0, 3),
+        (3, ["twice and one"], 1, 1.0, None),
+        (100, ["twice and three", "twice and one"], 48, 1.0, None),
+        (100, ["twice and three", "two more"], 48, 1.0, None),
+    ],
+)
+def test_a_line_lies_above_the_lengths_of_examples(row, ways, longest, slope, overhead):
+    found = limits(row, *ways)
+    assert (found.row_length, found.longest, found.slope, found.overhead) == (row, longest, slope, overhead)
+    assert type(found.slope) is float and found.packed and not limits(row, *ways, packed=False).packed
+    if overhead is not None:
+        tokens = np.arange(1, longest + 1)
+        assert all((LENGTHS[way](tokens) <= slope * tokens + overhead).all() for way in ways)
+
+
+def test_pairs_that_grow_have_no_line():
+    found = limits(100, "twice and three", paired=True)
+    assert (found.slope, found.overhead) == (1.0, None)
+    assert limits(100, "two more", paired=True).overhead == 2
+
+
+def test_a_planner_has_its_objectives_and_their_weight():
+    mixture = parse_objectives("left_to_right:1,bert:2,right_to_left:5")
+    found = PlannedTogether.of(BLOCKS, mixture, [0, 2], 64, True)
+    assert found.numbers.tolist() == [0, 2] and found.mixture.names == ("left_to_right", "right_to_left")
+    assert found.weight == 6 / 8 and found.mixture.weights == (1 / 6, 5 / 6)
+
+
+# ---------------------------------------------------------------- rows of one example each
+
+
+@pytest.fixture
+def texts(tmp_path):
+    sizes = random_sizes(np.random.default_rng(0), 60, 3, 8)
+    return DocumentTexts(write_documents(tmp_path / "train", numbered_documents(sizes)), SPECIAL)
+
+
+def test_rows_that_are_not_packed_are_read_from_short_to_long_and_ties_at_random(texts):
+    rows = RowDataset(texts, Mixture((Reads(),), (1.0,)), 16, 3, packed=False)
+    for epoch in (1, 2):
+        rows.set_epoch(epoch)
+        shuffled = randomness.generator(3, epoch, randomness.ORDER).permutation(len(rows)).tolist()
+        assert rows.order().tolist() == sorted(shuffled, key=lambda row: rows.lengths[row])  # keeps the order of ties
+        assert rows.batch_lengths.tolist() == rows.lengths.tolist() and len(set(rows.lengths.tolist())) > 4
+    packed = RowDataset(texts, Mixture((Reads(),), (1.0,)), 16, 3)
+    assert packed.packed and packed.batch_lengths.tolist() == [16] * len(packed)
+    assert packed.order().tolist() == randomness.generator(3, 1, randomness.ORDER).permutation(len(packed)).tolist()
+
+
+def test_row_numbers_may_be_of_any_integer_type(tmp_path):
+    documents = numbered_documents([[4]] * 300)
+    texts = DocumentTexts(write_documents(tmp_path / "many", documents), SPECIAL)
+    rows = RowDataset(texts, Mixture((Reads(),), (1.0,)), 16, 3, packed=False)
+    assert len(rows) == 300
+    for kind in (np.uint8, np.int16, np.int64):
+        examples, each = rows.examples(np.array([255, 3], dtype=kind))
+        assert [one.tokens.tolist() for one in examples.split()] == [rows[n][0].tokens.tolist() for n in (255, 3)]
+        assert each.tolist() == [1, 1] and each.dtype == np.int64
+
+
+def test_the_share_of_padding_is_what_examples_leave_of_rows(texts):
+    for packed in (True, False):
+        rows = RowDataset(texts, Mixture((Reads(),), (1.0,)), 32, 3, packed)
+        used = sum(len(example.tokens) for row in range(len(rows)) for example in rows[row])
+        assert rows.padding_share() == pytest.approx(1 - used / (32 * len(rows)))
+
+
+# ---------------------------------------------------------------- what is refused
+
+
+@dataclass(frozen=True)
+class Later(Reads):
+    """Keeps its word in the first examples, which are looked at, and breaks it in the ones behind them."""
+
+    fault: str = ""
+    made: list = field(default_factory=list, compare=False)
+    shows_labels: ClassVar[bool] = True
+
+    def __call__(self, text, rng) -> Example:
+        self.made.append(1)
+        example = super().__call__(text, rng)
+        if len(self.made) <= 3 * FIRST_EXAMPLES:
+            return example
+        if self.fault == "sentinel":
+            labels = np.array([SPECIAL.first_sentinel + 7])
+            targets = {TOKEN: ExampleTargets.at(example.targets[TOKEN].output_indices[:, 0], labels)}
+            return Example(*(targets if name == "targets" else getattr(example, name) for name in FIELDS))
+        return super().__call__(text_with(text, np.append(text.tokens, text.tokens)), rng)
+
+
+FIELDS = tuple(Example.__dataclass_fields__)
+
+
+def text_with(text, tokens):
+    return type(text)(tokens, text.special)
+
+
+@pytest.mark.parametrize(
+    ("fault", "says"),
+    [
+        ("", r"^objective mine made \d+ tokens of \d+; its special_tokens, or lengths, allows \d+$"),
+        ("sentinel", "^objective mine has sentinel 7 as a target; its target_sentinels allows 0$"),
+    ],
+)
+def test_examples_that_break_a_promise_later_are_refused_too(texts, fault, says):
+    objective = Later(fault=fault)
+    rows = RowDataset(texts, Mixture((objective,), (1.0,), ("mine",)), 32, 3)
+    objective.made.extend([1] * 100)
+    with pytest.raises(UnifiedError, match=says):
+        rows[0]
+
+
+def test_second_segments_from_other_documents_need_another_document(tmp_path):
+    def rows(name, documents, objectives):
+        file = write_documents(tmp_path / name, numbered_documents([[6, 6, 6]] * documents))
+        return RowDataset(DocumentTexts(file, SPECIAL), parse_objectives(objectives), 32, 1)
+
+    with pytest.raises(UnifiedError) as raised:
+        rows("one", 1, "left_to_right,pairs=bidirectional")
+    assert str(raised.value) == (
+        f"{tmp_path / 'one'}: holds one document, but pairs wants second segments from other ones; separate documents "
+        "by empty lines, or switch next-sentence prediction off"
+    )
+    assert len(rows("same", 1, "left_to_right")) and len(rows("two", 2, "left_to_right,bidirectional"))
+
+
+def test_documents_are_no_pairs_and_pairs_no_documents(texts, tmp_path):
+    sides = [write(tmp_path / side, [[7, 8, SEPARATOR], [9, SEPARATOR]]) for side in ("source", "target")]
+    for given, names, says in (
+        (texts, "target_cloze,target_next", f"{texts.name}: holds documents, but %s needs source/target pairs"),
+        (PairTexts(*sides, SPECIAL), "bert,left_to_right", "%s: holds source/target pairs, but %s needs documents"),
+    ):
+        called = names.replace(",", ", ")
+        with pytest.raises(UnifiedError) as raised:
+            RowDataset(given, parse_objectives(names), 32, 1)
+        assert str(raised.value) == says % ((called,) if given is texts else (given.name, called))
