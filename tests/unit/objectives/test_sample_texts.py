@@ -93,6 +93,17 @@ def test_spans_of_each_kind_are_those_of_a_text():
         assert 2 < lengths.mean() < 5  # three of ten tokens begin or end a span
 
 
+def test_every_other_stretch_of_a_text_is_a_span():
+    """About half of all tokens; parts of speech and others alike."""
+    for kind in KINDS:
+        inside = total = 0
+        for seed in range(1, 9):
+            for batch in sample_texts(Wants(annotations=(kind,)), True, seed):
+                bounds = batch.spans[kind].bounds
+                inside, total = inside + int((bounds[:, 1] - bounds[:, 0]).sum()), total + len(batch.tokens)
+        assert 0.44 < inside / total < 0.6
+
+
 # ---------------------------------------------------------------- the check
 
 
