@@ -1,0 +1,53 @@
+"""What reaches the disk before a checkpoint counts as saved, and fields of settings that must be of their kind."""
+
+import json
+import os
+import stat
+
+import pytest
+
+from unified.checkpoints.files import save
+from unified.checkpoints.sources import read_config
+from unified.errors import UnifiedError
+
+#: Fields of ``config.json`` of BERT, MiniLM, ModernBERT and XLNet in ``transformers`` and of XLNet's own file.
+INTEGERS = """vocab_size num_hidden_layers hidden_size num_attention_heads intermediate_size type_vocab_size
+max_position_embeddings n_head d_model d_head n_layer d_inner n_token clamp_len global_attn_every_n_layers
+local_attention""".split()
+NUMBERS = """hidden_dropout_prob attention_probs_dropout_prob layer_norm_eps initializer_range embedding_dropout
+mlp_dropout attention_dropout norm_eps dropout classifier_dropout summary_last_dropout global_rope_theta
+local_rope_theta""".split()
+FLAGS = """attention_bias mlp_bias classifier_bias decoder_bias tie_word_embeddings norm_bias is_decoder
+same_length""".split()
+TEXTS = """model_type hidden_act hidden_activation classifier_activation ff_activation attn_type
+position_embedding_type problem_type summary_type summary_activation decoding task_head""".split()
+
+
+def test_the_file_and_then_its_name_reach_the_disk(tmp_path, monkeypatch):
+    synced = []
+
+    def fsync(descriptor):
+        is_folder = stat.S_ISDIR(os.fstat(descriptor).st_mode)
+        synced.append((is_folder, [path.name for path in tmp_path.iterdir()]))
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    save({"a": 1}, tmp_path / "x.pt")
+    assert synced == [(False, [f".x.pt.{os.getpid()}.part"]), (True, ["x.pt"])]
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong"),
+    [(name, "1") for name in (*INTEGERS, *NUMBERS, *FLAGS)] + [(name, 1) for name in TEXTS],
+)
+def test_every_field_that_is_read_must_be_of_its_kind(tmp_path, name, wrong):
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps({"other": wrong, name: wrong}))
+    with pytest.raises(UnifiedError, match=f"^{path}: .*'?{name}'? "):
+        read_config(path)
+
+
+@pytest.mark.parametrize("name", [*NUMBERS, *FLAGS, *TEXTS])
+def test_a_field_may_say_nothing(tmp_path, name):
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps({name: None}))
+    assert read_config(path) == {name: None}
