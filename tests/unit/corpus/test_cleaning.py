@@ -138,6 +138,14 @@ def test_noise(text, left):
     assert strip_noise(text) == left
 
 
+def test_noise_within_noise_is_stripped_twenty_deep():
+    """An ampersand that was written as an entity again and again."""
+    for depth in (1, 7, 20):
+        assert strip_noise(f"a &{'amp;' * depth} b") == "a & b"
+        assert strip_noise(f"a {'(' * depth}[1]{')' * depth} b") == "a b"
+    assert strip_noise(f"a &{'amp;' * 22} b") == "a &amp;amp; b"
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("strip", [strip_urls, strip_paths, strip_noise])
 def test_stripping_again_strips_nothing_and_clean_text_stays(strip, real_documents):

@@ -12,6 +12,7 @@ from tests.integration.inference.test_ensembles import model as saved
 from tests.support.task_folders import language_model
 from tests.support.understanding_runs import codec, small_model
 from unified import load
+from unified.checkpoints import load_checkpoint, save
 from unified.errors import UnifiedError
 from unified.reports.results import write_result
 from unified.tasks.heads import Classification, Regression, Tagging
@@ -184,6 +185,18 @@ def test_a_model_of_tasks_is_loaded_with_its_heads(tmp_path):
     assert refused(TaskModel.from_pretrained, tmp_path / "language") == (
         f"{tmp_path / 'language' / 'checkpoint_last.pt'}: {NO_HEADS}"
     )
+
+
+def test_the_head_of_the_language_model_that_a_checkpoint_kept_is_left_out(tmp_path):
+    path = saved(tmp_path / "one", 1, {"a": TASKS["classes"]}) / "checkpoint_last.pt"
+    expected = TaskModel.from_pretrained(path).classify(["w1 w2"])
+    content = load_checkpoint(path)
+    content["model"]["core.heads.token.bias"] = torch.zeros(len(CODEC.vocabulary))
+    save(content, path)
+    assert TaskModel.from_pretrained(path).classify(["w1 w2"]) == expected
+    content["model"]["core.heads.other.bias"] = torch.zeros(3)
+    save(content, path)
+    assert "heads.other" in refused(TaskModel.from_pretrained, path)
 
 
 def test_the_threshold_beside_a_checkpoint_counts(tmp_path):

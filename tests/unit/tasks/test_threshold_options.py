@@ -10,6 +10,7 @@ import torch
 
 from tests.support.understanding_runs import codec, small_model
 from unified.errors import UnifiedError
+from unified.tasks import evaluation
 from unified.tasks.evaluation import outcomes
 from unified.tasks.finetuning import Learnt
 from unified.tasks.heads import Classification
@@ -93,3 +94,15 @@ def test_a_task_that_answers_everything_has_no_threshold(learnt):
     some = {"train": [], "valid": items()[:4]}
     for outcome in outcomes(replace(learnt, predictor=predictor, splits=some), 0.0):
         assert "" not in answers(outcome) and outcome.threshold is None
+
+
+def test_progress_names_the_split_and_counts_items(learnt, monkeypatch):
+    said = []
+
+    def shown(items, *given):
+        said.append(given)
+        return items
+
+    monkeypatch.setattr(evaluation, "shown", shown)
+    assert [outcome.name for outcome in outcomes(learnt, 0.5)] == ["valid", "test"]
+    assert said == [("predicting valid", 8, "items"), ("predicting test", 8, "items")]

@@ -163,6 +163,7 @@ RELATION = "a relation such as 'Cause-Effect(e2,e1)' or 'Other' must follow"
         (semeval(2, "<e1>a</e1> <e2>b</e2>", "Others"), f"line 1: {RELATION}"),
         (semeval(2, "<e1>a</e1> <e2>b</e2>", "cause-Effect(e1,e2)"), f"line 1: {RELATION}"),
         (semeval(2, "<e1>a</e1> <e2>b</e2>", "Cause-Effect(e1,e1)"), f"line 1: {RELATION}"),
+        (semeval(2, "<e1> </e1> <e2>b</e2>", "Others"), f"line 1: {RELATION}"),
         (semeval(2, "<e1> </e1> <e2>b</e2>", "Other"), "line 1: an entity is empty"),
         (semeval(2, "<e1>a</e1> <e2></e2>", "Other"), "line 1: an entity is empty"),
     ],

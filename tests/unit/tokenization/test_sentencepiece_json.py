@@ -1,0 +1,63 @@
+"""A sentencepiece model as a ``tokenizer.json``: the same pieces, and the models that such a file cannot say."""
+
+import json
+
+import numpy as np
+import pytest
+from tokenizers import Tokenizer
+
+from tests.support.corpora import random_documents
+from unified.errors import UnifiedError
+from unified.tokenization.sentencepiece_json import sentencepiece_json
+from unified.tokenization.sentencepiece_tokenizer import SentencePieceTokenizer, train_sentencepiece
+
+LINES = [line for document in random_documents(60) for line in document]
+WAYS = "the sentencepiece model divides words in a way that tokenizer.json cannot say"
+SPACE = "the sentencepiece model keeps white space in a way that tokenizer.json cannot say"
+
+
+@pytest.fixture(scope="module")
+def trained() -> dict[str, SentencePieceTokenizer]:
+    return {
+        name: train_sentencepiece(LINES, name, None if name == "char" else 90) for name in ("unigram", "bpe", "char")
+    }
+
+
+@pytest.mark.parametrize("name", ["unigram", "bpe", "char"])
+def test_pieces_and_texts_are_those_of_sentencepiece(trained, name):
+    tokenizer, texts = trained[name], ["", " ", " the  red tree.", "Ünder naïve ☃☃ runs", *LINES[:40]]
+    theirs = Tokenizer.from_str(json.dumps(sentencepiece_json(tokenizer)))
+    flat, sizes = tokenizer.encode_ids(texts)
+    assert [one.ids for one in theirs.encode_batch(texts)] == [
+        one.tolist() for one in np.split(flat, np.cumsum(sizes)[:-1])
+    ]
+    for text in LINES[:5]:
+        assert theirs.decode(theirs.encode(text).ids) == tokenizer.decode(tokenizer.encode(text))
+
+
+def with_fields(tokenizer: SentencePieceTokenizer, number: int, fields: bytes) -> SentencePieceTokenizer:
+    """A copy with other fields in the message of that number: 2 for the training settings, 3 for the normalizer."""
+    return SentencePieceTokenizer(tokenizer.model + bytes([number << 3 | 2, len(fields)]) + fields)
+
+
+@pytest.mark.parametrize(
+    ("message", "fields", "says"),
+    [
+        (3, bytes([3 << 3, 0]), SPACE),  # no space before a text
+        (3, bytes([4 << 3, 0]), SPACE),  # spaces at ends and in a row stay
+        (3, bytes([5 << 3, 0]), SPACE),  # spaces are not written as U+2581
+        (2, bytes([0xC0, 0x01, 1]), WAYS),  # the space stands behind a word, field 24
+        (2, bytes([3 << 3, 3]), WAYS),  # pieces are whole words
+    ],
+)
+def test_what_a_tokenizer_json_cannot_say_is_refused(trained, message, fields, says):
+    with pytest.raises(UnifiedError) as raised:
+        sentencepiece_json(with_fields(trained["unigram"], message, fields))
+    assert str(raised.value) == says
+
+
+def test_what_is_usual_may_be_said_or_not(trained):
+    """Each of the three fields of the normalizer is true where it is missing."""
+    usual = bytes([3 << 3, 1, 4 << 3, 1, 5 << 3, 1])
+    plain = sentencepiece_json(with_fields(trained["char"], 3, b""))
+    assert plain == sentencepiece_json(with_fields(trained["char"], 3, usual))
