@@ -18,7 +18,7 @@ from unified.files.text_files import Chunk
 def test_a_problem_of_json_is_the_same_in_another_process():
     with pytest.raises(NotJson) as raised:
         parse_json('{"a":\n\n x}')
-    for problem in (raised.value, NotJson("no reason", 3), NotJson("none")):
+    for problem in (raised.value, NotJson("no reason", 3), NotJson(reason="named", line=2), NotJson("none")):
         there = pickle.loads(pickle.dumps(problem))
         assert type(there) is NotJson and str(there) == str(problem)
         assert (there.reason, there.line, there.position) == (problem.reason, problem.line, problem.position)

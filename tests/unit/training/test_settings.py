@@ -43,6 +43,12 @@ def test_the_rate_is_that_of_fairseq(warmup, updates):
     assert max(rates) == 0.5 and rates[updates:] == [0.0, 0.0]
 
 
+@pytest.mark.parametrize("updates", [1, 19, 20, 39, 40, 60, 20000])
+def test_a_twentieth_is_rounded_down(updates):
+    warmup = TrainingSettings(max_update=updates).checked().warmup_updates
+    assert 20 * warmup <= updates < 20 * (warmup + 1)
+
+
 def test_the_warm_up_is_a_twentieth_unless_it_is_given():
     assert TrainingSettings(max_update=59).checked().warmup_updates == 2
     assert TrainingSettings(max_update=19).checked().warmup_updates == 0
