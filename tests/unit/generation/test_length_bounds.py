@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from unified.errors import UnifiedError
-from unified.generation.lengths import PairLengths, kept_lengths, positions_left
+from unified.generation.lengths import PairLengths, fit_pairs, kept_lengths, positions_left
 
 
 @pytest.mark.parametrize("name", ["max_source", "max_target", "longest_target"])
@@ -64,3 +64,26 @@ def test_a_source_is_read_up_to_what_training_read_or_the_target_leaves():
 def test_nothing_is_cut_without_a_limit():
     lengths = np.array([0, 3, 9])
     assert kept_lengths(lengths, 0).tolist() == [0, 3, 9] and kept_lengths(lengths, 3).tolist() == [0, 3, 3]
+
+
+def fitted(sources, targets, *given) -> PairLengths:
+    return fit_pairs(*(np.array(lengths, dtype=np.int64) for lengths in (sources, targets)), 1000, *given)
+
+
+def test_a_target_has_room_for_a_token_even_where_all_are_empty():
+    assert fitted([3000], [0]) == PairLengths(1000, 1, 0)
+    assert fitted([3000], [1]) == PairLengths(999, 1, 1)
+
+
+def test_one_token_is_the_least_that_may_be_left_to_the_other_side():
+    assert fitted([999, 10], [50, 10], 0) == PairLengths(0, 1, 1)
+    assert fitted([50, 10], [999, 10], None, 0) == PairLengths(1, 0, 999)
+    for given, option in (((0, None), "--max-source 0"), ((None, 0), "--max-target 0")):
+        for longest in (1000, 1200):
+            sides = ([longest, 10], [50, 10]) if given[0] == 0 else ([50, 10], [longest, 10])
+            with pytest.raises(UnifiedError) as raised:
+                fitted(*sides, *given)
+            assert str(raised.value) == (
+                f"{option}: the longest text then has {longest:,} tokens, and a row holds 1,000 of a source and its "
+                f"target together; lower {option[:12]}, or lengthen the rows (fairseq-train --tokens-per-sample)"
+            )

@@ -157,6 +157,18 @@ def test_segments_part_at_the_only_end_of_a_sentence(tmp_path):
     assert parted > 100
 
 
+def test_a_random_second_segment_begins_as_a_true_one_does(tmp_path):
+    """As it is read: where a sentence of five tokens begins, or, backwards, where one ends; or at the </s>."""
+    rows = streams_of(of_sentences(tmp_path / "text", *[5] * 150), TwoSegments(both_directions=True), streams=4)
+    begins = {way: set() for way in (False, True)}
+    for one in texts_of(rows, epochs=6):
+        first = int(one.second[0])
+        assert first == SEPARATOR or (first - 10) % 5 == (4 if one.backward else 0)
+        if not one.is_next:
+            begins[one.backward].add(first)
+    assert all(len(found) > 30 for found in begins.values())
+
+
 @pytest.mark.parametrize("both", [False, True])
 def test_a_random_second_segment_begins_anywhere_where_no_sentence_ends(tmp_path, both):
     """In one sentence of 2,000 tokens, read from the front or from its end."""
