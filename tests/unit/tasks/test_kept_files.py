@@ -1,12 +1,12 @@
 """Files of augmentation and of a published model: their names, their encoding, and numbers that are none."""
 
+import io
 import json
 import math
 from pathlib import Path
 
 import pytest
 
-from tests.support.encodings import require_encodings
 from tests.support.tiny_models import model, vocabulary
 from unified import UnifiedLM
 from unified.errors import UnifiedError
@@ -18,30 +18,39 @@ from unified.tasks.composing import ask
 from unified.tokenization.symbol_tokenizer import SymbolTokenizer
 
 
+@pytest.fixture
+def encodings(monkeypatch) -> None:
+    """A method of a path that opens a text file without an encoding fails: another machine's default is not UTF-8."""
+
+    def text_encoding(encoding: str | None, stacklevel: int = 2) -> str:
+        assert encoding is not None, "a text file is opened without an encoding"
+        return encoding
+
+    monkeypatch.setattr(io, "text_encoding", text_encoding)
+
+
 def test_the_files_of_an_augmentation_have_the_names_of_the_manual():
     text = (Path(__file__).parents[3] / "docs" / "how-to" / "augmentation.md").read_text(encoding="utf-8")
     assert GENERATED.as_posix() == "generated/train-v2.0.json" and f"`{GENERATED.as_posix()}`" in text
     assert f"`{COUNTS}`" in text
 
 
-def test_a_stage_may_hold_numbers_that_are_none(tmp_path, monkeypatch):
+def test_a_stage_may_hold_numbers_that_are_none(tmp_path, encodings):
     """Scores of models are kept as they are."""
-    require_encodings(monkeypatch)
     stages = Stages(tmp_path, 2)
     stages.first("scores", lambda: [{"é": math.nan}, {"é": -math.inf}])
     ((first,), (second,)) = stages.rows("scores")
     assert math.isnan(first["é"]) and second == {"é": -math.inf}
 
 
-def test_generated_questions_are_written_in_utf8(tmp_path, monkeypatch):
-    require_encodings(monkeypatch)
+def test_generated_questions_are_written_in_utf8(tmp_path, encodings):
     kept = {"kept": [{"question": "é?", "text": "é", "start": 0}]}
     write_squad(tmp_path / "a.json", [({"id": "0.0", "text": "é"}, kept, {"unanswerable": []})])
     content = json.loads((tmp_path / "a.json").read_bytes().decode("utf-8"))
     assert content["data"][0]["paragraphs"][0]["context"] == "é"
 
 
-def test_the_card_of_a_published_model_is_written_in_utf8(tmp_path, monkeypatch):
+def test_the_card_of_a_published_model_is_written_in_utf8(tmp_path, monkeypatch, encodings):
     class Loaded:
         def save_pretrained(self, folder):
             folder.mkdir()
@@ -50,7 +59,6 @@ def test_the_card_of_a_published_model_is_written_in_utf8(tmp_path, monkeypatch)
     monkeypatch.setattr(publishing, "load", lambda folder: Loaded())
     monkeypatch.setattr(publishing, "read_results", list)
     monkeypatch.setattr(publishing, "model_card", lambda results, config, folder: f"{results} {config['of']} {folder}")
-    require_encodings(monkeypatch)
     publishing.publish(tmp_path, ["a"])
     assert (tmp_path / "README.md").read_bytes().decode("utf-8") == f"['a'] é {tmp_path}"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["README.md", "config.json"]
