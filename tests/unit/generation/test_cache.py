@@ -106,6 +106,17 @@ def test_a_model_of_one_layer_writes_too(scheme):
             own.append(token)
 
 
+def test_a_query_behind_an_empty_prompt_sees_nothing():
+    """Another prompt of the batch has tokens, and what the first one writes is seen by its next query."""
+    cached, rows = decoder("permutation"), sources([0, 3])
+    state = cached.begin(cached.encode(rows), 1)
+    for written in ([], [7]):
+        logits = cached.step(torch.tensor(written * 2) if written else None, state)
+        for row in range(2):
+            expected = next_logits(cached.model, SPECIAL, "permutation", rows[row], written)
+            torch.testing.assert_close(logits[row], expected, rtol=1e-4, atol=1e-4)
+
+
 def test_every_name_of_the_package_is_there():
     assert sorted(generation.__all__) == sorted(set(generation.__all__))
     assert all(getattr(generation, name).__name__ == name for name in generation.__all__ if name != "SCHEMES")

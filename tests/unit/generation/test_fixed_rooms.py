@@ -126,6 +126,22 @@ def test_a_search_keeps_nothing_for_gradients():
     assert not any(tensor.requires_grad for tensor in (logits, more, *kept))
 
 
+def test_sentences_move_only_when_half_of_the_rows_are_free(monkeypatch):
+    """Of four the first to leave moves nobody; the second does, to the front of two."""
+    cached = fixed(max_positions=200)
+    state, moved = cached.begin_fixed(cached.encode(sources([4, 2, 3, 5])), 2, 5), []
+    monkeypatch.setattr(cached.workspace, "compact", lambda kept: moved.append(kept.tolist()))
+    for keep, indices, rows, moves in (
+        ([0, 2, 3], [0, 2, 3], 4, []),
+        ([0, 1, 2], [0, 2, 3], 4, []),
+        ([0, 2], [0, 1], 2, [[0, 3]]),
+        ([0, 1], [0, 1], 2, [[0, 3]]),
+        ([1], [0], 1, [[0, 3], [1]]),
+    ):
+        state.source = state.source.select(torch.tensor(keep))
+        assert (state.source.indices.tolist(), state.sentences, moved) == (indices, rows, moves)
+
+
 def test_attention_in_fixed_shapes_has_no_weights():
     empty = torch.zeros(1, 1, 2, 4)
     attention = FixedAttention(empty, empty, torch.tensor([0]), torch.zeros(1, 1, 1, 2))
