@@ -151,23 +151,21 @@ def test_texts_come_in_a_list_whose_name_a_refusal_says():
     assert refused(handle().score, ["w1"], "w1").startswith("targets: expected a list of texts")
 
 
-def sizes_of(lm, call) -> list[int]:
-    """Sentences of each batch that is written or scored."""
-    found = []
-    rows = lm._rows
-    lm._rows = lambda sources: found.append(len(sources)) or rows(sources)
-    call(lm)
-    return found
+def test_batches_have_the_size_that_is_asked_for(monkeypatch):
+    found, sources = [], ["w1", "w2 w3", "w4", "w5", "w6"]
 
+    def noted(call):
+        return lambda decoder, rows, *given, **named: found.append(len(rows)) or call(decoder, rows, *given, **named)
 
-def test_batches_have_the_size_that_is_asked_for():
-    sources = ["w1", "w2 w3", "w4", "w5", "w6"]
-    options = {"max_length": 2, "beam": 1}
-    assert sizes_of(handle(), lambda lm: lm.generate(sources, batch_size=2, **options)) == [2, 2, 1]
-    assert sizes_of(handle(), lambda lm: lm.generate(sources, **options)) == [5]
-    assert sizes_of(handle(), lambda lm: lm.score(sources, sources, batch_size=3)) == [3, 2]
-    for call in (handle().generate, lambda given, batch_size: handle().score(given, given, batch_size=batch_size)):
-        assert refused(call, sources, batch_size=0) == "batch_size must be an integer of at least 1, got 0"
+    monkeypatch.setattr(language_model, "generate", noted(language_model.generate))
+    monkeypatch.setattr(language_model, "score", noted(language_model.score))
+    lm, options = handle(), {"max_length": 2, "beam": 1}
+    lm.generate(sources, batch_size=2, **options)
+    lm.generate(sources, **options)
+    lm.score(sources, sources, batch_size=3)
+    assert found == [2, 2, 1, 5, 3, 2]
+    assert refused(lm.generate, sources, batch_size=0) == "batch_size must be an integer of at least 1, got 0"
+    assert refused(lm.score, sources, sources, batch_size=0) == "batch_size must be an integer of at least 1, got 0"
 
 
 # ---------------------------------------------------------------- windows
