@@ -26,11 +26,11 @@ TEXTS = [
 ]  # fmt: skip
 
 
-def model(kind: str = "bpe", size: int = 90, **settings) -> bytes:
+def model(kind: str = "bpe", size: int = 90, lines: list[str] = LINES, **settings) -> bytes:
     made = io.BytesIO()
     symbols = ["<cls>", "<sep>", "<pad>", "<mask>", "<eod>", "<eop>"]
     sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(LINES * 9), model_writer=made, model_type=kind, vocab_size=size, num_threads=1,
+        sentence_iterator=iter(lines * 9), model_writer=made, model_type=kind, vocab_size=size, num_threads=1,
         hard_vocab_limit=False, unk_id=0, bos_id=1, eos_id=2, pad_id=-1, control_symbols=symbols, minloglevel=3,
         split_by_number=False, **settings,
     )  # fmt: skip
@@ -103,6 +103,19 @@ def test_offsets_cut_the_pieces_of_plain_numbers_out_of_the_text(own):
         assert [piece.lstrip("\u2581") for piece in pieces] == [
             cut if piece != "\u2581" else "" for cut, piece in zip(cuts, pieces, strict=True)
         ]
+
+
+def test_a_space_that_is_not_in_the_text_has_its_first_character():
+    """In front of a text sentencepiece puts one; here it is a piece of its own once the comma is taken off."""
+    tokenizer = XLNetTokenizer(model(size=16, lines=["a 7, b 7, a 7,", "7, b a 7, 7, b"]))
+    for text, joined, pieces, offsets in (
+        ("7, b", "\u25817,", ["\u2581", "7", ","], [[0, 1], [0, 1], [1, 2]]),
+        ("7,7,", "\u25817,", ["\u2581", "7", ",", "7", ","], [[0, 1], [0, 1], [1, 2], [2, 3], [3, 4]]),
+        ("a 7,", "\u2581", ["\u2581", "a", "\u2581", "7", ","], [[0, 1], [0, 1], [1, 2], [2, 3], [3, 4]]),
+    ):
+        assert tokenizer.processor.encode(text, out_type=str)[0] == joined
+        assert tokenizer.encode(text)[: len(pieces)] == pieces
+        assert tokenizer.encode_offsets([text])[2][: len(pieces)].tolist() == offsets
 
 
 def test_prepared_characters_say_where_each_character_comes_from():
