@@ -1,4 +1,4 @@
-"""A sentencepiece model as a ``tokenizer.json``: the same pieces, and the models that such a file cannot say."""
+"""A sentencepiece model: its pieces by one thread, as a ``tokenizer.json``, and what such a file cannot say."""
 
 import json
 
@@ -33,6 +33,20 @@ def test_pieces_and_texts_are_those_of_sentencepiece(trained, name):
     ]
     for text in LINES[:5]:
         assert theirs.decode(theirs.encode(text).ids) == tokenizer.decode(tokenizer.encode(text))
+
+
+def test_many_texts_are_encoded_by_one_thread(trained, monkeypatch):
+    """Processes share the work; the threads of a library would only take each other's cores."""
+    tokenizer, asked = SentencePieceTokenizer(trained["char"].model), []
+
+    class Noted:
+        def encode(self, texts, **options):
+            asked.append(options.get("num_threads"))
+            return trained["char"].processor.encode(texts, **options)
+
+    monkeypatch.setattr(tokenizer, "processor", Noted())
+    assert tokenizer.encode_ids(LINES[:3])[0].tolist() == trained["char"].encode_ids(LINES[:3])[0].tolist()
+    assert len(tokenizer.encode_offsets(LINES[:3])[0]) > 3 and asked == [1, 1]
 
 
 def with_fields(tokenizer: SentencePieceTokenizer, number: int, fields: bytes) -> SentencePieceTokenizer:

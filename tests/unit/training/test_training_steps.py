@@ -120,9 +120,9 @@ def test_updates_are_those_of_the_definitions(documents, monkeypatch, update_fre
     )  # fmt: skip
     assert [row.keys() for row in lm.history] == [row.keys() for row in expected]
     for found, wanted in zip(lm.history, expected, strict=True):
-        assert found == pytest.approx(wanted, rel=1e-4)
+        assert found == pytest.approx(wanted, rel=1e-5)
     for name, value in model.state_dict().items():
-        torch.testing.assert_close(lm.model.state_dict()[name], value, rtol=1e-3, atol=1e-4)
+        torch.testing.assert_close(lm.model.state_dict()[name], value, rtol=1e-4, atol=1e-5)
 
 
 def test_a_step_of_the_optimizer_is_one_kernel(documents, monkeypatch):
