@@ -285,11 +285,18 @@ def test_what_an_interrupted_run_leaves_is_claimed_by_all_that_decides_it(work, 
     assert claim["settings"] == plain | {"the task": "span", "--threshold": 0.75}
     assert claim["inputs"]["INPUT"] == {"the item": digest(item.encode())}
     Path("out.jsonl.partial").unlink()
-    claim = interrupted(monkeypatch, "classification", "w1 w2", "--second", "w3", "--model", "classes")
-    assert claim["inputs"]["INPUT"] == {"the item": digest(b"w1 w2w3")}
-    Path("out.jsonl.partial").unlink()
     claim = interrupted(monkeypatch, "texts", "w1 w2", "--model", "writes", "--max-source", "3", "--windows")
     assert claim["settings"] == plain | {"the task": "texts", "--max-source": 3, "--windows": True}
+
+
+def test_plain_texts_are_told_apart_by_where_the_second_one_begins(work, monkeypatch):
+    """An interrupted run must not be resumed for another pair of texts, whose only prediction has the same id."""
+    claimed = []
+    for texts in (("w1 w2",), ("w1 w2", "--second", ""), ("w1 w2", "--second", "w3"), ("w1 w2w3",)):
+        claim = interrupted(monkeypatch, "classification", *texts, "--model", "classes")
+        claimed.append(claim["inputs"]["INPUT"]["the item"])
+        Path("out.jsonl.partial").unlink()
+    assert len(set(claimed)) == len(claimed)
 
 
 def test_a_stream_is_another_input_each_time(work, monkeypatch):

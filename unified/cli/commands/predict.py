@@ -309,7 +309,8 @@ def _claim(args: argparse.Namespace, handle: TrainedModel, predictor: Predictor 
 
     path = Path(args.input)
     if is_object(args.input) or is_plain_text(args.input):
-        read = {"the item": hashlib.sha256(f"{args.input}{args.second or ''}".encode()).hexdigest()}
+        given = args.input if args.second is None else f"{args.input}\0{args.second}"  # no argument holds a zero
+        read = {"the item": hashlib.sha256(given.encode()).hexdigest()}
     elif args.input == "-" or path.is_fifo():
         read = {called(args.input): f"stream {uuid.uuid4()}"}
     elif is_hub(args.input):
