@@ -239,32 +239,62 @@ def test_texts_are_read_up_to_the_positions_of_the_model(evaluate, shared):
         assert found["pearson"] == pytest.approx(expected["pearson"])
 
 
-def test_a_table_without_the_names_of_items_is_one_of_sts(evaluate, shared, capsys):
+@pytest.fixture(scope="module")
+def of_rows(shared) -> dict[str, object]:
+    """Scores of ``rows.jsonl``, whose pairs the tables below hold, too."""
+    model = load(shared / "m")
+    rows = [json.loads(line) for line in (shared / "rows.jsonl").read_text(encoding="utf-8").splitlines()]
+    found = similarities(model, [row["text"] for row in rows], [row["second"] for row in rows], "mean", 22, 32)
+    return Regression(np.array([float(row["label"]) for row in rows]), found).scores()
+
+
+@pytest.mark.parametrize("name", ["sts-dev.tsv", "sts-dev.csv"])
+def test_a_table_without_the_names_of_items_is_an_official_file_of_sts_b(evaluate, shared, of_rows, name):
     cells = [["main", "file", "2012", str(i), str(i * i % 5), f"w{i} w1", f"w{2 * i} w3 w4"] for i in range(6)]
-    expected = json.loads(evaluate("similarity", "rows.jsonl", "--model", "m", "--json")[0])
-    for name in ("sts-dev.tsv", "sts-dev.csv"):
-        (shared / name).write_text("".join("\t".join(row) + "\n" for row in cells), encoding="utf-8")
-        assert json.loads(evaluate("similarity", name, "--model", "m", "--json")[0]) == pytest.approx(expected)
-    for name, separator in (("own.tsv", "\t"), ("own.csv", ",")):
-        for columns in (("text", "second", "label"), ("label", "second", "text")):
-            table = [columns, *([{"text": f"w{i} w1", "second": f"w{2 * i} w3 w4", "label": str(i * i % 5)}[column]
-                                 for column in columns] for i in range(6))]  # fmt: skip
-            (shared / name).write_text("".join(separator.join(row) + "\n" for row in table), encoding="utf-8")
-            assert json.loads(evaluate("similarity", name, "--model", "m", "--json")[0]) == pytest.approx(expected)
-    for header in ("text,b,c", "a,second,c", "a,b,label"):  # one name of items makes it a table of items
-        (shared / "one.csv").write_text(f"{header}\nw1,w2,1\n", encoding="utf-8")
-        assert main(["evaluate", "similarity", "one.csv", "--model", "m"]) == 2
-        assert "; its fields: '" in capsys.readouterr().err
+    (shared / name).write_text("".join("\t".join(row) + "\n" for row in cells), encoding="utf-8")
+    found = json.loads(evaluate("similarity", name, "--model", "m", "--json")[0])
+    assert {measure: found[measure] for measure in of_rows} == pytest.approx(of_rows)
+
+
+@pytest.mark.parametrize(
+    ("name", "header", "row"),
+    [
+        ("own.tsv", "text\tsecond\tlabel", "{text}\t{second}\t{label}"),
+        ("own.csv", "label,second,text", "{label},{second},{text}"),
+        ("own.csv", "text;second;label", "{text};{second};{label}"),
+        ("own.csv", '"text","second","label"', '"{text}","{second}",{label}'),
+        ("own.csv", "\n text , second , label", "{text},{second},{label}"),
+    ],
+)
+def test_a_table_whose_first_line_names_the_fields_is_one_of_items(evaluate, shared, of_rows, name, header, row):
+    rows = [row.format(text=f"w{i} w1", second=f"w{2 * i} w3 w4", label=i * i % 5) for i in range(6)]
+    (shared / name).write_text("\n".join([header, *rows, ""]), encoding="utf-8")
+    found = json.loads(evaluate("similarity", name, "--model", "m", "--json")[0])
+    assert {measure: found[measure] for measure in of_rows} == pytest.approx(of_rows)
+
+
+def test_a_field_is_read_by_the_name_that_an_option_gives(evaluate, shared):
     (shared / "named.csv").write_text("left,second,label\n" + "w1,w2,1\nw3,w4,2\n", encoding="utf-8")
     named = ("similarity", "named.csv", "--model", "m", "--text-field", "left", "--json")
     assert json.loads(evaluate(*named)[0])["total"] == 2
+
+
+@pytest.mark.parametrize("header", ["text,b,c", "a,second,c", "a,b,label"])
+def test_one_name_of_a_field_makes_a_table_one_of_items(evaluate, shared, capsys, header):
+    (shared / "one.csv").write_text(f"{header}\nw1,w2,1\n", encoding="utf-8")
+    assert main(["evaluate", "similarity", "one.csv", "--model", "m"]) == 2
+    assert "; its fields: '" in capsys.readouterr().err
+
+
+def test_files_without_pairs_of_texts_are_refused(evaluate, shared, capsys):
     jsonl(shared / "alone.jsonl", [{"text": "w1", "label": 1}, {"text": "w2", "second": "w3", "label": 2}])
-    assert main(["evaluate", "similarity", "alone.jsonl", "--model", "m"]) == 2
-    assert capsys.readouterr().err == "unified evaluate: error: alone.jsonl, item 1: no second text\n"
-    assert main(["evaluate", "similarity", "nowhere", "--model", "m"]) == 2
-    assert capsys.readouterr().err == "unified evaluate: error: nowhere: no such file\n"
-    assert main(["evaluate", "similarity", "text.v1.txt", "--model", "m"]) == 2
-    assert capsys.readouterr().err.startswith("unified evaluate: error: text.v1.txt: no file of rows by its name")
+    for name, says in (
+        ("alone.jsonl", "alone.jsonl, item 1: no second text\n"),
+        ("nowhere", "nowhere: no such file\n"),
+        ("text.v1.txt", "text.v1.txt: no file of rows by its name"),
+    ):
+        assert main(["evaluate", "similarity", name, "--model", "m"]) == 2
+        assert capsys.readouterr().err.startswith(f"unified evaluate: error: {says}")
 
 
 def test_results_that_are_there_and_scorings_that_are_unknown_are_refused_before_any_work(shared, tmp_path, capsys):

@@ -131,10 +131,14 @@ def _items(args: argparse.Namespace) -> list[TextItem]:
 
 
 def _is_official(path: str) -> bool:
-    """Whether a file is a table whose first line does not name the fields of items: a file of STS-B."""
+    """Whether a file is a table whose first line does not name the fields of items: a file of STS-B.
+
+    The line is read as :func:`unified.files.tables.csv_entries` reads it: blank lines before it do not count, nor do
+    blanks and quotation marks around names.
+    """
     from unified.files.text_files import numbered_lines, without_compression
 
     if not without_compression(path).endswith((".tsv", ".csv")):
         return False
-    _, first = next(numbered_lines(path), (0, ""))
-    return not {"text", "second", "label"} & set(re.split("[\t,;]", first))
+    first = next((line for _, line in numbered_lines(path) if line.strip()), "")
+    return not {"text", "second", "label"} & {name.strip(' "') for name in re.split("[\t,;]", first)}
