@@ -183,7 +183,8 @@ def _write_chunks(job: ChunkWriter, processes: int) -> None:
     if divided:
         Progress.say(f"generate: {divided:,} of these {done:,} sources were divided into windows")
     if cut:
-        Progress.say(f"generate: {cut:,} of these {done:,} sources were cut to their first {job.max_source} tokens")
+        limit = f"{job.max_source} tokens" if job.max_source else "tokens, as many as the model's positions leave"
+        Progress.say(f"generate: {cut:,} of these {done:,} sources were cut to their first {limit}")
 
 
 def _remove_chunks(job: ChunkWriter) -> None:

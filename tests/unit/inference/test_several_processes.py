@@ -1,4 +1,4 @@
-"""Chunks of generated sentences: what each holds, which runs share them, and what a crash or a refusal leaves."""
+"""Chunks of generated sentences: what each holds, which runs can share them, and what a crash or a refusal leaves."""
 
 import hashlib
 import os
@@ -23,7 +23,7 @@ IDS = [[5], [6, 7], [8, 9, 10], [11, 12, 13, 14], [15, 99]]
 
 
 class Model:
-    """Writes the number of a sentence, and keeps what it was asked for."""
+    """Stands for a language model: the text that it generates is the sentence's number. Keeps the calls that it gets."""
 
     special = SPECIAL
 
@@ -54,7 +54,7 @@ class Model:
     def shortened(self, sources, config, **more):
         self.asked.append(("shortened", sources, config, more))
         limit, ids = more["max_source"], [self.encode(" ".join(parts)) for parts in sources]
-        cut = [2 * (len(own) % 2) for own in ids]  # of those of odd length windows were of no use
+        cut = [2 * (len(own) % 2) for own in ids]  # sources of odd length are cut, others are divided into windows
         return ShortSources([own[-limit:] for own in ids], [0 if one else 3 for one in cut], cut)
 
     def quantize(self):
@@ -62,6 +62,7 @@ class Model:
 
 
 def line(i, source, written):
+    """What is written of a sentence, in the format of fairseq-generate."""
     return f"S-{i}\t{source}\nH-{i}\t0.000000\tp{i}\nD-{i}\t0.000000\t{written}\nP-{i}\t0.0000 0.0000\n"
 
 
@@ -93,7 +94,7 @@ def job(tmp_path):
 
 @pytest.fixture
 def model(monkeypatch):
-    """What is loaded, whatever is asked for."""
+    """The model that every job loads, whatever its checkpoint is."""
     made = Model()
     monkeypatch.setattr(several_processes, "kept_models", {})
     monkeypatch.setattr(UnifiedLM, "from_pretrained", lambda *given: made)
@@ -186,9 +187,10 @@ def test_a_claim_has_all_that_decides_the_texts(job):
 
 
 def test_all_chunks_are_joined_and_their_folder_goes(job, model, tmp_path, capsys):
+    job.folder.rmdir()  # as before a first run
     spread(job, tmp_path / "out", 1)
     assert (tmp_path / "out").read_text(encoding="utf-8") == "".join(PLAIN)
-    assert not job.folder.exists() or not names(job.folder)
+    assert not job.folder.exists()
     said = capsys.readouterr().err.splitlines()
     assert said[0] == "generate: 2 of 5 sentences" and said[-1].startswith("generate: 5 of 5 sentences")
     assert len(said) == 2 and len(model.asked) == 3
@@ -206,6 +208,7 @@ def test_an_output_is_replaced_only_where_asked(job, model, tmp_path):
 
 
 def load(monkeypatch, model):
+    """Lets every job load this model."""
     monkeypatch.setattr(several_processes, "kept_models", {})
     monkeypatch.setattr(UnifiedLM, "from_pretrained", lambda *given: model)
 
@@ -223,6 +226,7 @@ def stopped_by(error, at):
 
 
 def interrupted(job, output, monkeypatch, at):
+    """Runs a job that is killed when it writes the sentence with the number ``at``."""
     load(monkeypatch, stopped_by(Interrupted("killed"), at))
     with pytest.raises(Interrupted, match="^killed$"):
         spread(job, output, 1)
@@ -265,7 +269,7 @@ def test_files_of_killed_processes_go_at_the_end(job, model, tmp_path, monkeypat
     (job.folder / ".000001.txt.77.partial").write_text("half")
     load(monkeypatch, model)
     spread(job, tmp_path / "out", 1)
-    assert not job.folder.exists() or not names(job.folder)
+    assert not job.folder.exists()
 
 
 def test_what_was_cut_or_divided_is_said_of_these_sources(job, model, tmp_path, capsys):
@@ -276,6 +280,12 @@ def test_what_was_cut_or_divided_is_said_of_these_sources(job, model, tmp_path, 
     *_, divided, cut = capsys.readouterr().err.splitlines()
     assert divided == "generate: 3 of these 5 sources were divided into windows"
     assert cut == "generate: 1 of these 5 sources were cut to their first 1 tokens"
+    # Without --max-source the positions decide: 12 less 10 tokens to write leave 2.
+    longer = replace(job, config=GenerationConfig(max_length=10), windows=True, folder=tmp_path / "p.chunks")
+    spread(longer, tmp_path / "positions", 1)
+    assert capsys.readouterr().err.splitlines()[-1] == (
+        "generate: 1 of these 5 sources were cut to their first tokens, as many as the model's positions leave"
+    )
 
 
 @pytest.mark.parametrize(("processes", "there", "taken"), [(8, 0, 3), (2, 0, 2), (8, 2, 1), (8, 3, 1)])
