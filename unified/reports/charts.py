@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Point = tuple[int, float]
+#: Where a point stands on the horizontal axis, such as an update or a size, and its value.
+Point = tuple[float, float]
 
 COLOURS = ("#3366cc", "#d9822b", "#2a9d5c", "#b0457b", "#6b5bd2", "#148f9c", "#8a6d3b", "#c0392b")
 #: Curves of the same objective share a colour; on held-out text they are drawn as points on a dashed line.
@@ -49,7 +50,7 @@ class Chart:
     """Curves over updates.
 
     Attributes:
-        curves: name -> (update, value) pairs; ``"loss (valid)"`` has the colour of ``"loss"``.
+        curves: name -> (update or size, value) pairs; ``"loss (valid)"`` has the colour of ``"loss"``.
         levels: name -> value of a horizontal line to compare with.
         measured: the points are single measurements: dots on the curves, and the vertical axis shows 0.
         note: a sentence that is printed below the picture.

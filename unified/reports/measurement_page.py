@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
-from unified.reports.charts import Bar, Chart, bars_svg, svg
+from unified.reports.charts import Bar, Chart, Point, bars_svg, svg
 from unified.reports.measurements import (
     Line,
     by_machine,
@@ -43,11 +43,11 @@ def curves(lines: Sequence[Line]) -> list[Chart]:
 
     A curve holds points of one configuration and one source; those of others stand beside it.
     """
-    points: dict[tuple[str, str], dict[str, list[tuple[int, float]]]] = defaultdict(lambda: defaultdict(list))
+    points: dict[tuple[str, str], dict[str, list[Point]]] = defaultdict(lambda: defaultdict(list))
     for line in lines:
         if "at" in line:
             of = points[line["benchmark"], line["at"]["axis"]]
-            of[details_of(line)].append((int(line["at"]["value"]), value_of(line)))
+            of[details_of(line)].append((line["at"]["value"], value_of(line)))
     units = {line["benchmark"]: unit_of(line) for line in lines}
     return [
         Chart(name, dict(found), x_label=axis, y_label=units[name], measured=True)

@@ -115,7 +115,7 @@ def wanted_of(line: Line) -> str:
         return ""
     # A line does not say whether its target is a floor or a ceiling, but whether it holds: the side follows.
     above = value_of(line) >= line["bar"]
-    return f"at {'least' if above == line['holds'] else 'most'} {line['bar']:g}"
+    return f"at {'least' if above == line['holds'] else 'most'} {line['bar']:.10g}"
 
 
 def settings_of(line: Line) -> str:
@@ -132,7 +132,7 @@ def details_of(line: Line) -> str:
 
 def number(value: float) -> str:
     """Two digits after the point, none from a thousand on."""
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:,.2f}"
+    return f"{value:,.0f}" if abs(round(value, 2)) >= 1000 else f"{value:,.2f}"
 
 
 def _begins(path: Path) -> bool:

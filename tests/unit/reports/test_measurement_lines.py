@@ -35,8 +35,8 @@ def line(**changes):
 
 
 def test_figures_have_two_digits_and_none_from_a_thousand_on():
-    assert [number(value) for value in (0, 1.005, 999.994, 1000, -1000.4, 12_345.6, -2)] == [
-        "0.00", "1.00", "999.99", "1,000", "-1,000", "12,346", "-2.00",
+    assert [number(value) for value in (0, 1.25, 999.994, 999.996, 1000, -1000.4, 12_345.6, -2)] == [
+        "0.00", "1.25", "999.99", "1,000", "1,000", "-1,000", "12,346", "-2.00",
     ]  # fmt: skip
     assert spread_of(line()) == "1.00-3.00" and spread_of(line(spread=[1.001, 1.004])) == ""
     assert type(value_of(line())) is float and value_of(line(unit="x", x=7)) == 7
@@ -48,7 +48,7 @@ def test_figures_have_two_digits_and_none_from_a_thousand_on():
     [
         (2, None, None, ""), (2, 1.5, True, "at least 1.5"), (1, 1.5, False, "at least 1.5"),
         (2, 1.5, False, "at most 1.5"), (1, 1.5, True, "at most 1.5"), (1.5, 1.5, True, "at least 1.5"),
-        (3, 3000000, False, "at least 3e+06"),
+        (3, 3000000, False, "at least 3000000"), (1.0, 1234567.5, False, "at least 1234567.5"),
     ],
 )  # fmt: skip
 def test_a_target_is_a_floor_or_a_ceiling_by_whether_it_holds(value, bar, holds, wanted):
