@@ -18,7 +18,7 @@ def leaving(capsys, *arguments: str) -> tuple[int, str, str]:
 
 
 def exit_status(*arguments: str) -> int | None:
-    """What the function of a command returns, in which `unified` would not tell None from 0; errors are raised."""
+    """Returns what the function of a command returns: `unified` itself takes None for 0. Errors are raised."""
     options = make_parser(arguments[0]).parse_args(config_first(arguments))
     return options.run(options)
 

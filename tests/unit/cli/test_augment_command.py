@@ -1,4 +1,4 @@
-"""`unified augment` around its stages: models, settings and sample that they get, the claim, and what follows them."""
+"""`unified augment` around its stages: the models, settings and passages they get, the claim, and what comes after."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ COUNTS = {"passages": 3, "kept": 2}
 
 @pytest.fixture(scope="module")
 def models(tmp_path_factory) -> Path:
-    """Models of 128 positions, a corpus of five paragraphs of 4 to 8 words, and files of SQuAD by their names."""
+    """A folder with models of 128 positions, a corpus of paragraphs of 4 to 8 words, and a folder with SQuAD."""
     folder = tmp_path_factory.mktemp("augment")
     spans(folder / "answers", 1)
     spans(folder / "reads", 2, labels=("",))
@@ -53,7 +53,7 @@ def work(models, tmp_path, monkeypatch) -> Path:
 
 @pytest.fixture
 def stages(work, monkeypatch) -> list[SimpleNamespace]:
-    """What the stages would have got; they leave a file of counts, and find what COUNTS says."""
+    """Replaces the stages, whose outcome is :data:`COUNTS`; returns what each run of them was given."""
     got: list[SimpleNamespace] = []
 
     def run(pipeline, stages, passages, models):
@@ -70,7 +70,7 @@ def augment(*words: str, corpus: str = "corpus.txt") -> int:
     return main(["augment", corpus, "--output", "out", *ROLES, *words])
 
 
-def test_defaults_are_those_of_the_stages(stages, capsys):
+def test_defaults_reach_the_stages(stages, capsys):
     words = ("augment", "corpus.txt", "--output", "out", *ROLES, "--words", "4", "8")
     assert exit_status(*words) == 0
     [got] = stages
@@ -106,14 +106,14 @@ def test_options_reach_the_stages(stages, capsys):
     assert "passages: only" not in capsys.readouterr().err
 
 
-def test_too_few_paragraphs_are_said(stages, capsys):
+def test_a_corpus_with_fewer_paragraphs_than_asked_for_is_noted(stages, capsys):
     assert augment("--words", "5", "7", "--passages", "4") == 0 and len(stages[0].passages) == 3
     assert "passages: only 3 paragraphs are that long\n" in capsys.readouterr().err
     assert augment("--words", "5", "7", "--passages", "3", "--output", "other") == 0
     assert "paragraphs are that long" not in capsys.readouterr().err
 
 
-def test_lengths_of_questions_are_those_of_training(stages):
+def test_lengths_of_sources_and_questions_are_those_of_the_models_training(stages):
     assert augment("--words", "4", "8", "--question-model", "trained") == 0
     asks = stages[0].models.asks
     assert (asks.max_source, asks.options["max_length"]) == (20, 10)
@@ -132,7 +132,7 @@ def test_a_model_of_relative_positions_has_room_for_sources_of_any_length(stages
     assert capsys.readouterr().err.splitlines()[-1] == f"unified augment: error: {told}"
 
 
-def test_a_pipeline_finds_entities_where_it_is_named(stages, monkeypatch):
+def test_a_spacy_pipeline_that_is_named_finds_the_entities(stages, monkeypatch):
     asked = []
     monkeypatch.setattr("unified.tasks.augmentation.entities.entities_of_spacy", lambda *names: asked.append(names))
     assert augment("--words", "4", "8", "--spacy", "pipe", "--spacy-code", "mod") == 0
@@ -159,7 +159,7 @@ def test_a_folder_is_claimed_by_settings_and_contents(stages):
     }  # fmt: skip
 
 
-def test_models_are_loaded_only_where_questions_are_still_to_be_read(stages):
+def test_models_are_not_loaded_again_where_the_kept_questions_are_there_already(stages):
     assert augment("--words", "4", "8") == 0
     Path("out/kept.jsonl").write_text("", encoding="utf-8")
     assert augment("--words", "4", "8") == 0
@@ -169,7 +169,7 @@ def test_models_are_loaded_only_where_questions_are_still_to_be_read(stages):
 FINETUNE = ("--words", "4", "8", "--data", "squad", "--init", "asks")
 
 
-def test_commands_of_both_stages_are_printed_or_run(stages, capsys, monkeypatch):
+def test_the_commands_of_both_stages_of_fine_tuning_are_printed(stages, capsys):
     assert augment(*FINETUNE, "--first-stage", "--epochs 3", "--second-stage", "--lr 1", "--seed", "4") == 0
     lines = capsys.readouterr().out.splitlines()
     first, second = map(shlex.split, lines[-2:])
@@ -178,11 +178,14 @@ def test_commands_of_both_stages_are_printed_or_run(stages, capsys, monkeypatch)
     assert second[3:5] == ["--data", "squad"] and second[-2:] == ["--lr", "1"]
     for words in (first, second):
         assert words[words.index("--auxiliary-masking") + 1] == "0.3" and words[words.index("--seed") + 1] == "4"
+    # The development set of the first stage is that of SQuAD.
     assert Path("out/generated/dev-v2.0.json").read_text(encoding="utf-8") == "dev"
+
+
+def test_both_stages_of_fine_tuning_are_run_where_that_is_asked_for(stages, capsys, monkeypatch):
     ran = []
     monkeypatch.setattr("unified.tasks.augmentation.two_stages.run_module", lambda module, words: ran.append(words))
-    again = (*FINETUNE, "--finetune", "--auxiliary-masking", "0.5", "--seed", "4")
-    assert augment(*again) == 0
+    assert augment(*FINETUNE, "--finetune", "--auxiliary-masking", "0.5") == 0
     assert [words[words.index("--run") + 1] for words in ran] == ["first", "second"]
     assert all(words[words.index("--auxiliary-masking") + 1] == "0.5" for words in ran)
     assert capsys.readouterr().out.count("unified finetune") == 2
@@ -197,7 +200,7 @@ def test_counts_and_commands_are_printed_for_programs(stages, capsys):
     assert found["commands"]["first"].startswith("unified finetune squad2.0 --data out/generated --init asks ")
 
 
-def test_nothing_kept_is_refused(stages, capsys, monkeypatch):
+def test_a_run_that_keeps_no_question_is_refused(stages, capsys, monkeypatch):
     monkeypatch.setitem(COUNTS, "kept", 0)
     assert augment("--words", "4", "8") == 2
     printed = capsys.readouterr()
@@ -242,31 +245,39 @@ def test_what_cannot_work_is_refused_before_any_work(stages, capsys, line, says)
     assert stages == [] and not Path("out").exists()
 
 
-@pytest.mark.parametrize(("length", "room"), [(128 - 3 - 3, 3), (128 - 3 - 2, 2), (200, 0)])
-def test_a_question_that_leaves_no_room_for_a_passage_is_refused_by_its_own_option(stages, capsys, length, room):
-    assert augment("--words", "4", "8", "--max-length", str(length)) == (0 if room == 3 else 2)
-    if room == 3:
-        assert stages[0].models.asks.max_source == 3
-    else:
-        assert capsys.readouterr().err.splitlines()[-1] == (
-            f"unified augment: error: --max-length {length}: the model has no room for a passage beside a question of "
-            "so many tokens; lower it"
-        )
+#: The longest question for which 128 positions leave the least source, 3 tokens, beside three special symbols.
+LONGEST_QUESTION = 128 - 3 - 3
 
 
-def test_words_may_be_one_number_and_inputs_are_files(stages, capsys):
-    assert augment("--words", "5", "5") == 0 and len(stages[0].passages) == 1
+def test_the_longest_question_leaves_the_least_room_for_a_passage(stages):
+    assert augment("--words", "4", "8", "--max-length", str(LONGEST_QUESTION)) == 0
+    assert stages[0].models.asks.max_source == 3
+
+
+@pytest.mark.parametrize("length", [LONGEST_QUESTION + 1, 200])
+def test_a_question_that_leaves_no_room_for_a_passage_is_refused_by_its_own_option(stages, capsys, length):
+    assert augment("--words", "4", "8", "--max-length", str(length)) == 2
+    assert capsys.readouterr().err.splitlines()[-1] == (
+        f"unified augment: error: --max-length {length}: the model has no room for a passage beside a question of so "
+        "many tokens; lower it"
+    )
+    assert stages == []
+
+
+def test_the_fewest_and_the_most_words_may_be_equal(stages):
+    assert augment("--words", "5", "5") == 0
+    assert [len(passage.text.split()) for passage in stages[0].passages] == [5]
+
+
+def test_a_missing_corpus_is_named(stages, capsys):
     assert augment("--words", "4", "8", corpus="nowhere.txt") == 2
     assert capsys.readouterr().err.splitlines()[-1] == "unified augment: error: INPUT nowhere.txt: no such file"
 
 
-def test_devices_and_threads(stages, capsys, monkeypatch):
+def test_cpu_threads_are_as_many_as_the_option_says(stages):
     before = torch.get_num_threads()
     try:
         assert augment("--words", "4", "8", "--threads", "2") == 0 and torch.get_num_threads() == 2
         assert augment("--words", "4", "8") == 0 and torch.get_num_threads() == 2
     finally:
         torch.set_num_threads(before)
-    monkeypatch.setattr("torch.cuda.device_count", lambda: 0)
-    assert augment("--words", "4", "8", "--device", "cuda") == 2
-    assert capsys.readouterr().err.splitlines()[-1].startswith("unified augment: error: --device cuda")

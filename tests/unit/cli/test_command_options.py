@@ -9,11 +9,10 @@ from typing import Any
 import pytest
 
 from tests.support.commands import assert_stands_for, leaving, parsed
-from unified.cli.commands.scoring.texts import table
 from unified.generation.config import GenerationConfig
 
 GENERATE = "generate --model m --output o"
-#: Options of both verbs of masks, and of all types of scores and of evaluations, with their defaults.
+#: Settings that both verbs of `masks` have, all types of `score` and all types of `evaluate`, with their defaults.
 OF_MASKS = {
     "mask": "tree", "arguments": [], "query_stream": None, "sinks": 0, "memory": 0, "json": False,
     "without_self": False,
@@ -33,7 +32,8 @@ GIVEN_TO_EVALUATIONS = {
 SQUAD = {"data": "d", "predictions": "p", "rules": None}
 LABELS = {"gold": "d", "predictions": "p", "label_field": None}
 TEXTS = {"files": ["d", "p"], "references": [], "target_field": None}
-#: What a command line stands for: the shortest one of each command, whose values are the defaults, and all options.
+#: Command lines and the settings that they are parsed to: for each command the shortest line, which gives the defaults,
+#: and one with all options.
 LINES: dict[str, dict[str, Any]] = {
     "predict cola i --model m": {
         "task": "cola", "input": "i", "second": None, "model": ["m"], "head": None, "output": None,
@@ -148,15 +148,8 @@ LINES: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("line", LINES)
-def test_a_command_line_stands_for_these_settings_and_no_others(line):
+def test_a_command_line_is_parsed_to_these_settings_and_no_others(line):
     assert_stands_for(line, LINES[line])
-
-
-def test_texts_are_shown_as_a_table_and_other_scores_as_json():
-    for line in LINES:
-        if line.startswith("score"):
-            of_texts = line.split()[1] in ("generation", "question-generation")
-            assert parsed(line)["show"] is (table if of_texts else None), line
 
 
 def test_each_setting_of_the_search_is_an_option_with_its_default():
@@ -167,20 +160,19 @@ def test_each_setting_of_the_search_is_an_option_with_its_default():
     assert parsed(f"{GENERATE} --no-prompt")["prompt"] is False
 
 
-def test_help_of_the_search_says_the_defaults(capsys, monkeypatch):
+def test_help_of_the_search_describes_each_setting_and_says_its_default(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")  # no word is divided at its hyphens
     _, out, _ = leaving(capsys, "generate", "--help")
     text = " ".join(out.split())
-    for said in (
-        "--beam N hypotheses kept per sentence; with sampling, the number drawn (default: 5)",
-        "--max-length N most tokens to write, the end symbol not counted (default: as in training, or 128)",
-        "--no-repeat-ngram-ignore SYMBOL [SYMBOL ...] symbols that --no-repeat-ngram-size never blocks",
-        "--length-penalty {fairseq,unilm} 'fairseq': score / length^lenpen, or 'unilm': score / ((5 + length) / 6)",
-        "--sampling draw tokens instead of searching for the best --top-k N",
-        "-s, --source-lang NAME name of the source side",
-        "-t, --target-lang NAME name of the target side",
-    ):
-        assert said in text.replace("-s NAME, ", "-s, ").replace("-t NAME, ", "-t, ")
+    values = {"length_penalty": "{fairseq,unilm} ", "sampling": ""}
+    for field in fields(GenerationConfig):
+        if field.name == "no_repeat_ngram_ignore":
+            continue  # symbols on the command line, ids in Python
+        shown = f"--{field.name.replace('_', '-')} {values.get(field.name, 'N ')}{field.metadata['help']}"
+        if type(field.default) in (int, float):
+            trained = "as in training, or " if field.name == "max_length" else ""
+            shown += f" (default: {trained}{field.default})"
+        assert shown in text
 
 
 @pytest.mark.parametrize(
@@ -237,7 +229,7 @@ def test_help_of_the_search_says_the_defaults(capsys, monkeypatch):
          "argument --bert-words: not allowed with argument --penn-treebank"),
     ],
 )  # fmt: skip
-def test_what_is_missing_or_cannot_be_is_refused(line, says, capsys):
+def test_a_missing_argument_or_a_wrong_value_is_refused_in_one_line(line, says, capsys):
     words = line.split()
     status, out, err = leaving(capsys, *words)
     verbs = {"evaluate", "score", "masks", "objectives"}
@@ -245,7 +237,7 @@ def test_what_is_missing_or_cannot_be_is_refused(line, says, capsys):
     assert (status, out) == (2, "") and err == f"{program}: error: {says}; see {program} --help\n"
 
 
-def test_rules_have_names():
+def test_options_take_the_names_of_all_rules_and_poolings():
     for line, option, values in (
         ("score squad d p", "rules", ("1.1", "2.0")), ("score span d p", "rules", ("1.1", "2.0")),
         ("score relation d p", "rules", ("tacred", "semeval2010")),

@@ -1,8 +1,9 @@
-"""`unified score` of labels, answers and chains: which rules count, whose names stand in refusals, what is printed."""
+"""`unified score` of labels, answers and chains: the chosen rules, the files that refusals name, what is printed."""
 
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,6 @@ import pytest
 from tests.support.commands import exit_status
 from tests.support.corpora import jsonl
 from unified.cli import main
-from unified.errors import UnifiedError
 from unified.tasks.metrics.bootstrap import bootstrap_intervals
 from unified.tasks.metrics.classification import Classification, Confusion, score_classification, score_regression
 from unified.tasks.metrics.relations import Relations, SemevalRelations
@@ -46,7 +46,7 @@ def refusal(capsys, *words: str) -> str:
     return printed.err.removeprefix("unified score: error: ").removesuffix("\n")
 
 
-def test_labels_are_scored_by_all_classes_or_with_one_of_its_own(capsys):
+def test_labels_are_scored_by_all_classes_and_by_the_positive_class_where_there_is_one(capsys):
     gold, found = ["é", "a", "b", "a"], ["é", "b", "b", "a"]
     files = (lines("g", *gold), lines("p", *found))
     assert score(capsys, "classification", *files) == score_classification(gold, found)
@@ -74,13 +74,13 @@ def test_choices_are_scored_by_subset_where_rows_have_one(capsys):
     assert low < 80 < high
 
 
-def test_numbers_correlate(capsys):
+def test_numbers_are_scored_by_their_correlation(capsys):
     gold, found = [1.0, 2.5, 2.0, 4.0], [1.0, 3.0, 2.0, 1.5]
     files = (lines("g", *map(str, gold)), lines("p", *map(str, found)))
     assert score(capsys, "regression", *files) == score_regression(np.array(gold), np.array(found))
 
 
-def test_relations_have_two_kinds_of_rules(capsys):
+def test_relations_are_scored_by_the_rules_of_tacred_or_semeval(capsys):
     gold, found = ["no_relation", "x", "y", "z"], ["x", "x", "no_relation", "z"]
     files = (lines("g", *gold), lines("p", *found))
     confusion = Confusion.of(gold, found)
@@ -168,7 +168,7 @@ def test_the_version_of_the_data_or_the_option_chooses_the_rules(capsys):
     assert taken_back == SquadV2Examples(QUESTIONS, found, known, 0.5).scores() and taken_back["HasAns_exact"] == 0
 
 
-def test_rows_are_no_file_of_squad_and_json_may_be_compressed(capsys):
+def test_a_file_of_squad_is_told_from_rows_by_its_name(capsys):
     predictions = save("p.json", {"a": "red"})
     for name in ("rows.csv", "rows.jsonl", "rows.tsv.gz"):
         Path(name).write_bytes(b"")
@@ -179,7 +179,7 @@ def test_rows_are_no_file_of_squad_and_json_may_be_compressed(capsys):
         assert score(capsys, "squad", squad(name, "1.1", {"a": ["red"]}), predictions)["f1"] == 100
 
 
-def test_rows_without_an_answer_have_the_rules_of_2(capsys):
+def test_answers_to_rows_of_ones_own_follow_squad_2_where_a_row_has_no_answer(capsys):
     rows = [{"context": "red blue", "question": "?", "answers": answers} for answers in (["red"], ["blue"])]
     unanswerable = {"context": "red blue", "question": "?", "impossible": True}
     found = jsonl(
@@ -240,22 +240,33 @@ def test_scores_are_printed_written_and_given_intervals(capsys):
         assert refusal(capsys, "classification", *files, *words) == refused.format(resamples, seed)
 
 
-def test_texts_are_shown_as_a_table_unless_json_is_wanted(capsys):
+@pytest.mark.parametrize(
+    ("kind", "line", "measure"),
+    [("generation", "exact sentences, %", "exact_match"), ("question-generation", "BLEU-1", "bleu1")],
+)
+def test_scores_of_texts_are_printed_as_a_table_or_with_json_as_json(capsys, kind, line, measure):
     files = (lines("h", "a b c d e", "x"), lines("r", "a b c d e", "y"))
-    assert main(["score", "generation", *files]) == 0
-    table = capsys.readouterr().out
-    assert table.startswith("sentences  ") and "exact sentences, %" in table
-    assert score(capsys, "generation", *files, "--json")["exact_match"] == 50
+    words = (kind, *files, "--sources", lines("s", "m", "n"))
+    scores = score(capsys, *words, "--json")
+    assert main(["score", *words]) == 0
+    table = dict(re.split("  +", row) for row in capsys.readouterr().out.splitlines())
+    assert table[line] == f"{scores[measure]:.2f}"
 
 
-def test_chains_name_the_response_in_refusals(capsys, monkeypatch):
-    begin, end = "#begin document (d); part 000\n", "#end document\n"
-    for name, chain in (("key", "(1)"), ("response", "(5)")):
-        Path(name).write_text(f"{begin}w\t{chain}\nw\t{chain}\n{end}", encoding="utf-8")
-    assert score(capsys, "coref", "key", "response")["muc_recall"] == 100
+def test_other_scores_are_printed_as_json(capsys):
+    files = (lines("g", "a", "b"), lines("p", "a", "b"))
+    assert score(capsys, "classification", *files) == score(capsys, "classification", *files, "--json")
 
-    def refuses(*_):
-        raise UnifiedError("too much")
 
-    monkeypatch.setattr("unified.tasks.metrics.coreference.CoreferenceDocuments", refuses)
-    assert refusal(capsys, "coref", "key", "response") == "response: too much"
+def conll(name: str, *chains: str) -> str:
+    """A file of one document, with the column of chains of each token."""
+    return lines(name, "#begin document (d); part 000", *(f"w\t{chain}" for chain in chains), "#end document")
+
+
+def test_a_response_that_cannot_be_scored_is_named(capsys):
+    key = conll("key", *["(1)"] * 11)
+    assert score(capsys, "coref", key, conll("response", *["(5)"] * 11))["muc_recall"] == 100
+    # The official scorer refuses a response in which more than ten mentions stand in two chains.
+    assert refusal(capsys, "coref", key, conll("response", *["(5)|(6)"] * 11)).startswith(
+        "response: more than 10 repeated mentions in the response"
+    )

@@ -11,7 +11,8 @@ from tests.support.commands import assert_stands_for, leaving, parsed
 
 FINETUNE = "finetune cola --data d --init i --output o"
 AUGMENT = "augment a b --output o --answer-model x --question-model y --reader-model z"
-#: What a command line stands for: the shortest one of each command, whose values are the defaults, and all options.
+#: Command lines and the settings that they are parsed to: for each command the shortest line, which gives the defaults,
+#: and one with all options.
 LINES: dict[str, dict[str, Any]] = {
     FINETUNE: {
         "task": "cola", "data": "d", "init": "i", "output": "o", "run_name": "ours", "system": None, "head": None,
@@ -93,7 +94,7 @@ LINES: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("line", LINES)
-def test_a_command_line_stands_for_these_settings_and_no_others(line):
+def test_a_command_line_is_parsed_to_these_settings_and_no_others(line):
     assert_stands_for(line, LINES[line])
 
 
@@ -168,21 +169,22 @@ def test_a_value_that_an_option_cannot_have_is_refused_with_the_name_of_the_opti
     assert err == f"unified {command}: error: argument {option}: {says}; see unified {command} --help\n"
 
 
-@pytest.mark.parametrize("value", ["nmt_nfkc", "nfkc", "identity"])
-def test_text_is_normalized_in_three_ways(value):
-    assert parsed(f"prepare a --output o --normalization {value}")["normalization"] == value
+@pytest.mark.parametrize(
+    ("command", "option", "values"),
+    [
+        ("prepare", "normalization", ("nmt_nfkc", "nfkc", "identity")),
+        ("finetune", "select", ("last", "best")),
+        *((command, "device", ("cpu", "cuda")) for command in ("finetune", "pretrain")),
+        *((command, "report-to", ("tensorboard", "wandb")) for command in ("finetune", "pretrain")),
+    ],
+)
+def test_an_option_takes_each_of_its_choices(command, option, values):
+    for value in values:
+        assert parsed(f"{FIRST[command]} --{option} {value}")[option.replace("-", "_")] == value
 
 
-@pytest.mark.parametrize("command", ["finetune", "pretrain"])
-def test_devices_and_services_have_names(command):
-    for option, values in (("device", ("cpu", "cuda")), ("report-to", ("tensorboard", "wandb"))):
-        for value in values:
-            assert parsed(f"{FIRST[command]} --{option} {value}")[option.replace("-", "_")] == value
-
-
-def test_the_grid_that_was_published_is_asked_for_without_values():
+def test_the_published_grid_is_asked_for_by_an_option_without_values():
     assert parsed(f"{FINETUNE} --grid")["grid"] == []
-    assert [parsed(f"{FINETUNE} --select {which}")["select"] for which in ("last", "best")] == ["last", "best"]
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ IDS = [[5], [6, 7], [8, 9, 10], [11, 12, 13, 14], [15, 99]]
 
 
 class Model:
-    """Stands for a language model: the text that it generates is the sentence's number. Keeps the calls that it gets."""
+    """Stands for a language model: generates the number of each sentence as its text, and keeps the calls it gets."""
 
     special = SPECIAL
 
