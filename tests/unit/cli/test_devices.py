@@ -11,6 +11,7 @@ from unified.cli import main
 from unified.errors import UnifiedError
 
 ROLES = "--answer-model m --question-model m --reader-model m"
+#: Command lines that load a model, and the function by which each loads it.
 LINES = {
     "predict classification rows.jsonl --model m": "unified.tasks.loading.load",
     "evaluate minimal-pairs pairs.jsonl --model m": "unified.inference.language_model.UnifiedLM.from_pretrained",

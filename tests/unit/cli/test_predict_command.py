@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import os
 from pathlib import Path
 
 import pytest
@@ -14,6 +13,7 @@ import torch
 from tests.support.commands import exit_status
 from tests.support.corpora import jsonl
 from tests.support.task_folders import language_model
+from tests.support.terminal import Terminal
 from tests.support.untrained_models import linked, task_model
 from unified import load
 from unified.cli import main
@@ -82,7 +82,7 @@ def test_the_head_of_the_task_answers_or_the_one_that_is_named(work, line, head,
     assert found.max_tokens == 4096 and predictor(f"{line} --max-tokens 7").max_tokens == 7
 
 
-def test_a_threshold_is_the_options_or_the_one_that_was_found(work, capsys):
+def test_the_threshold_of_no_answer_is_that_of_the_option_or_the_one_found_in_training(work, capsys):
     for line, value, found_on, says in (
         ("span i --model abstains", 0.5, None, "0.5; --threshold NUMBER sets it\n"),
         ("span i --model found", 0.25, "valid", "0.25, found on valid; --threshold NUMBER sets it\n"),
@@ -95,7 +95,7 @@ def test_a_threshold_is_the_options_or_the_one_that_was_found(work, capsys):
         assert capsys.readouterr().err == (says and f"no answer where its probability exceeds {says}")
 
 
-def test_a_task_that_writes_has_a_source_of_some_length_and_windows(work):
+def test_a_generation_task_takes_the_limit_of_sources_and_windows_from_its_options(work):
     plain = predictor("texts i --model writes")
     assert (plain.max_source, plain.windows) == (None, False)
     other = predictor("texts i --model writes --max-source 7 --windows")
@@ -166,7 +166,7 @@ def test_a_command_that_cannot_work_is_refused(work, capsys, words, says):
     assert (printed.out, printed.err) == ("", f"unified predict: error: {says}\n")
 
 
-def test_an_item_a_line_is_printed_as_json(work, capsys):
+def test_a_prediction_is_printed_as_a_line_of_json_for_each_item(work, capsys):
     words = ("classification", "rows.jsonl", "--model", "classes", "--ahead", "1", "--max-tokens", "1")
     assert exit_status("predict", *words) == 0
     printed = capsys.readouterr()
@@ -199,21 +199,21 @@ def test_a_plain_text_is_answered_in_words_or_as_json_or_into_a_file(work, capsy
 
 
 def test_progress_is_shown_where_a_file_of_known_length_becomes_another_file(work, monkeypatch):
-    asked = []
+    def said(*words: str) -> str:
+        terminal = Terminal()
+        with monkeypatch.context() as patch:
+            patch.setattr("sys.stderr", terminal)
+            assert predict("classification", "--model", "classes", *words) == 0
+        return terminal.getvalue()
 
-    def shown(predictions, *said):
-        asked.append(said)
-        return predictions
-
-    monkeypatch.setattr("unified.runtime.progress.shown", shown)
-    words = ("classification", "--model", "classes")
-    assert predict(*words, "rows.jsonl") == 0 and asked == []
-    assert predict(*words, '{"text": "w1"}', "--output", "one.jsonl") == 0 and asked == []
-    assert predict(*words, "rows.jsonl", "--output", "all.jsonl") == 0 and asked == [("predict", 5, "items", 0)]
-    interrupted(monkeypatch, *words, "rows.jsonl")
+    assert said("rows.jsonl") == "" == said('{"text": "w1"}', "--output", "one.jsonl")
+    bar = said("rows.jsonl", "--output", "all.jsonl")
+    assert "predict:   0%" in bar and " 0/5 " in bar and " 5/5 " in bar and "items" in bar
+    interrupted(monkeypatch, "classification", "rows.jsonl", "--model", "classes")
     Path("out.jsonl.partial").write_bytes(Path("all.jsonl").read_bytes().split(b"\n")[0] + b"\n")
-    assert predict(*words, "rows.jsonl", "--output", "out.jsonl") == 0
-    assert asked[-1] == ("predict", 5, "items", 1) and Path("out.jsonl").read_bytes() == Path("all.jsonl").read_bytes()
+    resumed = said("rows.jsonl", "--output", "out.jsonl")
+    assert " 1/5 " in resumed and " 5/5 " in resumed and " 0/5 " not in resumed
+    assert Path("out.jsonl").read_bytes() == Path("all.jsonl").read_bytes()
 
 
 def test_a_model_of_another_data_set_is_refused_by_its_results_unless_a_head_is_named(work, capsys):
@@ -299,7 +299,7 @@ def test_plain_texts_are_told_apart_by_where_the_second_one_begins(work, monkeyp
     assert len(set(claimed)) == len(claimed)
 
 
-def test_a_stream_is_another_input_each_time(work, monkeypatch):
+def test_two_runs_on_standard_input_never_share_a_claim(work, monkeypatch):
     found = []
     for _ in range(2):
         with open("rows.jsonl", encoding="utf-8") as stream:
@@ -307,9 +307,6 @@ def test_a_stream_is_another_input_each_time(work, monkeypatch):
             found.append(interrupted(monkeypatch, "classification", "-", "--model", "classes")["inputs"]["INPUT"])
         Path("out.jsonl.partial").unlink()
     assert [one.keys() for one in found] == [{"standard input"}] * 2 and found[0] != found[1]
-    assert all(one["standard input"].startswith("stream ") for one in found)
-    claims = interrupted(monkeypatch, "classification", "rows.jsonl", "--model", "classes")
-    assert os.path.exists("out.jsonl.partial") and claims["inputs"]["INPUT"].keys() == {"rows.jsonl"}
 
 
 def test_a_data_set_of_the_hub_is_claimed_by_its_name(work, monkeypatch):

@@ -1,4 +1,4 @@
-"""`unified prepare`: what its options ask of the library, which of them do not go together, and what it reports."""
+"""`unified prepare`: the settings that its options become, options that do not go together, and what it reports."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MANIFEST = {"content": "documents", "splits": {"train": COUNTS}, "reserved": 0, 
 
 @pytest.fixture
 def asked(tmp_path, monkeypatch):
-    """Runs a command that prepares nothing; returns what it asks for, and the options beside."""
+    """Runs a command that prepares nothing; returns the settings, the output folder and the rest that it passes on."""
     given: list[tuple] = []
     monkeypatch.chdir(tmp_path)
     tokenizer().save(tmp_path)
@@ -42,7 +42,7 @@ def asked(tmp_path, monkeypatch):
     return run
 
 
-def test_defaults(asked):
+def test_defaults_reach_the_library(asked):
     settings, output, more = asked("a.txt b.txt")
     assert (output, more) == ("out", {"workers": 77, "overwrite": False})
     assert settings == Settings(
@@ -52,7 +52,7 @@ def test_defaults(asked):
     )  # fmt: skip
 
 
-def test_every_option_of_documents_is_asked_for(asked):
+def test_every_option_of_documents_reaches_the_library(asked):
     settings, _, more = asked(
         "a.csv --valid b.csv c.csv --test d.csv --text-field body --skip-empty --overwrite --clean urls --tokenizer "
         "anna --vocabulary-size 900 --word-share 0.5 --spacy pipe --spacy-code mod --annotate "
@@ -167,6 +167,7 @@ def test_a_tokenizer_that_nobody_knows_is_refused_with_the_reason(capsys, monkey
 
 
 def report(monkeypatch, capsys, manifest: dict, *more: str) -> str:
+    """What the command prints of a folder with this manifest."""
     monkeypatch.setattr("unified.corpus.prepare.prepare", lambda *_, **__: manifest)
     assert main(["prepare", "a.txt", "--output", "out", *more]) == 0
     return capsys.readouterr().out
