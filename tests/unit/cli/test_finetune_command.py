@@ -1,4 +1,4 @@
-"""`unified finetune` up to the command of fairseq-train: what options change in it, and what is refused before it."""
+"""`unified finetune` up to the command of fairseq-train: what each option changes in it, and what is refused before."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from tests.support.commands import exit_status
 from tests.support.corpora import jsonl
 from tests.support.task_folders import language_model
 from unified.cli import main
+from unified.tasks.heads.named_entities import NOTHING_TO_MARK
 from unified.training.fairseq_options import by_name
 
 ROWS = [{"text": f"w{i} w{i + 1}", "label": ("no", "yes")[i % 2]} for i in range(20)]
@@ -19,7 +20,7 @@ ROWS = [{"text": f"w{i} w{i + 1}", "label": ("no", "yes")[i % 2]} for i in range
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory) -> Path:
-    """``m``: a language model, ``encoder``: one without a token head, and items of a classification."""
+    """``m``: a language model, ``encoder``: one without token head, items of two tasks, and official files of two."""
     folder = tmp_path_factory.mktemp("finetune")
     language_model(folder / "m")
     language_model(folder / "encoder", token_head="none")
@@ -36,6 +37,14 @@ def shared(tmp_path_factory) -> Path:
     return folder
 
 
+def with_defaults(words: tuple[str, ...]) -> list[str]:
+    """The words of a command, with data and a model where they name none."""
+    given = [*words]
+    for option, value in (("--data", "train.jsonl"), ("--init", "m")):
+        given += [] if option in words else [option, value]
+    return given
+
+
 @pytest.fixture
 def dry_run(shared, tmp_path, monkeypatch, capsys):
     """Runs `unified finetune --dry-run` with further words; returns the options that it prints, and standard error."""
@@ -43,9 +52,7 @@ def dry_run(shared, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("torch.cuda.device_count", lambda: 0)  # whatever machine it is
 
     def run(*words: str) -> tuple[dict[str, str | bool], str]:
-        given = words if "--data" in words else (*words, "--data", "train.jsonl")
-        given = given if "--init" in given else (*given, "--init", "m")
-        assert exit_status("finetune", *given, "--output", str(tmp_path / "out"), "--dry-run") == 0
+        assert exit_status("finetune", *with_defaults(words), "--output", str(tmp_path / "out"), "--dry-run") == 0
         printed = capsys.readouterr()
         line = shlex.split(printed.out)
         assert line[:2] == ["fairseq-train", str(tmp_path / "out" / "data")] and printed.out.count("\n") == 1
@@ -56,13 +63,11 @@ def dry_run(shared, tmp_path, monkeypatch, capsys):
 
 @pytest.fixture
 def refusal(shared, tmp_path, monkeypatch, capsys):
-    """Runs a command that cannot work; returns what it says, and checks that nothing is left."""
+    """Runs a command that cannot work; returns its message, and checks that it writes nothing."""
     monkeypatch.chdir(shared)
 
     def run(*words: str) -> str:
-        given = words if "--data" in words else (*words, "--data", "train.jsonl")
-        given = given if "--init" in given else (*given, "--init", "m")
-        assert main(["finetune", *given, "--output", str(tmp_path / "out")]) == 2
+        assert main(["finetune", *with_defaults(words), "--output", str(tmp_path / "out")]) == 2
         printed = capsys.readouterr()
         assert printed.out == "" and not (tmp_path / "out").exists()
         return printed.err.splitlines()[-1].removeprefix("unified finetune: error: ")
@@ -110,7 +115,7 @@ def test_a_dry_run_prints_a_command_and_leaves_data_alone(dry_run, tmp_path):
         ("--run other", {}),
     ],
 )
-def test_options_change_this_of_the_command_and_nothing_else(dry_run, words, changed):
+def test_an_option_changes_its_own_words_of_the_command_alone(dry_run, words, changed):
     plain, _ = dry_run("classification", "--max-length", "32")
     found, _ = dry_run("classification", "--max-length", "32", *words.split())
     follow = {"--total-num-update", "--warmup-updates"}
@@ -126,7 +131,7 @@ def test_losses_are_reported_to_a_service(dry_run, tmp_path, monkeypatch):
     assert options["--tensorboard-logdir"] == str(tmp_path / "out" / "tensorboard")
 
 
-def test_cards_share_an_update_unless_the_cpu_is_wanted(dry_run, monkeypatch):
+def test_the_batch_of_an_update_is_divided_among_the_gpus_unless_the_cpu_is_asked_for(dry_run, monkeypatch):
     monkeypatch.setattr("torch.cuda.device_count", lambda: 4)
     shared, _ = dry_run("classification", "--max-length", "16")
     alone, _ = dry_run("classification", "--max-length", "16", "--device", "cpu")
@@ -134,7 +139,7 @@ def test_cards_share_an_update_unless_the_cpu_is_wanted(dry_run, monkeypatch):
     assert "--cpu" in alone and "--cpu" not in shared
 
 
-def test_a_hundred_updates_are_not_few(dry_run):
+def test_fewer_than_a_hundred_updates_are_noted(dry_run):
     for epochs, few in (("99", True), ("100", False)):
         _, said = dry_run("classification", "--epochs", epochs)
         assert (f"{epochs} updates in all are few; more --epochs" in said) is few
@@ -200,7 +205,7 @@ def test_a_grid_and_seeds_are_several_runs(shared, tmp_path, monkeypatch, capsys
         ("classification --max-target 0", "--max-target 0: classification generates no text; --max-length cuts its "
          "sequences"),
         ("rte,wnli --head span --data glue", "--head span: there are several tasks; it is for one"),
-        ("classification --threshold 0.5", 
+        ("classification --threshold 0.5",
          "--threshold 0.5: classification answers every item, so there is no threshold to set"),
         ("classification --select best --fairseq=--no-save",
          "--fairseq --no-save: then there is no best checkpoint to score; leave it out"),
@@ -242,6 +247,4 @@ def test_a_label_that_no_training_item_has_is_refused(refusal, shared):
 
 
 def test_a_pipeline_is_for_a_model_that_reads_entities(refusal):
-    from unified.tasks.heads.named_entities import NOTHING_TO_MARK
-
     assert refusal("classification", "--spacy", "some") == NOTHING_TO_MARK

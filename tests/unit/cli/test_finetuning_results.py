@@ -30,7 +30,7 @@ def start(tmp_path_factory) -> Path:
 
 @pytest.fixture
 def finetune(start, tmp_path, monkeypatch, capsys):
-    """Runs `unified finetune` with a training that ends at once; returns standard output and error, of its end."""
+    """Runs `unified finetune` with a training that ends at once; returns standard output, and the lines on stderr."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("unified.cli.fairseq_train.read_module", train_at_once)
 
@@ -96,7 +96,7 @@ def test_predictions_scores_and_results_are_those_of_the_scored_checkpoint(finet
     assert (repeated["task"], repeated["seed"], repeated["run"]) == ("classification", 7, "mine")
 
 
-def test_a_finished_run_is_left_alone_and_can_be_printed_as_json(finetune, tmp_path, capsys, start):
+def test_a_finished_run_is_not_repeated_and_its_results_can_be_printed_as_json(finetune, tmp_path, capsys, start):
     jsonl(tmp_path / "train.jsonl", CLASSES)
     finetune("classification", "--data", "train.jsonl")
     before = {path: path.read_bytes() for path in Path("out").rglob("*") if path.is_file()}
@@ -110,8 +110,8 @@ def test_a_finished_run_is_left_alone_and_can_be_printed_as_json(finetune, tmp_p
     assert out.startswith("fairseq-train out/data ")
 
 
-def test_the_best_checkpoint_is_scored_where_it_was_chosen(finetune, tmp_path, monkeypatch):
-    """With the dictionary that it was trained with, whatever else lies beside it."""
+def test_select_best_scores_the_best_checkpoint_with_the_dictionary_of_its_data(finetune, tmp_path, monkeypatch):
+    """Neither the last checkpoint, which is missing here, nor another dictionary beside the checkpoint is read."""
 
     def without_last(module, words, read):
         status = train_at_once(module, words, read)
@@ -135,15 +135,18 @@ def test_texts_that_were_cut_are_counted(finetune, tmp_path):
     assert sum("cut" in one for one in rows("out/predictions.valid.jsonl")) == 3
 
 
+def table(path: Path, *lines: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+
+
 def wnli(folder: Path, tests: int) -> None:
-    """Files of WNLI; its server wants a label for each of 146 items."""
-    folder.mkdir(parents=True)
-    table = [f"{i}\tw{i} w1\tw{i % 3}\t{i % 2}" for i in range(12)]
+    """Files of WNLI with so many test items; its server wants a label for each of 146."""
     for name in ("train", "dev"):
-        text = "\n".join(["index\tsentence1\tsentence2\tlabel", *table, ""])
-        (folder / f"{name}.tsv").write_text(text, encoding="utf-8")
-    table = [f"{i}\tw{i % 7}\tw{i % 3}" for i in range(tests)]
-    (folder / "test.tsv").write_text("\n".join(["index\tsentence1\tsentence2", *table, ""]), encoding="utf-8")
+        rows = (f"{i}\tw{i} w1\tw{i % 3}\t{i % 2}" for i in range(12))
+        table(folder / f"{name}.tsv", "index\tsentence1\tsentence2\tlabel", *rows)
+    rows = (f"{i}\tw{i % 7}\tw{i % 3}" for i in range(tests))
+    table(folder / "test.tsv", "index\tsentence1\tsentence2", *rows)
 
 
 def test_files_for_a_server_are_written_where_its_whole_test_set_was_predicted(finetune, tmp_path):
@@ -152,8 +155,8 @@ def test_files_for_a_server_are_written_where_its_whole_test_set_was_predicted(f
     path = Path("out/submission/WNLI.tsv")
     assert f"for the task's server: {path}" in err and read_results(["out"])[0]["scores"].keys() == {"valid"}
     labels = [one["label"] for one in rows("out/predictions.test.jsonl")]
-    table = [line.split("\t") for line in path.read_text(encoding="utf-8").splitlines()]
-    assert table == [["index", "prediction"], *([str(i), label] for i, label in enumerate(labels))]
+    submitted = [line.split("\t") for line in path.read_text(encoding="utf-8").splitlines()]
+    assert submitted == [["index", "prediction"], *([str(i), label] for i, label in enumerate(labels))]
     assert err[-1] == "  unified predict wnli out/data/valid.jsonl --model out"
     wnli(tmp_path / "part", 145)
     _, err = finetune("wnli", "--data", "part", "--output", "other")
@@ -165,11 +168,8 @@ def test_files_for_a_server_are_written_where_its_whole_test_set_was_predicted(f
 
 
 def test_published_figures_stand_beside_the_scores(finetune, tmp_path):
-    wnli(tmp_path / "sst2", 0)
-    for path in (tmp_path / "sst2").iterdir():
-        rows = (f"w{i} w1\t{i % 2}" for i in range(12))
-        path.write_text("\n".join(["sentence\tlabel", *rows, ""]), encoding="utf-8")
-    (tmp_path / "sst2" / "test.tsv").unlink()
+    for name in ("train", "dev"):
+        table(tmp_path / "sst2" / f"{name}.tsv", "sentence\tlabel", *(f"w{i} w1\t{i % 2}" for i in range(12)))
     finetune("sst2", "--data", "sst2")
     published = json.loads(json.dumps(task_named("sst2").published))
     assert published["valid"] and read_results(["out"])[0]["published"] == published
@@ -193,7 +193,7 @@ def test_several_tasks_have_a_folder_of_results_each(finetune, tmp_path):
     ]
 
 
-def test_the_threshold_of_no_answer_is_said_and_kept(finetune, tmp_path):
+def test_the_threshold_of_no_answer_is_printed_and_kept_in_the_results(finetune, tmp_path):
     questions = [
         {"id": f"é{i}", "context": f"w{i} w{i + 1} w2", "question": "w3"}
         | ({"answers": [f"w{i}"]} if i % 2 else {"impossible": True})
@@ -219,7 +219,7 @@ def test_the_threshold_of_no_answer_is_said_and_kept(finetune, tmp_path):
     assert "null_threshold" not in read_results(["fixed"])[0]
 
 
-def test_texts_for_an_official_program_are_written_as_they_are(finetune, tmp_path):
+def test_predictions_for_an_official_scorer_are_written_in_its_format(finetune, tmp_path):
     documents = [
         DocumentItem(f"(é); part 00{i}", (("w1", "w2", "w1"), ("w3",)), chains=(((0, 0), (2, 2)),)) for i in range(3)
     ]
@@ -233,7 +233,7 @@ def test_texts_for_an_official_program_are_written_as_they_are(finetune, tmp_pat
     assert any(line.startswith("coreference: average_f1 ") for line in err)
 
 
-def test_nothing_is_advised_where_no_command_follows(finetune, tmp_path, monkeypatch):
+def test_no_next_command_is_printed_where_there_is_none(finetune, tmp_path, monkeypatch):
     monkeypatch.setattr("unified.cli.commands.finetuning.results.next_command", lambda *_: None)
     jsonl(tmp_path / "train.jsonl", CLASSES)
     _, err = finetune("classification", "--data", "train.jsonl")
@@ -252,7 +252,7 @@ def test_a_model_that_cannot_be_written_for_transformers_is_scored_all_the_same(
     assert not [line for line in err if "can be opened" in line]
 
 
-def test_a_model_that_writes_no_capitals_is_told_so(finetune, tmp_path):
+def test_a_generation_model_without_capitals_is_noted(finetune, tmp_path):
     language_model(tmp_path / "writer", token_types=6, writes="cloze", initializer_range=0.3)
     pairs = [{"source": f"w{i} w1", "target": f"W{i} w{i}"} for i in range(6)]
     for name in ("train", "valid"):

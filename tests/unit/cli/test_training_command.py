@@ -1,4 +1,4 @@
-"""The command of fairseq-train: its words, where a training goes on, and what is said when it ends or is stopped."""
+"""The command of fairseq-train: its words, where a training resumes, and what is printed when it ends or fails."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WORDS = ["fairseq-train", "data", "--max-update", "1e2", "--save-dir", "runs/a",
 
 @pytest.fixture
 def played(tmp_path, monkeypatch):
-    """Lets fairseq-train print some lines and end with a status or an error."""
+    """Replaces fairseq-train by a program that prints some lines and ends with a status or an error."""
     monkeypatch.chdir(tmp_path)
     given: list[list[str]] = []
 
@@ -38,13 +38,13 @@ def played(tmp_path, monkeypatch):
 
 
 def leave(updates: int) -> None:
-    """A checkpoint behind so many updates."""
+    """Leaves a checkpoint after so many updates."""
     Path("runs/a").mkdir(parents=True, exist_ok=True)
     history = [{"num_updates": updates - 1}, {"num_updates": updates}]
     save({"optimizer_history": history}, Path("runs/a/checkpoint_last.pt"))
 
 
-def test_words_of_the_command(capsys):
+def test_the_command_has_the_plug_ins_and_the_options_of_the_user_and_can_be_pasted(capsys):
     words = print_command(["a data", "--lr", "1"], "--fp16 --x 'y z'")
     assert words == [
         "fairseq-train",
@@ -66,7 +66,7 @@ def test_words_of_the_command(capsys):
     assert str(refused.value) == '--fairseq "--x \'y": a quotation mark is not closed'
 
 
-def test_a_training_goes_on_behind_its_last_checkpoint_and_a_finished_one_is_left_alone(played, capsys):
+def test_a_training_resumes_after_its_last_checkpoint_and_a_finished_one_is_not_repeated(played, capsys):
     assert updates_done(Path("runs/a")) == 0
     given = played([])
     run_command(WORDS)
@@ -86,7 +86,7 @@ def test_a_training_goes_on_behind_its_last_checkpoint_and_a_finished_one_is_lef
     assert len(given) == 3
 
 
-def test_all_that_it_prints_is_kept_behind_what_was_there(played):
+def test_all_that_fairseq_train_prints_is_appended_to_the_log(played):
     played(["één\n", "two\n"])
     run_command(WORDS)
     run_command(WORDS)
@@ -108,7 +108,7 @@ def test_a_line_is_in_the_log_as_soon_as_it_is_printed(played, monkeypatch):
     assert seen == ["one\n", "one\ntwo\n"]
 
 
-def test_an_interruption_is_said_and_goes_on_to_the_caller(played, capsys):
+def test_an_interruption_is_noted_and_raised_again(played, capsys):
     played(["one\n"], KeyboardInterrupt())
     with pytest.raises(KeyboardInterrupt):
         run_command(WORDS)
@@ -131,7 +131,7 @@ def test_an_interruption_is_said_and_goes_on_to_the_caller(played, capsys):
         (["unified_lm: error: long ago\n", *(f"{n}\n" for n in range(12))], "11", [f"  {n}" for n in range(12)]),
     ],
 )  # fmt: skip
-def test_a_failure_has_a_reason_and_the_last_lines(played, capsys, lines, reason, shown):
+def test_a_failure_names_its_reason_after_the_last_lines_of_the_log(played, capsys, lines, reason, shown):
     played(lines, 1)
     with pytest.raises(TrainingFailed) as failed:
         run_command(WORDS)
@@ -141,19 +141,22 @@ def test_a_failure_has_a_reason_and_the_last_lines(played, capsys, lines, reason
     assert capsys.readouterr().err.splitlines()[1:] == shown
 
 
-def test_a_log_of_another_form_says_nothing_at_the_end(played, capsys):
+def test_a_log_without_figures_gets_no_summary_at_the_end(played, capsys):
     validation = {"valid_loss": "nothing", "valid_num_updates": "3"}
     played([f"2026-01-01 10:00:00 | INFO | valid | {json.dumps(validation)}\n"])
     run_command(WORDS)
     assert capsys.readouterr().err.splitlines()[1:] == ["validation after 3 updates: loss nothing"]
 
 
-def test_cards_and_services(monkeypatch, tmp_path):
+def test_a_training_uses_all_gpus_unless_a_device_is_named(monkeypatch):
     monkeypatch.setattr("torch.cuda.device_count", lambda: 3)
     assert (gpu_count(None), gpu_count("cpu"), gpu_count("cuda")) == (3, 0, 3)
     monkeypatch.setattr("torch.cuda.device_count", lambda: 0)
     with pytest.raises(UnifiedError, match="^--device cuda: "):
         gpu_count("cuda")
+
+
+def test_a_service_has_its_options_of_fairseq(monkeypatch, tmp_path):
     monkeypatch.setattr("unified.cli.fairseq_train.importlib.util.find_spec", lambda name: name)
     assert report_options("tensorboard", tmp_path) == ["--tensorboard-logdir", str(tmp_path / "tensorboard")]
     assert report_options("wandb", tmp_path) == ["--wandb-project", "unified"] and report_options(None, tmp_path) == []
