@@ -1,4 +1,4 @@
-"""The command `unified` around its subcommands: exit statuses, errors in one line, and what a subcommand is told."""
+"""The command `unified` around its subcommands: exit statuses, errors in one line, and the options of a subcommand."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from unified.errors import Problems, SeveralProblems, UnifiedError
 
 @pytest.fixture(autouse=True)
 def own_log(monkeypatch) -> None:
-    """A verbose command sets up the log of its process, which other tests share."""
+    """Restores the log of the process, which a verbose command sets up and other tests share."""
     monkeypatch.setattr(logging.getLogger(), "handlers", [])
     monkeypatch.setattr(logging.getLogger("unified"), "level", logging.NOTSET)
 
@@ -48,7 +48,7 @@ def test_the_exit_status_is_that_of_the_subcommand_or_of_its_end(ends, ending, s
     assert capsys.readouterr() == ("", "unified plugin-dir: error: no\n" if status == 2 else "")
 
 
-def test_a_subcommand_is_told_its_options_without_those_of_what_is_printed(ends, monkeypatch):
+def test_a_subcommand_gets_its_options_without_quiet_and_verbose(ends, monkeypatch):
     told = ends(0)
     for words in (["plugin-dir"], ["-q", "plugin-dir"]):
         assert main(words) == 0
@@ -68,7 +68,7 @@ def test_a_subcommand_is_told_its_options_without_those_of_what_is_printed(ends,
         (UnifiedError("x" * 400 + " end"), None),
     ],
 )
-def test_what_the_user_can_mend_is_one_line(ends, error, says, capsys):
+def test_an_error_that_the_user_can_mend_is_printed_in_one_line(ends, error, says, capsys):
     ends(error)
     assert main(["plugin-dir"]) == 2
     told = capsys.readouterr().err
@@ -80,8 +80,8 @@ def test_what_the_user_can_mend_is_one_line(ends, error, says, capsys):
         assert told.rstrip() == f"unified plugin-dir: error: {says}".rstrip()
 
 
-def test_a_reader_that_has_left_is_no_error(ends, monkeypatch, tmp_path, capsys):
-    """What is printed afterwards goes nowhere."""
+def test_a_closed_pipe_ends_a_command_without_an_error(ends, monkeypatch, tmp_path, capsys):
+    """As by `unified ... | head`; what is printed afterwards goes nowhere."""
     with open(tmp_path / "out", "w", encoding="utf-8") as stream:
         monkeypatch.setattr(sys, "stdout", stream)
         ends(BrokenPipeError(32, "Broken pipe"))
@@ -90,7 +90,7 @@ def test_a_reader_that_has_left_is_no_error(ends, monkeypatch, tmp_path, capsys)
     assert (tmp_path / "out").read_bytes() == b"" and capsys.readouterr().err == ""
 
 
-def test_a_command_that_is_none_is_refused_before_its_options_are_read(capsys):
+def test_an_unknown_command_is_refused_before_its_options_are_read(capsys):
     with pytest.raises(SystemExit) as ended:
         main(["plugin-dri", "--what"])
     assert ended.value.code == 2
@@ -170,7 +170,7 @@ def test_python_runs_the_command_by_the_name_of_the_package(ends, monkeypatch, m
     assert ended.value.code == 3 and len(told) == 1
 
 
-def test_loudness_that_contradicts_itself_is_refused(ends, capsys):
+def test_quiet_and_verbose_together_are_refused_before_the_command_runs(ends, capsys):
     told = ends(0)
     assert main(["plugin-dir", "-q", "-v"]) == 2 and told == []
     assert capsys.readouterr().err.splitlines()[-1] == (

@@ -1,4 +1,4 @@
-"""`unified masks`: JSON, help, queries of no token, and names of builders that are none."""
+"""`unified masks`: masks as text and as JSON, the list in its help, additions to a mask, and refusals."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from unified import masks
 from unified.cli import main
 from unified.cli.commands.masks import BUILDERS
 
-#: No function, for `unified masks show`.
+#: Named below as a builder of masks, which it is not.
 NO_FUNCTION = 3
 
 
@@ -20,7 +20,7 @@ def vectors(mask: masks.AttentionMask) -> dict[str, list[int]]:
     return {name: getattr(mask, name).tolist() for name in ("query_step", "key_start", "key_stop")}
 
 
-def test_a_mask_is_three_vectors_for_programs(tmp_path, capsys):
+def test_json_has_the_three_vectors_of_a_mask(tmp_path, capsys):
     mask = masks.seq2seq(2, 3)
     assert main(["masks", "show", "seq2seq", "2", "3", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == vectors(mask)
@@ -49,7 +49,7 @@ def test_what_a_mask_takes_is_what_its_function_takes():
         assert parameters == f"({', '.join(named)})"
 
 
-def test_a_query_stream_may_have_no_query(capsys):
+def test_a_query_stream_without_queries_is_shown(capsys):
     assert main(["masks", "show", "bidirectional", "3", "--query-stream", ""]) == 0
     assert capsys.readouterr().out == f"{masks.bidirectional(3).query_stream([])}\n"
 
@@ -64,7 +64,7 @@ def test_a_query_stream_may_have_no_query(capsys):
         ("--sinks 0 --memory 0", lambda mask: mask),
     ],
 )
-def test_additions_are_made_in_their_order(words, changed, capsys):
+def test_options_add_to_a_mask_what_its_methods_add(words, changed, capsys):
     assert main(["masks", "show", "sliding_window", "5", "1", "None", *words.split()]) == 0
     assert capsys.readouterr().out == f"{changed(masks.sliding_window(5, 1, None))}\n"
 
@@ -88,7 +88,7 @@ KNOWN = ", ".join((*BUILDERS, "pack"))
         ("pack", "pack needs the length of the row and its documents: pack 9 seq2seq:2,2 right_to_left:3"),
     ],
 )  # fmt: skip
-def test_what_is_no_mask_is_refused(words, says, capsys):
+def test_words_that_name_no_mask_are_refused(words, says, capsys):
     assert main(["masks", "show", *words.split()]) == 2
     told = capsys.readouterr().err.removeprefix("unified masks: error: ").removesuffix("\n")
     assert told == says.format(known=KNOWN)

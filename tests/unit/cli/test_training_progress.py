@@ -1,4 +1,4 @@
-"""The figures of a running training, line by line: what is shown of updates and of validations."""
+"""The display of a running training, line by line of its log: what is shown of updates and of validations."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from tests.support.terminal import Terminal
 from unified.cli.training_display import TrainingDisplay
 
 
@@ -23,9 +24,8 @@ def valid(**scores: object) -> str:
 
 
 def shown(capsys, options: dict[str, str | bool], *lines: str) -> list[str]:
-    """What is said, without the time that is left."""
+    """The lines that are printed, without the time that is left."""
     with TrainingDisplay(options) as display:
-        assert isinstance(display, TrainingDisplay)
         for each in lines:
             display.read(each)
     return [said.rsplit(", 0:", 1)[0] for said in capsys.readouterr().err.splitlines()]
@@ -41,19 +41,19 @@ def test_a_training_of_unknown_length_has_a_line_for_each_interval(capsys):
         ]
 
 
-def test_a_training_of_known_length_says_how_far_it_is(capsys):
+def test_a_training_of_known_length_shows_its_progress(capsys):
     """First and last line are shown at once, others only after seconds."""
     found = shown(capsys, {"--max-update": "4e3"}, inner(1500, 9), inner(2000, 8), inner(4000, "7.0004"))
     assert found == ["training: 1,500 of 4,000 updates, loss 9.000", "training: 4,000 of 4,000 updates, loss 7.000"]
 
 
-def test_updates_are_counted_from_the_first_line_whoever_reports_them(capsys):
+def test_updates_are_counted_from_the_first_line_of_either_logger(capsys):
     start = line("first_updates", {"num_updates": 1, "loss": 9})
     found = shown(capsys, {"--max-update": "3"}, start, inner(2, 8), inner(3, 7))
     assert found == ["training: 1 of 3 updates, loss 9.000", "training: 3 of 3 updates, loss 7.000"]
 
 
-def test_a_validation_behind_the_last_interval_moves_the_bar_to_its_end(capsys):
+def test_a_validation_after_the_last_interval_completes_the_progress(capsys):
     found = shown(
         capsys, {"--max-update": "30"}, inner(10, 9), valid(loss=1, num_updates=10), valid(loss=2, num_updates="30")
     )
@@ -111,30 +111,35 @@ def test_notes_of_the_plug_ins_are_shown_and_other_lines_are_not(capsys):
     assert found == ["a note", '{"num_updates": 3, "loss": 2}', "epoch 001", "epoch 002", "epoch 003"]
 
 
-def test_something_is_said_before_and_behind_the_first_update(capsys):
+def test_notes_can_be_printed_before_and_after_the_first_update(capsys):
     with TrainingDisplay({"--max-update": "9"}) as display:
         display.say("before")
         display.read(inner(1, 2))
-        display.say("behind")
+        display.say("after")
     assert [said.partition(" of ")[0] for said in capsys.readouterr().err.splitlines()] == [
         "before",
         "training: 1",
-        "behind",
+        "after",
     ]
 
 
-def test_a_failing_training_is_not_hidden():
+def test_an_error_within_the_display_is_raised():
     with pytest.raises(RuntimeError, match="^no memory$"), TrainingDisplay({}):
         raise RuntimeError("no memory")
 
 
-def test_a_bar_is_closed_whatever_happens_and_none_where_there_is_none(monkeypatch):
-    closed = []
-    monkeypatch.setattr("unified.cli.training_display.StepProgress.close", lambda bar: closed.append(bar))
-    with TrainingDisplay({"--max-update": "9"}):
-        pass
-    assert closed == []
+def test_the_bar_of_a_terminal_is_closed_when_the_training_fails(monkeypatch):
+    """An open bar would leave the cursor behind it, where the error is printed then."""
+    monkeypatch.setattr("sys.stderr", terminal := Terminal())
     with pytest.raises(RuntimeError), TrainingDisplay({"--max-update": "9"}) as display:
         display.read(inner(1, 2))
+        assert not terminal.getvalue().endswith("\n")
         raise RuntimeError
-    assert len(closed) == 1
+    assert " 1/9 " in terminal.getvalue() and terminal.getvalue().endswith("\n")
+
+
+def test_a_terminal_without_a_training_shows_no_bar(monkeypatch):
+    monkeypatch.setattr("sys.stderr", terminal := Terminal())
+    with TrainingDisplay({"--max-update": "9"}):
+        pass
+    assert terminal.getvalue() == ""
