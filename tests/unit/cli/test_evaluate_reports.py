@@ -36,7 +36,7 @@ PAIRS = [
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory) -> Path:
-    """``m``: a model of all tokens at once, ``x``: one whose positions are relative, and data."""
+    """``m``: a model with 24 absolute positions, ``x``: one with relative positions, and files of data."""
     folder = tmp_path_factory.mktemp("evaluate")
     language_model(folder / "m", initializer_range=0.5, max_positions=24)
     language_model(folder / "x", initializer_range=0.5, positions="relative")
@@ -106,7 +106,7 @@ def test_a_table_has_a_line_for_all_pairs_and_for_each_group_of_them(evaluate):
     assert lines[-1] == f"| paradigm | islands | {share:.2f} | {low:.1f} to {high:.1f} | {ties} |"
 
 
-def test_pairs_without_ties_and_files_without_pairs(evaluate, shared):
+def test_files_without_pairs_are_left_out_and_no_ties_are_an_empty_cell(evaluate, shared):
     (shared / "folder").mkdir()
     jsonl(shared / "folder" / "a.jsonl", [{"sentence_good": "w1 w2", "sentence_bad": "w3 w4"}])
     jsonl(shared / "folder" / "other.jsonl", [{"text": "w1"}])
@@ -118,7 +118,7 @@ def test_pairs_without_ties_and_files_without_pairs(evaluate, shared):
     assert "scoring: 2 of 2 sentences" in err
 
 
-def test_how_far_a_scoring_is_is_said_in_sentences_of_both_kinds(evaluate):
+def test_progress_counts_both_sentences_of_a_pair_for_each_scoring(evaluate):
     err = evaluate("minimal-pairs", "pairs.v1.jsonl", "--model", "m", "--scoring", "both")[1]
     assert err.splitlines()[-1].startswith("scoring: 48 of 48 sentences")
     assert err.splitlines()[0].startswith("note: scoring 'left_to_right': the model has not learnt it")
@@ -228,7 +228,7 @@ def test_similarity_is_the_correlation_of_cosines(evaluate, shared, tmp_path):
     assert result["command"][-6:] == ["--pooling", "cls", "--max-length", "3", "--seed", "1"]
 
 
-def test_texts_are_read_up_to_the_positions_of_the_model(evaluate, shared):
+def test_texts_are_cut_to_the_positions_of_the_model(evaluate, shared):
     """22 tokens beside two special symbols of 24 positions; all where positions are relative."""
     rows = [json.loads(line) for line in (shared / "long.jsonl").read_text(encoding="utf-8").splitlines()]
     first, second = ([row[name] for row in rows] for name in ("text", "second"))
@@ -297,7 +297,7 @@ def test_files_without_pairs_of_texts_are_refused(evaluate, shared, capsys):
         assert capsys.readouterr().err.startswith(f"unified evaluate: error: {says}")
 
 
-def test_results_that_are_there_and_scorings_that_are_unknown_are_refused_before_any_work(shared, tmp_path, capsys):
+def test_existing_results_and_unknown_scorings_are_refused_before_any_work(shared, tmp_path, capsys):
     (tmp_path / "results.json").write_text("{}", encoding="utf-8")
     there = f"{tmp_path / 'results.json'}: there already; --overwrite replaces it"
     for kind in ("minimal-pairs", "perplexity", "similarity"):
@@ -324,7 +324,7 @@ def test_cpu_threads_are_as_many_as_the_option_says(evaluate):
         torch.set_num_threads(before)
 
 
-def test_a_model_that_has_learnt_no_scoring_is_scored_from_left_to_right(shared, capsys):
+def test_the_scoring_is_the_first_that_the_model_has_learnt_or_left_to_right(shared, capsys):
     lm = UnifiedLM.from_pretrained(shared / "m")
     assert [one.name for one in chosen_scorings([], lm)] == ["pseudo_likelihood"] and capsys.readouterr().err == ""
     assert [one.name for one in chosen_scorings(["permutation", "shifted"], lm)] == ["permutation", "shifted"]
@@ -340,7 +340,7 @@ def test_a_model_that_has_learnt_no_scoring_is_scored_from_left_to_right(shared,
     )
 
 
-def test_a_scoring_that_the_model_cannot_do_is_refused(tmp_path):
+def test_a_scoring_that_the_model_does_not_support_is_refused(tmp_path):
     lm = UnifiedLM.from_pretrained(language_model(tmp_path / "m", writes="permutation", positions="relative"))
     with pytest.raises(UnifiedError, match="^scoring 'shifted' reads a token at the symbol before it, and the model "):
         chosen_scorings(["shifted"], lm)

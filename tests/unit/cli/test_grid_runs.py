@@ -1,4 +1,4 @@
-"""Searches over settings: what each run is asked for, what the folder is claimed by, and all that is written down."""
+"""Grid searches: the options of each run, the claim of the folder, and the results that are written."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from unified.tasks.catalogue import task_named
 from unified.tasks.grids import Grid
 from unified.tasks.several import tasks_named
 
-#: Scores of the development set by learning rate, to which a seed adds itself.
+#: Score on the development set by learning rate; the seed is added to it.
 SCORES = {1.0: 70.0, 2.0: 60.0, 4.0: 70.0}
 
 
 class Runs:
-    """Leaves results as a fine-tuning does, and remembers what it was asked for."""
+    """Stands for `unified finetune`: leaves results, keeps the options of each run, and fails in ``broken`` folders."""
 
     def __init__(self, broken: tuple[str, ...] = ()):
         self.asked: list[Namespace] = []

@@ -1,4 +1,4 @@
-"""Data of one's own in a fine-tuning: files and fields that options name, what validates, and the next command."""
+"""Data of one's own in a fine-tuning: files and fields that options name, validation items, and the next command."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_a_tenth_of_a_file_validates_where_nothing_else_is_said(films, capsys, w
     assert capsys.readouterr().err == says
 
 
-def test_a_data_set_of_the_hub_is_one_file_and_a_folder_is_none(films, capsys):
+def test_a_data_set_of_the_hub_counts_as_one_file_and_a_folder_does_not(films, capsys):
     applied("classification", "hub:owner/films@train", *FIELDS)
     assert capsys.readouterr().err == KEPT.replace(films, "hub:owner/films@train")
     Path("folder").mkdir()
@@ -104,7 +104,7 @@ def test_a_field_that_is_missing_is_named_before_anything_is_read(films):
         ("rte, cola", ("--labels", "a,b"), "--labels a,b: not for rte, cola, as several tasks have a folder each"),
     ],
 )
-def test_options_of_own_data_are_not_for_official_files(films, task, words, says):
+def test_options_for_data_of_ones_own_are_refused_for_official_files(films, task, words, says):
     more = "; data of your own are for a head, such as classification, or texts"
     assert refusal(task, ".", *words) == says + more
 
@@ -113,14 +113,14 @@ def test_options_of_own_data_are_not_for_official_files(films, task, words, says
     ("task", "reader"),
     [("rte", "classification"), ("stsb", "regression"), ("squad2.0", "span"), ("xsum", "texts"), ("swag", "choice")],
 )
-def test_a_file_for_official_files_is_refused_with_the_command_that_reads_it(films, task, reader):
+def test_a_file_in_place_of_official_files_is_refused_with_the_command_that_reads_it(films, task, reader):
     assert refusal(task, films) == (
         f"--data films.csv: {task} is read from a folder with its official files; a file of your own is for "
         f"`unified finetune {reader} --data films.csv`"
     )
 
 
-def test_official_files_stay_as_they_are(films):
+def test_a_task_with_official_files_is_changed_by_a_valid_share_alone(films):
     Path("folder").mkdir()
     for task in ("rte", "xsum", "rte, cola"):
         assert applied(task, "folder") == tasks_named(task)
@@ -133,7 +133,7 @@ def test_official_files_stay_as_they_are(films):
 
 @dataclass
 class Reads:
-    """A task that a model has learnt; its items need some fields."""
+    """Stands for a task that a model has learnt, and for its predictor, whose items need the field ``needed``."""
 
     folder: Path
     name: str = "rte"
@@ -186,7 +186,7 @@ def test_the_next_command_of_official_files_predicts_the_validation_items(films)
     assert following(given) == expected  # the first item decides
 
 
-def test_nothing_is_chosen_on_a_test_set_and_the_checkpoint_to_score_has_to_be_written():
+def test_a_choice_on_a_test_set_and_options_that_write_no_checkpoint_to_score_are_refused():
     imdb = task_named("imdb")
     check_selection(imdb, "last", "--disable-validation --lr 1")
     check_selection(task_named("rte"), "best", "--no-last-checkpoints '--fp16'")

@@ -59,8 +59,7 @@ def work(models, tmp_path, monkeypatch) -> Path:
 
 
 def predictor(line: str):
-    words = ["predict", *line.split()]
-    args = make_parser("predict").parse_args(words)
+    args = make_parser("predict").parse_args(["predict", *line.split()])
     return predictor_of(args, task_named(args.task), load(*args.model))
 
 
@@ -170,9 +169,8 @@ def test_a_prediction_is_printed_as_a_line_of_json_for_each_item(work, capsys):
     words = ("classification", "rows.jsonl", "--model", "classes", "--ahead", "1", "--max-tokens", "1")
     assert exit_status("predict", *words) == 0
     printed = capsys.readouterr()
-    lines = printed.out.splitlines()
-    assert [json.loads(line)["id"] for line in lines] == [row["id"] for row in ROWS] and '"id": "é0"' in lines[0]
-    assert printed.err == ""
+    assert [json.loads(line)["id"] for line in printed.out.splitlines()] == [row["id"] for row in ROWS]
+    assert '"id": "é0"' in printed.out and printed.err == ""
 
 
 def test_as_many_items_are_read_ahead_as_the_option_says(work, monkeypatch, capsys):

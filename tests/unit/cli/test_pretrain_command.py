@@ -1,4 +1,4 @@
-"""`unified pretrain`: the run that options describe, the folder that it claims, and the command that follows it."""
+"""`unified pretrain`: the command of fairseq-train, the claim of its folder, the next step, and refusals."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SMALL = ("--tokens-per-sample", "32", "--max-tokens", "64", "--max-update", "40"
 
 @pytest.fixture
 def folders(tmp_path, monkeypatch) -> Path:
-    """``documents`` and ``pairs``, as fairseq-preprocess leaves them, and ``whole``, without a validation text."""
+    """``documents`` and ``pairs`` in fairseq-preprocess's format, and ``whole``, which has no validation split."""
     monkeypatch.chdir(tmp_path)
     for name, splits in (("documents", ("train", "valid")), ("whole", ("train",))):
         Path(name).mkdir()
@@ -39,7 +39,7 @@ def folders(tmp_path, monkeypatch) -> Path:
 
 @pytest.fixture
 def trained(monkeypatch) -> list[list[str]]:
-    """Commands of fairseq-train that would have run; each leaves a checkpoint."""
+    """Replaces fairseq-train, which leaves a checkpoint at once; returns the commands of its runs."""
     ran: list[list[str]] = []
 
     def run(words: list[str]) -> None:
@@ -58,7 +58,7 @@ def digest(path: str) -> str:
     return hashlib.sha256(Path(path).read_bytes()).hexdigest()
 
 
-def test_a_run_is_trained_and_its_next_step_is_said(folders, trained, capsys):
+def test_a_model_is_trained_and_the_next_command_is_printed(folders, trained, capsys):
     assert exit_status("pretrain", "documents", "--output", "runs/a", "--model", "tiny", *SMALL) == 0
     printed = capsys.readouterr()
     [words] = trained
@@ -78,7 +78,7 @@ def test_a_run_is_trained_and_its_next_step_is_said(folders, trained, capsys):
     assert (repeated["data"], repeated["model"], repeated["max-update"]) == ("documents", "tiny", 40)
 
 
-def test_the_next_step_of_pairs_is_to_write(folders, trained, capsys):
+def test_after_a_training_on_pairs_the_next_command_generates(folders, trained, capsys):
     assert main(["pretrain", "pairs", "--output", "runs/a", "--model", "tiny", *SMALL]) == 0
     assert by_name(trained[0])["--objectives"] == "target_cloze:1"
     assert capsys.readouterr().err.splitlines() == [
@@ -108,7 +108,7 @@ def test_a_folder_is_claimed_by_numbers_model_objectives_and_data(folders, train
     assert claim("c")["inputs"]["DATA"] == {"train.bin": "12", "dict.txt": "34"}
 
 
-def test_a_folder_with_a_checkpoint_goes_on_with_the_same_settings_alone(folders, trained, capsys):
+def test_a_folder_with_a_checkpoint_is_resumed_with_the_same_settings_alone(folders, trained, capsys):
     words = ["pretrain", "documents", "--output", "a", "--model", "tiny", *SMALL]
     assert main(words) == 0 and main(words) == 0 and len(trained) == 2
     capsys.readouterr()
@@ -135,7 +135,7 @@ def test_losses_are_reported_to_a_service_where_it_is_wanted(folders, trained, m
     assert trained[0][-4:] == ["--asked", "tensorboard", "a", "--fp16"]
 
 
-def test_all_cards_of_the_machine_train_unless_the_cpu_is_wanted(folders, trained, monkeypatch):
+def test_a_training_uses_all_gpus_unless_the_cpu_is_asked_for(folders, trained, monkeypatch):
     words = ["pretrain", "documents", "--output", "a", "--model", "tiny", *SMALL[:-2]]
     for cards, more, on_cpu in ((2, (), False), (0, (), True), (2, ("--device", "cpu"), True)):
         monkeypatch.setattr("torch.cuda.device_count", lambda cards=cards: cards)
@@ -167,7 +167,7 @@ def test_what_cannot_be_trained_is_refused(folders, trained, capsys, line, says)
     assert trained == [] and not Path("a").exists()
 
 
-def test_objectives_and_data_and_model_fit_together(folders, trained, capsys):
+def test_objectives_that_do_not_fit_the_data_or_the_model_are_refused(folders, trained, capsys):
     for line, says in (
         ("documents --model tiny --objectives target_cloze", "--objectives 'target_cloze' does not fit documents, "),
         ("pairs --model tiny --objectives bert", "--objectives 'bert' does not fit pairs, "),

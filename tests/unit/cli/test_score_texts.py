@@ -20,7 +20,7 @@ from unified.tasks.metrics.summaries import POST_PROCESSING
 
 @pytest.fixture(autouse=True)
 def files(tmp_path, monkeypatch) -> None:
-    """Plain files by the words that they hold, output of generate in two shards, and rows."""
+    """Plain files, output of `unified generate` in two shards, and rows."""
     monkeypatch.chdir(tmp_path)
     plain = {
         "two": ("a b", "c d"), "more": ("a b", "x y"), "others": ("p q", "c d"), "three": ("a", "b", "c"),
@@ -84,7 +84,7 @@ def test_files_that_do_not_go_together_are_refused(line, says):
     assert str(refused.value) == says
 
 
-def test_rules_clean_hypotheses_and_give_references_their_form():
+def test_hypotheses_are_cleaned_up_and_plain_references_get_their_form():
     texts, right = ["It costs 12 (or 13) ."], [["It costs 12 (or 13).", "It is 7"]]
     rules = POST_PROCESSING["gigaword"]
     assert cleaned(arguments("two more"), texts, right) == (texts, right, None)
@@ -145,7 +145,7 @@ def test_options_of_generation_reach_the_scores(capsys):
     assert found["intervals"] == json.loads(json.dumps(bootstrap_intervals(plain, 5, 3)))
 
 
-def test_questions_are_tokenized_as_the_options_say(capsys):
+def test_signatures_of_questions_name_the_form_of_the_hypotheses(capsys):
     Path("h").write_text("Who's he?\nwhat is it?\n", encoding="utf-8")
     Path("r").write_text("who 's he ?\nwhat is it ?\n", encoding="utf-8")
     expected = GeneratedQuestions(["Who's he?", "what is it?"], ["who 's he ?", "what is it ?"], ["s", "t"])
@@ -153,28 +153,32 @@ def test_questions_are_tokenized_as_the_options_say(capsys):
     for line, form in (("", "none"), ("--penn-treebank", "penn-treebank"), ("--bert-words", "bert-words")):
         found = json.loads(score(capsys, "question-generation", f"h r --sources sources --json {line}"))
         assert f"tok:{form}+spaces" in found["signature"] and "meteor" not in found
+
+
+def test_questions_have_one_file_of_references(capsys):
     assert main(["score", "question-generation", "two", "--references", "more", "others", "--sources", "sources"]) == 2
     assert capsys.readouterr().err == (
         "unified score: error: question-generation takes one file of references; those of equal sources are pooled\n"
     )
 
 
-def test_forms_of_questions_are_those_of_their_programs(capsys):
-    """The Penn Treebank divides "Who's"; BERT's words come with spaces around each mark, which the rules take away."""
-    for text, option, right in (("Who's he?", "--penn-treebank", "who 's he ?"), ("who ' s he ?", "--bert-words",
-                                                                                  "who 's he ?")):  # fmt: skip
-        Path("h").write_text(f"{text}\n", encoding="utf-8")
-        Path("r").write_text(f"{right}\n", encoding="utf-8")
-        Path("s").write_text("s\n", encoding="utf-8")
-        assert json.loads(score(capsys, "question-generation", f"h r --sources s --json {option}"))["bleu1"] == (
-            pytest.approx(100)
-        )
-        plain = json.loads(score(capsys, "question-generation", "h r --sources s --json"))
-        assert plain["bleu1"] < 100
+@pytest.mark.parametrize(
+    ("hypothesis", "option"),
+    [
+        ("Who's he?", "--penn-treebank"),  # the Penn Treebank divides "Who's"
+        ("who ' s he ?", "--bert-words"),  # BERT's words have spaces around each mark, which UniLM's program takes away
+    ],
+)
+def test_an_option_gives_hypotheses_the_form_of_the_references(capsys, hypothesis, option):
+    for name, text in (("h", hypothesis), ("r", "who 's he ?"), ("s", "s")):
+        Path(name).write_text(f"{text}\n", encoding="utf-8")
+    plain = json.loads(score(capsys, "question-generation", "h r --sources s --json"))
+    formed = json.loads(score(capsys, "question-generation", f"h r --sources s --json {option}"))
+    assert plain["bleu1"] < 100 and formed["bleu1"] == pytest.approx(100)
 
 
 @pytest.mark.parametrize("kind", ["generation", "question-generation"])
-def test_there_are_as_many_sources_as_texts(kind, capsys):
+def test_another_number_of_sources_than_of_texts_is_refused(kind, capsys):
     for name, count in (("three", 3), ("one", 1)):
         assert main(["score", kind, "two", "more", "--sources", name]) == 2
         assert capsys.readouterr().err == f"unified score: error: {name}: {count} sources for 2 hypotheses in two\n"

@@ -1,4 +1,4 @@
-"""Data sets of one benchmark, learnt one after another: what is run, and when the table of all is written."""
+"""Fine-tunings for the data sets of a benchmark: the options of each run, and when the average of all is written."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ GROUP = TaskGroup("both", {"One": "task-1", "Two": "task-2"}, is_there, ("f1",),
 
 
 class Runs:
-    """Leaves results as a fine-tuning does: F1 of the first data set is 60, of the second 80."""
+    """Stands for `unified finetune`: leaves results, an F1 of 60 for the first data set and of 80 for the second."""
 
     def __init__(self) -> None:
         self.asked: list[Namespace] = []
@@ -69,7 +69,7 @@ def test_each_data_set_is_learnt_in_a_folder_of_its_own_and_the_average_is_writt
     assert result["published"] == PUBLISHED
 
 
-def test_results_that_say_the_same_stay_and_others_are_replaced(args):
+def test_an_unchanged_average_keeps_its_file_and_another_one_is_replaced(args):
     finetune_each(args, GROUP, Runs())
     path = Path("out/results.json")
     content = json.loads(path.read_text(encoding="utf-8")) | {"date": "long ago"}
