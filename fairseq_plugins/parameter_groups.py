@@ -132,12 +132,13 @@ def _check(cfg: GroupsConfig, roles: Sequence[Role], unmarked: bool) -> None:
     for option, value in (("--weight-decay", cfg.weight_decay), ("--head-weight-decay", cfg.head_weight_decay)):
         if value is not None and not value >= 0:
             raise UnifiedError(f"{option} must be at least 0, got {value}")
-    if unmarked and (cfg.weight_decay or cfg.head_weight_decay) and not cfg.decay_biases_and_norms:
-        raise UnifiedError(
-            f"--weight-decay {cfg.weight_decay}: biases and LayerNorms, which shall not decay, cannot be told from "
-            "other parameters here; with --fp16 or --bf16 add --fp16-no-flatten-grads, for models that are not of this "
-            "plug-in --decay-biases-and-norms"
-        )
+    for option, value in (("--weight-decay", cfg.weight_decay), ("--head-weight-decay", cfg.head_weight_decay)):
+        if unmarked and value and not cfg.decay_biases_and_norms:
+            raise UnifiedError(
+                f"{option} {value}: biases and LayerNorms, which shall not decay, cannot be told from other parameters "
+                "here; with --fp16 or --bf16 add --fp16-no-flatten-grads, for models that are not of this plug-in "
+                "--decay-biases-and-norms"
+            )
     for option, value in (("--head-lr", cfg.head_lr), ("--head-weight-decay", cfg.head_weight_decay)):
         if value is not None and not any(role.head for role in roles):
             raise UnifiedError(_UNMARKED.format(option=option, what="a head"))

@@ -96,7 +96,7 @@ UNMARKED = (
     "needs --fp16-no-flatten-grads"
 )
 KINDS = (
-    "--weight-decay {}: biases and LayerNorms, which shall not decay, cannot be told from other parameters here; with "
+    "{}: biases and LayerNorms, which shall not decay, cannot be told from other parameters here; with "
     "--fp16 or --bf16 add --fp16-no-flatten-grads, for models that are not of this plug-in --decay-biases-and-norms"
 )
 
@@ -107,8 +107,9 @@ KINDS = (
         ({"a": Role()}, {"weight_decay": -0.5}, "--weight-decay must be at least 0, got -0.5"),
         ({"a": Role()}, {"weight_decay": float("nan")}, "--weight-decay must be at least 0, got nan"),
         ({"a": Role(head=True)}, {"head_weight_decay": -1}, "--head-weight-decay must be at least 0, got -1"),
-        ({"a": Role(), "b": None}, {"weight_decay": 0.1}, KINDS.format(0.1)),
-        ({"a": Role(head=True), "b": None}, {"head_weight_decay": 0.1}, KINDS.format(0.0)),
+        ({"a": Role(), "b": None}, {"weight_decay": 0.1}, KINDS.format("--weight-decay 0.1")),
+        ({"a": Role(head=True), "b": None}, {"head_weight_decay": 0.1}, KINDS.format("--head-weight-decay 0.1")),
+        ({"a": None}, {"weight_decay": 0.1, "head_weight_decay": 0.2}, KINDS.format("--weight-decay 0.1")),
         ({"a": Role()}, {"head_lr": 0.1}, f"--head-lr: no parameters of a head{UNMARKED}"),
         ({"a": Role()}, {"head_weight_decay": 0.0}, f"--head-weight-decay: no parameters of a head{UNMARKED}"),
         ({"a": Role(head=True)}, {"head_lr": 0.1, "lr": [0.0, 1.0]}, "--head-lr: --lr must be above 0, got 0.0"),
