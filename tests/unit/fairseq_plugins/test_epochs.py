@@ -1,4 +1,4 @@
-"""The position within an epoch: fairseq's own order, kept as a number of rows that other cuts can go on from."""
+"""The position within an epoch: fairseq's own order, kept as a number of rows, from which other batch sizes resume."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ ROWS = 23
 
 
 class Numbers(Planned):
-    """Rows of one token, whose numbers are their items."""
+    """A dataset of rows of one token; the item of a row is its number."""
 
     def __init__(self, count=ROWS):
         self.count = count
@@ -37,7 +37,7 @@ class Numbers(Planned):
 
 
 class Rest(Numbers):
-    """Goes on elsewhere than behind the rows that were read."""
+    """A dataset that resumes at the end of the epoch, whatever was read."""
 
     def position(self, read, begun, now):
         self.asked = read, begun, now
@@ -45,6 +45,7 @@ class Rest(Numbers):
 
 
 def fairseqs(dataset, size=2, processes=1, process=0, grouped=False, **more):
+    """fairseq's own iterator over the batches of an epoch, as a reference."""
     batches = dataset.batch_by_size(dataset.ordered_indices(), None, size)
     return EpochBatchIterator(
         dataset, dataset.collater, batches, seed=5, num_shards=processes, shard_id=process, grouped_shuffling=grouped,
@@ -53,11 +54,12 @@ def fairseqs(dataset, size=2, processes=1, process=0, grouped=False, **more):
 
 
 def rows_of(size=2, processes=1, process=0, update_freq=1, dataset=None, **more):
+    """The plug-in's iterator over the same batches."""
     own = fairseqs(dataset or Numbers(), size, processes, process, **more)
     return EpochRows(own, Cut(None, size, processes * update_freq), update_freq)
 
 
-def test_settings_are_those_of_fairseqs_iterator_but_workers_end_with_an_epoch():
+def test_the_settings_of_fairseqs_iterator_are_kept_but_for_persistent_workers():
     given = {
         "num_workers": 2, "epoch": 3, "buffer_size": 4, "timeout": 6, "disable_shuffling": True,
         "skip_remainder_batch": True, "grouped": True,
@@ -69,9 +71,8 @@ def test_settings_are_those_of_fairseqs_iterator_but_workers_end_with_an_epoch()
         "buffer_size", "timeout", "disable_shuffling", "skip_remainder_batch", "grouped_shuffling",
     )  # fmt: skip
     for name in same:
-        one, other = vars(ours).get(name, "batches"), vars(theirs).get(name, "batches")
+        one, other = getattr(ours, name), getattr(theirs, name)
         assert one is other or one == other, name
-    assert ours.frozen_batches is theirs.frozen_batches
     assert theirs.persistent_workers and not ours.persistent_workers
 
 
@@ -119,8 +120,8 @@ def stopped(after, size=2, processes=1, update_freq=1, grouped=False, before=Non
     return every[0].state_dict(), [row for batch in read for row in batch]
 
 
-def going_on(state, size=2, processes=1, update_freq=1, grouped=False):
-    """Batches of each step of all processes until the end of the epoch."""
+def resumed(state, size=2, processes=1, update_freq=1, grouped=False):
+    """The batches of all processes, step by step, from a state until the end of the epoch; and the first iterator."""
     every = [rows_of(size, processes, i, update_freq, grouped=grouped) for i in range(processes)]
     for one in every:
         one.load_state_dict(state)
@@ -130,10 +131,10 @@ def going_on(state, size=2, processes=1, update_freq=1, grouped=False):
 
 @pytest.mark.parametrize("grouped", [False, True])
 @pytest.mark.parametrize(("first", "second"), [((2, 1, 2), (2, 2, 1)), ((2, 2, 1), (2, 1, 2)), ((2, 1, 1), (2, 1, 1))])
-def test_other_processes_go_on_with_the_batches_that_are_left(first, second, grouped):
+def test_another_number_of_processes_resumes_with_the_batches_that_are_left(first, second, grouped):
     """Their updates are those of a run that was not stopped, in which fairseq itself chooses the order."""
     state, read = stopped(3, *first, grouped=grouped)
-    rest, _ = going_on(state, *second, grouped=grouped)
+    rest, _ = resumed(state, *second, grouped=grouped)
     reference = [fairseqs(Numbers(), first[0], first[1], i, grouped) for i in range(first[1])]
     whole = [batch for step in zip(*(one.next_epoch_itr() for one in reference), strict=True) for batch in step]
     done = len(whole) - len([batch for batch in rest if batch])
@@ -145,11 +146,11 @@ def test_other_processes_go_on_with_the_batches_that_are_left(first, second, gro
     ("second", "before"),
     [((3, 1, 1), 4), ((1, 2, 2), 6), ((4, 1, 1), 3), ((5, 2, 3), 0), ((2, 1, 2), 6), ((11, 1, 1), 1), ((4, 1, 2), 4)],
 )
-def test_every_row_is_read_once_whatever_cuts_the_rest(second, before):
-    """Batches before are whole updates, as many as the batches of an epoch of this cut that are not left."""
+def test_every_row_is_read_once_whatever_batch_size_resumes(second, before):
+    """``before``: batches that fairseq counts as read, whole updates of the new size that stand for the rows read."""
     state, read = stopped(3, 2, 1, 2)
     assert state["rows_in_epoch"] == len(read) == 11  # the epoch's last batch of 22 and a row was among them
-    rest, own = going_on(state, *second)
+    rest, own = resumed(state, *second)
     assert sorted(read + [row for batch in rest for row in batch]) == list(range(ROWS))
     assert max(map(len, rest)) <= second[0]
     loaded = rows_of(*second[:2], 0, second[2])
@@ -172,7 +173,7 @@ def test_a_run_that_was_stopped_twice_counts_all_rows():
         == {"max_tokens": None, "batch_size": 2, "batches_per_update": 2, "processes": 1}
     )
     assert again["iterations_in_epoch"] == 3  # updates before are updates of one batch now
-    rest, _ = going_on(again, 2, 1, 2)
+    rest, _ = resumed(again, 2, 1, 2)
     assert sorted(read + more + [row for batch in rest for row in batch]) == list(range(ROWS))
 
 

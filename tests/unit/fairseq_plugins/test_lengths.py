@@ -1,4 +1,4 @@
-"""Lengths of pairs in a task of fairseq: the limits of the positions, what is refused, and what a log says."""
+"""Lengths of source/target pairs in a fairseq task: how they are chosen and loaded, and the refusals of long texts."""
 
 import sys
 
@@ -12,6 +12,7 @@ from unified.generation.lengths import PairLengths
 
 
 def loaded(*states, options=(None, None), positions=()):
+    """The lengths of a task that has loaded checkpoints with these lengths and numbers of positions."""
     lengths = TaskLengths(*options)
     for state in states:
         lengths.load(PairLengths(*state).state())
@@ -24,10 +25,11 @@ def test_without_training_or_checkpoints_nothing_is_cut():
     lengths = TaskLengths(None, None)
     assert lengths.trained == PairLengths(0, 0, 0) and lengths.state() == {} and not lengths.from_checkpoint
     assert TaskLengths(30, 0).trained == PairLengths(30, 0, 0) and TaskLengths(None, 9).trained == PairLengths(0, 9, 0)
+    # Of endless positions, 128 tokens of the target and three special symbols are not the source's.
     assert lengths.source_limit() == sys.maxsize - 128 - 3
 
 
-def test_what_is_chosen_is_what_a_checkpoint_keeps(tmp_path):
+def test_a_checkpoint_keeps_the_lengths_that_training_has_chosen(tmp_path):
     sides = [write(tmp_path / side, [[5] * 4 + [2], [5] * length + [2]]) for side, length in (("a", 9), ("b", 6))]
     lengths = loaded((7, 7, 7), positions=[64])
     lengths.choose([sides], 20)
@@ -46,7 +48,7 @@ def test_an_ensemble_has_the_fewest_positions_and_the_longest_targets_of_its_mod
 
 
 @pytest.mark.parametrize("option", ["max_source", "max_target"])
-def test_models_that_differ_need_the_option_that_decides(option):
+def test_models_that_were_trained_with_other_lengths_need_the_option(option):
     states = [(10, 60, 60), (0, 60, 60)] if option == "max_source" else [(10, 8, 60), (10, 60, 60)]
     values = "0, 10" if option == "max_source" else "8, 60"
     named = f"--{option.replace('_', '-')}"
@@ -70,7 +72,7 @@ def test_a_split_is_cut_as_in_training_or_by_its_own_pairs_where_training_cut_no
         assert loaded(state, options=(0, 0)).of_split([sides[1], sides[1]], 20) == PairLengths(0, 0, 6)
 
 
-def test_a_source_leaves_a_position_to_write_at():
+def test_a_source_that_leaves_no_position_to_write_at_is_refused():
     lengths = loaded((0, 0, 0), options=(2000, None), positions=[1504])
     lengths.check_source(1500)
     with pytest.raises(UnifiedError) as raised:
@@ -81,7 +83,7 @@ def test_a_source_leaves_a_position_to_write_at():
     )
 
 
-def test_a_target_is_scored_as_a_whole_beside_its_source():
+def test_pairs_whose_targets_do_not_fit_beside_their_sources_are_refused():
     lengths = loaded((0, 0, 0), positions=[16])
     sources, targets = np.array([10, 1, *[3] * 1198]), np.array([5, 14, *[3] * 1198])
     lengths.check_pairs(sources, targets)

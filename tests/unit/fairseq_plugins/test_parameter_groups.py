@@ -1,4 +1,4 @@
-"""Parameters in groups of one learning rate and one decay, and what is refused."""
+"""Groups of parameters that share a learning rate and a weight decay, and options that are refused."""
 
 from dataclasses import FrozenInstanceError, fields
 from types import SimpleNamespace
@@ -17,12 +17,13 @@ from unified.tasks.heads import Regression
 
 
 def options(**changes):
+    """The options of an optimizer, with their defaults and a schedule of two learning rates."""
     defaults = {field.name: field.default for field in fields(GroupsConfig) if field.name != "lr"}
     return SimpleNamespace(**{**defaults, "lr": [0.5, 0.25], **changes})
 
 
 def marked(**roles):
-    """A parameter of each role, by its name."""
+    """Makes a parameter for each role, by its name; None marks none."""
     made = {name: torch.nn.Parameter(torch.zeros(1)) for name in roles}
     for name, role in roles.items():
         if role is not None:
@@ -31,7 +32,7 @@ def marked(**roles):
 
 
 def groups(parameters, **changes):
-    """Rate, decay and names of each group."""
+    """Returns rate, decay and the names of the parameters of each group."""
     names = {id(parameter): name for name, parameter in parameters.items()}
     found = parameter_groups(options(**changes), list(parameters.values()))
     return [(one.rate, one.weight_decay, [names[id(parameter)] for parameter in one.parameters]) for one in found]
@@ -82,7 +83,7 @@ def test_rates_and_decays_follow_the_roles(changes, expected):
     assert next(iter(found)) == (1, changes.get("weight_decay", 0))
 
 
-def test_the_first_group_is_there_without_parameters():
+def test_the_first_group_exists_even_without_parameters():
     assert groups(marked(head=Role(head=True)), head_lr=1.0) == [(1.0, 0.0, []), (2.0, 0.0, ["head"])]
     assert groups(marked(bias=Role(decays=False)), weight_decay=0.1) == [(1.0, 0.1, []), (1.0, 0.0, ["bias"])]
 
@@ -135,9 +136,8 @@ def test_options_that_cannot_work_are_refused(roles, changes, says):
         ({"a": Role(0), "b": Role()}, {"layer_decay": 1e-3}),
     ],
 )
-def test_what_parameters_without_a_role_allow(roles, changes):
-    (*others, last) = groups(marked(**roles), **changes)
-    assert [name for *_, names in (*others, last) for name in names] == list(roles)
+def test_options_that_these_parameters_allow_are_accepted(roles, changes):
+    assert [name for *_, names in groups(marked(**roles), **changes) for name in names] == list(roles)
 
 
 def test_roles_of_a_model_are_those_of_its_layers_and_heads():

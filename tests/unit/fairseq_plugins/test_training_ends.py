@@ -1,9 +1,8 @@
-"""Around a training: its folder is locked, the options of a machine are set right, and its model is exported."""
+"""Around a training of fairseq: its folder is locked, its model is exported, and bf16 is no request for a TPU."""
 
 import importlib.util
 import logging
 from argparse import Namespace
-from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -34,7 +33,7 @@ def configuration(folder: Path, rank: int | None = 0, **changes):
 
 @pytest.fixture
 def installed(monkeypatch):
-    """Puts the wrapper of a module around a function that notes its arguments; gives the wrapped function."""
+    """Lets a module wrap ``inner`` in place of fairseq's ``call_main``; returns the wrapped function."""
 
     def install(module, inner):
         monkeypatch.setattr(distributed_utils, "call_main", inner)
@@ -58,21 +57,21 @@ def test_the_folder_of_a_training_is_locked_while_it_runs(tmp_path, installed):
     assert not any((tmp_path / "run").iterdir())
 
 
-def test_what_killed_trainings_had_begun_to_write_goes(tmp_path, installed, monkeypatch):
-    order = []
-    monkeypatch.setattr(training_lock, "remove_parts", lambda folder: order.append(("removed", folder)))
-    call = installed(training_lock, lambda cfg, main: order.append("trained"))
+def test_parts_of_checkpoints_that_killed_trainings_left_are_removed_first(tmp_path, installed):
+    (part := tmp_path / "checkpoint_last.pt.12.part").touch()
+    left = []
+    call = installed(training_lock, lambda cfg, main: left.append(part.exists()))
     call(configuration(tmp_path), "main")
-    assert order == [("removed", tmp_path), "trained"]
+    assert left == [False]
 
 
-def test_a_folder_in_use_is_refused_before_anything_is_read(tmp_path, installed, monkeypatch):
-    removed = []
-    monkeypatch.setattr(training_lock, "remove_parts", removed.append)
-    call = installed(training_lock, lambda cfg, main: removed.append("trained"))
+def test_a_folder_in_use_is_refused_and_its_files_stay(tmp_path, installed):
+    (part := tmp_path / "checkpoint_last.pt.12.part").touch()  # the other training may be writing it
+    trained = []
+    call = installed(training_lock, lambda cfg, main: trained.append(main))
     with locked_training(tmp_path), pytest.raises(SystemExit) as raised:
         call(configuration(tmp_path), "main")
-    assert str(raised.value).startswith(f"unified_lm: error: {tmp_path}: ") and not removed
+    assert str(raised.value).startswith(f"unified_lm: error: {tmp_path}: ") and part.exists() and not trained
 
 
 @pytest.mark.parametrize(
@@ -80,7 +79,7 @@ def test_a_folder_in_use_is_refused_before_anything_is_read(tmp_path, installed,
     [{"rank": 1}, {"rank": None}, {"common_eval__path": "model.pt"}, {"checkpoint__no_save": True}],
     ids=["another process", "a process that starts others", "a command that reads a model", "nothing is saved"],
 )
-def test_who_saves_nothing_locks_nothing(tmp_path, installed, changes):
+def test_a_process_that_saves_nothing_locks_nothing(tmp_path, installed, changes):
     seen = []
     call = installed(training_lock, lambda cfg, main: seen.append(main))
     call(configuration(tmp_path / "run", **changes), "main")
@@ -88,7 +87,7 @@ def test_who_saves_nothing_locks_nothing(tmp_path, installed, changes):
 
 
 @pytest.mark.parametrize("rank", [0, 1])
-def test_a_process_asks_for_its_rank_where_it_is_not_known_yet(tmp_path, installed, monkeypatch, rank):
+def test_fairseq_is_asked_for_a_rank_that_is_not_known_yet(tmp_path, installed, monkeypatch, rank):
     def infer(settings):
         settings.distributed_rank = rank
 
@@ -104,7 +103,7 @@ def test_a_process_asks_for_its_rank_where_it_is_not_known_yet(tmp_path, install
 
 @pytest.fixture
 def exported(monkeypatch):
-    """Folders that were exported."""
+    """Replaces the export; returns the folders that would be exported."""
     found = []
     monkeypatch.setattr(exports, "publish", found.append)
     return found
@@ -133,7 +132,7 @@ def test_a_model_is_exported_when_its_training_has_ended(tmp_path, installed, ex
         {"task": {"_name": "translation"}}, {"rank": 1},
     ],
 )  # fmt: skip
-def test_nothing_is_exported_of_other_commands_and_tasks_or_by_other_processes(tmp_path, installed, exported, changes):
+def test_other_commands_tasks_and_processes_export_nothing(tmp_path, installed, exported, changes):
     installed(exports, lambda cfg, main: None)(configuration(tmp_path, **changes), "main")
     assert not exported
 
@@ -142,7 +141,7 @@ def test_nothing_is_exported_of_other_commands_and_tasks_or_by_other_processes(t
     ("before", "after", "exports_it"),
     [(0, None, True), (1, None, False), (None, 0, True), (None, 1, False), (0, 1, False)],
 )
-def test_the_first_process_exports_by_its_own_rank_or_by_that_before_others_were_started(
+def test_the_process_of_rank_0_exports_also_where_it_has_started_the_others(
     tmp_path, installed, exported, before, after, exports_it
 ):
     def inner(cfg, main):
@@ -152,7 +151,7 @@ def test_the_first_process_exports_by_its_own_rank_or_by_that_before_others_were
     assert exported == [tmp_path] * exports_it
 
 
-def test_a_model_that_cannot_be_exported_is_said_and_ends_nothing(tmp_path, monkeypatch, caplog):
+def test_a_model_that_cannot_be_exported_is_a_warning_in_the_log(tmp_path, monkeypatch, caplog):
     def refused(folder):
         raise UnifiedError("it has heads of ours")
 
@@ -167,9 +166,8 @@ def test_a_model_that_cannot_be_exported_is_said_and_ends_nothing(tmp_path, monk
     ]
 
 
-def test_models_are_exported_unless_an_option_says_otherwise():
-    (option,) = (field for field in fields(ExportConfig) if field.name == "no_export")
-    assert option.default is False and "write no model.safetensors" in option.metadata["help"]
+def test_models_are_exported_by_default():
+    assert ExportConfig().no_export is False
 
 
 @pytest.mark.parametrize(
