@@ -1,4 +1,4 @@
-"""Claims and locks at their edges: words of differences, what is made and removed, files that go meanwhile."""
+"""Claims and locks in detail: the words of differences, files and folders that are made and removed, file locks."""
 
 import hashlib
 import json
@@ -17,6 +17,7 @@ OTHER = Claim({"--seed": 1, "--words": "a much longer claim than the other one"}
 
 
 def refused(block):
+    """The message with which a context manager refuses to enter its block."""
     with pytest.raises(UnifiedError) as raised, block:
         pytest.fail("not refused")
     return raised.value.details
@@ -86,7 +87,7 @@ def names(folder):
     return sorted(path.name for path in folder.iterdir())
 
 
-def test_folders_that_were_made_go_where_nothing_is_begun_and_others_stay(tmp_path):
+def test_folders_that_a_claim_has_made_are_removed_where_nothing_is_begun(tmp_path):
     (tmp_path / "there").mkdir()
     with claimed_folder(tmp_path / "there", OURS, "go away"):
         assert names(tmp_path / "there") == [FILE_NAME] == ["claim.json"]
@@ -99,7 +100,7 @@ def test_folders_that_were_made_go_where_nothing_is_begun_and_others_stay(tmp_pa
     assert names(tmp_path / "x") == ["kept"]
 
 
-def test_a_folder_in_which_a_killed_command_left_a_claim_alone_goes(tmp_path):
+def test_a_folder_with_nothing_but_the_claim_of_a_killed_command_is_free(tmp_path):
     folder = tmp_path / "run"
     folder.mkdir()
     for left in (json.dumps(OTHER.content), '{"settings', "[]", json.dumps(OTHER.content | {"inputs": {"a": 1}})):
@@ -110,7 +111,7 @@ def test_a_folder_in_which_a_killed_command_left_a_claim_alone_goes(tmp_path):
         assert names(tmp_path) == []
 
 
-def test_what_only_a_claim_explains_may_be_said(tmp_path):
+def test_a_caller_may_say_what_a_claim_has_to_explain(tmp_path):
     folder = tmp_path / "run"
     begun = []
     with claimed_folder(folder, OURS, "go away", lambda: bool(begun)):
@@ -142,7 +143,7 @@ def test_a_file_of_one_byte_is_begun_and_an_empty_one_is_not(tmp_path):
     assert refused(claimed_file(path, OTHER, "go away")) == says and names(tmp_path) == ["out", "out.claim"]
 
 
-def test_a_claim_and_a_file_may_go_within_the_block(tmp_path):
+def test_a_claim_that_is_removed_within_the_block_is_not_missed(tmp_path):
     path = tmp_path / "out"
     with claimed_file(path, OURS, "go away"):
         (tmp_path / "out.claim").unlink()
@@ -152,7 +153,7 @@ def test_a_claim_and_a_file_may_go_within_the_block(tmp_path):
 # ---------------------------------------------------------------- locks
 
 
-def test_a_locked_file_stays_unless_it_is_to_go(tmp_path):
+def test_a_lock_file_stays_unless_its_removal_is_asked_for(tmp_path):
     file = tmp_path / "lock"
     before = os.umask(0)
     try:

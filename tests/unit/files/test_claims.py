@@ -12,7 +12,7 @@ import pytest
 
 from tests.support import fairseq_runs as fairseq
 from unified.errors import UnifiedError
-from unified.files.claims import FILE_NAME, Claim, claimed_file, claimed_folder, hashes
+from unified.files.claims import FILE_NAME, Claim, claimed_file, claimed_folder
 
 OURS = Claim({"--seed": 1, "--rate": 3e-05, "--head": None}, {"--data": {"train.jsonl": "a", "valid.jsonl": "b"}})
 OTHERS = {
@@ -121,11 +121,3 @@ def test_a_kill_keeps_the_claim_and_frees_the_lock(tmp_path):
             pytest.fail("not refused")
     with claimed_folder(tmp_path / "run", Claim({"--seed": 1}), "go away"):
         pass
-
-
-def test_hashes_tell_files_of_one_name_apart(tmp_path):
-    for name in ("a", "b"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "model.pt").write_text(name)
-    found = hashes([tmp_path / "a" / "model.pt", tmp_path / "b" / "model.pt"])
-    assert list(found) == ["model.pt", "model.pt (1)"] and len(set(found.values())) == 2

@@ -1,4 +1,4 @@
-"""A new folder appears whole or not at all, replaces only what is its own, and a manifest says what it holds."""
+"""A new folder appears whole or not at all, replaces only files of its own manifest, and has a manifest itself."""
 
 from __future__ import annotations
 
@@ -30,11 +30,13 @@ def made(destination: Path, files: dict[str, str], overwrite: bool = False) -> N
 
 
 def texts(folder: Path) -> dict[str, str]:
+    """The texts of all files but the manifest, by their paths."""
     files = (path for path in folder.rglob("*") if path.is_file() and path.name != MANIFEST)
     return {str(path.relative_to(folder)): path.read_text() for path in files}
 
 
 def refusal(destination: Path, overwrite: bool, *advice: str) -> str:
+    """The message with which both functions refuse a destination."""
     with pytest.raises(UnifiedError) as refused:
         check_destination(destination, overwrite, *advice)
     with pytest.raises(UnifiedError) as again, new_folder(destination, overwrite, *advice):
@@ -74,7 +76,7 @@ def test_files_are_on_the_disk_before_the_folder_has_its_name(tmp_path, monkeypa
     assert sorted(synced) == sorted(path.stat().st_ino for path in files)
 
 
-def test_a_folder_of_ones_own_is_replaced_whole(tmp_path):
+def test_a_folder_whose_manifest_lists_all_its_files_is_replaced_whole(tmp_path):
     made(tmp_path / "new", {"a": "1", "in/b": "1"})
     made(tmp_path / "new", {"c": "2"}, overwrite=True)
     assert texts(tmp_path / "new") == {"c": "2"} and os.listdir(tmp_path) == ["new"]
@@ -89,7 +91,7 @@ def test_an_empty_folder_is_taken(tmp_path, overwrite):
     assert texts(tmp_path / "new") == {"a": "x"} and os.listdir(tmp_path) == ["new"]
 
 
-def test_what_is_there_is_not_replaced_unasked(tmp_path):
+def test_nothing_is_replaced_unless_that_is_asked_for(tmp_path):
     made(tmp_path / "new", {"a": "1"})
     assert refusal(tmp_path / "new", False) == f"{tmp_path / 'new'}: not empty; name a new folder"
     assert refusal(tmp_path / "new", False, "say --overwrite") == f"{tmp_path / 'new'}: not empty; say --overwrite"
@@ -100,7 +102,7 @@ def test_what_is_there_is_not_replaced_unasked(tmp_path):
 
 
 @pytest.mark.parametrize("foreign", ["b", "in/b", "empty/", "link", "broken"])
-def test_what_the_manifest_does_not_list_is_never_replaced(tmp_path, foreign):
+def test_a_folder_with_anything_that_its_manifest_does_not_list_is_never_replaced(tmp_path, foreign):
     folder = tmp_path / "new"
     made(folder, {"a": "1", "z": "1", "in/a": "1"})
     if foreign.endswith("/"):

@@ -1,4 +1,4 @@
-"""How many lines make a table, what is a line of names, and how much of a file is looked at."""
+"""Raw text or not: how many lines make a table, what counts as a header, and how much of a file is looked at."""
 
 import pytest
 
@@ -21,7 +21,7 @@ def table_of(lines, end="\n"):
 
 
 @pytest.mark.parametrize(("sign", "called"), [("\t", "tabs"), (",", "commas"), (";", "semicolons")])
-def test_three_lines_make_a_table_beneath_names_and_ten_without(sign, called):
+def test_a_table_has_three_lines_with_a_header_and_ten_without(sign, called):
     row, names = sign.join("123"), sign.join(("text", "b 2", "label"))
     assert table_of([names, row]) is None and table_of([names, row, row]) == (3, 3, called)
     assert table_of([row] * 9) is None and table_of([row] * 10) == (10, 3, called)
@@ -46,12 +46,12 @@ def test_three_lines_make_a_table_beneath_names_and_ten_without(sign, called):
         ("a,b!", False),
     ],
 )
-def test_names_of_columns_differ_and_are_short(names, header):
+def test_the_names_in_a_header_differ_and_are_short(names, header):
     assert table_of([names, "1,2", "3,4"]) == ((3, 2, "commas") if header else None)
     assert table_of([names, *["1,2"] * 9]) == (10, 2, "commas")
 
 
-def test_where_blanks_stand_behind_commas_it_takes_three_names_and_ten_lines():
+def test_with_blanks_after_its_commas_a_table_has_three_names_and_ten_lines():
     rows = ["1, 2, 3"] * 20
     assert table_of(["a, b, c", *rows[:8]]) is None and table_of(["a, b, c", *rows[:9]]) == (10, 3, "commas")
     assert table_of(["1, 2, 3", *rows]) is None and table_of(["a, b", *["1, 2"] * 20]) is None
@@ -59,7 +59,7 @@ def test_where_blanks_stand_behind_commas_it_takes_three_names_and_ten_lines():
     assert table_of(["a,b", "1,2", "1, 2"]) is None
 
 
-def test_a_last_row_may_go_on_behind_what_is_looked_at():
+def test_a_last_row_with_fewer_fields_may_be_cut_off():
     assert table_of(["a,b", "1,2", "3,4", '"5'], end="") == (3, 2, "commas")
     assert table_of(["a,b", "1,2", '"5'], end="") is None
     assert table_of(["a,b", "1,2", "3,4", "5,6,7"]) is None
@@ -72,7 +72,7 @@ def test_a_column_that_is_empty_makes_no_table():
     assert table_of(["\ta"] * 20) is None and table_of(["\ta\tb\t"] * 20) == (20, 2, "tabs")
 
 
-def test_a_carriage_return_within_a_line_is_prose_and_at_its_end_none():
+def test_a_carriage_return_within_a_line_makes_prose_and_at_its_end_does_not():
     assert table_of(["a,b", "1,2\r3", "4,5"]) is None
     assert table_of(["a,b\r", "1,2\r", "4,5\r"]) == (3, 2, "commas")
 
@@ -99,7 +99,7 @@ def test_200_lines_are_looked_at():
         (b"SQLite format 3", "a database"),
     ],
 )
-def test_what_a_file_is_shows_in_its_first_bytes(begins, says):
+def test_other_formats_are_recognized_by_their_first_bytes(begins, says):
     with pytest.raises(UnifiedError) as raised:
         require_text("a.txt", begins + b" and so on")
     assert str(raised.value) == f"a.txt: not raw text but {says}"
@@ -107,6 +107,7 @@ def test_what_a_file_is_shows_in_its_first_bytes(begins, says):
 
 
 def wrong(data):
+    """The message with which the beginning of a file is refused; None where it is taken for text."""
     try:
         require_text("a.txt", data)
     except UnifiedError as error:
@@ -135,7 +136,7 @@ def test_json_lines_are_objects_in_every_line():
     assert [is_object(line) for line in ('{"a": 1}', " {}", "{", "[{}]", "3", '"{"', "")] == [True, True, *[False] * 5]
 
 
-def test_bytes_that_are_no_utf8_are_left_to_the_reader():
+def test_bytes_that_are_not_utf_8_are_left_to_the_reader_to_refuse():
     assert wrong(b"caf\xe9\n" * 20) is None
     assert wrong(b"a,caf\xe9\n" * 20).startswith("a.txt: a table, not raw text: its first 20 lines have 2 fields")
 
@@ -153,7 +154,7 @@ def test_a_name_is_looked_at_without_its_compression():
         require_text_name(name)
 
 
-def test_only_the_beginning_of_a_file_is_asked_whether_it_is_text(tmp_path):
+def test_only_the_first_chunk_of_a_file_is_checked(tmp_path):
     path = tmp_path / "a.txt"
     path.write_bytes(b"prose\n" + b"PAR1\n")
     assert [chunk.lines for chunk in RawTextReader(str(path), 1).chunks()] == [["prose"], ["PAR1"]]

@@ -1,4 +1,4 @@
-"""Tables as rows: separators, places, and the limits on cells and on Parquet files."""
+"""Tables as rows: separators, lines of rows, quotation marks, and the limits on cells and on Parquet files."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def refusal(entries) -> str:
 
 @pytest.fixture
 def cell_limit():
-    """The library csv's limit, which a test may change."""
+    """The limit of Python's csv module, which is restored after the test."""
     before = csv.field_size_limit()
     yield csv.field_size_limit
     csv.field_size_limit(before)
@@ -56,7 +56,7 @@ def test_a_table_without_rows_has_none(tmp_path):
         assert list(csv_entries(path)) == list(tsv_entries(path)) == []
 
 
-def test_rows_have_the_places_where_they_begin(tmp_path):
+def test_rows_are_named_by_the_lines_where_they_begin(tmp_path):
     path = written(tmp_path, '"a\nb",c\n"1\n2\n3",4\n\n5\n6,7\n')
     found = list(csv_entries(path))
     assert [place for place, _ in found] == ["line 3", "line 7", "line 8"]
@@ -96,12 +96,12 @@ def test_the_limit_of_a_cell_is_32_mebibytes_and_a_higher_one_stays(tmp_path, ce
         assert cell_limit() == behind
 
 
-def test_marks_of_tables_separated_by_tabs_quote_cells_where_the_whole_table_can_be_read_so(tmp_path):
+def test_quotation_marks_of_a_tsv_quote_cells_where_the_whole_table_can_be_read_so(tmp_path):
     both, neither = 'a\tb\n"x"\ty\n', 'a\tb\n"x" y\tz\none\n'
     assert list(tsv_entries(written(tmp_path, both))) == [("line 2", {"a": "x", "b": "y"})]
     unquoted = written(tmp_path, 'a\tb\n"x" y\tz\n"\tx\n')
     assert [fields for _, fields in tsv_entries(unquoted)] == [{"a": '"x" y', "b": "z"}, {"a": '"', "b": "x"}]
-    # A mark that swallows a line makes cells too few: then no mark quotes.
+    # A mark that takes the next line into its cell leaves too few cells: then no mark quotes.
     swallowed = written(tmp_path, 'a\tb\n"x\ty\n1\t2"\n')
     assert [fields for _, fields in tsv_entries(swallowed)] == [{"a": '"x', "b": "y"}, {"a": "1", "b": '2"'}]
     assert refusal(tsv_entries(written(tmp_path, neither))).partition(": ")[2].startswith("text stands behind")
@@ -126,7 +126,7 @@ def pretend_parquet(monkeypatch, batches: list[list[dict]], count: int | None = 
 
 
 @pytest.mark.parametrize(("file_size", "most"), [(1, 2**27), (2**21, 2**27), (2**22, 2**28), (2**22 + 1, 2**28 + 64)])
-def test_a_parquet_file_holds_at_most_so_much_more_than_its_size(tmp_path, monkeypatch, file_size, most):
+def test_a_parquet_file_whose_rows_take_too_much_memory_for_its_size_is_refused(tmp_path, monkeypatch, file_size, most):
     """64 bytes a row, and the lengths of texts and lists, are at most 64 times the file's, or 128 MiB."""
     path = written(tmp_path, b"", "a.parquet")
     with open(path, "wb") as stream:
