@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import os
+import re
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
@@ -33,19 +34,21 @@ _CSV_ERRORS = {
     "new-line character": "a cell without quotation marks holds a carriage return",
     "'": "text stands behind the closing quotation mark of a cell; within a quoted cell write the mark twice",
 }
+#: A cell between quotation marks.
+_QUOTED = re.compile('"[^"]*"')
 _Entries = Iterator[tuple[str, Fields | UnifiedError]]
 
 
 def csv_entries(path: str) -> _Entries:
     """Rows of a table whose cells are separated by commas, semicolons or tabs: that which its first line has most of.
 
-    The first line names the columns, and cells may be quoted as spreadsheets quote them. Values are texts.
+    Separators within quoted names do not count. The first line names the columns, and cells may be quoted as spreadsheets quote them. Values are texts.
 
     Raises:
         UnifiedError: the file cannot be read, two columns have one name, or quotation marks are wrong.
     """
     first = next((line for _, line in numbered_lines(path) if line.strip()), "")
-    return _cells(path, max(",;\t", key=first.count))
+    return _cells(path, max(",;\t", key=_QUOTED.sub("", first).count))
 
 
 def tsv_entries(path: str) -> _Entries:

@@ -43,6 +43,8 @@ def cell_limit():
         ("a", "1", {"a": "1"}),
         (" a , b ", " 1 , 2 ", {"a": " 1 ", "b": " 2 "}),
         ('"a,b",c', '"x ""y""",z', {"a,b": 'x "y"', "c": "z"}),
+        ('"a;b;c",d', "1,2", {"a;b;c": "1", "d": "2"}),
+        ('"a ""b,c,d""";e', "1;2", {'a "b,c,d"': "1", "e": "2"}),
     ],
 )
 def test_the_separator_is_what_the_first_line_has_most_of(tmp_path, first, row, fields):
