@@ -42,7 +42,8 @@ _Entries = Iterator[tuple[str, Fields | UnifiedError]]
 def csv_entries(path: str) -> _Entries:
     """Rows of a table whose cells are separated by commas, semicolons or tabs: that which its first line has most of.
 
-    Separators within quoted names do not count. The first line names the columns, and cells may be quoted as spreadsheets quote them. Values are texts.
+    Separators within quoted names do not count. The first line names the columns, and cells may be quoted as
+    spreadsheets quote them. Values are texts.
 
     Raises:
         UnifiedError: the file cannot be read, two columns have one name, or quotation marks are wrong.
