@@ -1,12 +1,14 @@
-"""A loaded model of any kind: its device and modes, ids and pieces, several models together, and its folder."""
+"""A loaded model of any kind: its files, device and modes, ids and pieces, ensembles, and saved folders."""
 
 import json
 
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file
 
 from tests.support.task_folders import language_model, tokenizer, vocabulary
+from unified import load
 from unified.checkpoints.trained import find_data
 from unified.errors import UnifiedError
 from unified.inference import trained_model
@@ -20,6 +22,7 @@ SIZE = len(KNOWN)
 
 
 def handle(folder=None, others=(), own=None, known=KNOWN, **changes) -> TrainedModel:
+    """A small model of random weights; ``own`` is its tokenizer, ``known`` its vocabulary."""
     config = TransformerConfig(len(known), **{"layers": 1, "width": 8, "heads": 2, "dropout": 0.5, **changes})
     return TrainedModel(UnifiedModel.for_language(config), known, own or tokenizer(), folder, others)
 
@@ -90,7 +93,7 @@ def test_texts_become_ids_and_ids_become_pieces_and_texts():
         ([-1], f"ids must be from 0 to {SIZE - 1}, got -1"),
     ],
 )
-def test_what_are_no_ids_is_refused(ids, says):
+def test_values_that_are_not_ids_of_the_vocabulary_are_refused(ids, says):
     assert refusal(handle().pieces, ids) == refusal(handle().decode, ids) == says
 
 
@@ -98,7 +101,7 @@ def test_only_a_text_is_encoded():
     assert refusal(handle().encode, ["w3"]).startswith("text")
 
 
-def test_what_asks_a_single_model_is_refused_to_an_ensemble(tmp_path):
+def test_an_ensemble_refuses_what_only_a_single_model_can_do(tmp_path):
     ensemble = handle(others=[handle(), handle()])
     said = "{} asks a single model; this is an ensemble of 3"
     assert refusal(ensemble.embed, ["w3"]) == said.format("embed")
@@ -106,39 +109,44 @@ def test_what_asks_a_single_model_is_refused_to_an_ensemble(tmp_path):
     assert not (tmp_path / "out").exists()
 
 
-def test_a_text_has_one_vector_by_default_the_mean_of_whole_texts(monkeypatch):
-    asked = []
-    monkeypatch.setattr(trained_model, "embedded", lambda *given: asked.append(given) or torch.is_grad_enabled())
-    own = handle()
-    assert own.embed(["w3", "w1 w2"]) is False  # no gradients
-    own.embed(["w4"], "cls", normalize=True, max_tokens=5, batch_size=7)
-    known = (own.model, KNOWN, own.tokenizer)
-    ids = [[KNOWN.index("w3")], [KNOWN.index("w1"), KNOWN.index("w2")]]
-    assert asked == [(*known, ids, "mean", False, 0, 32), (*known, [[KNOWN.index("w4")]], "cls", True, 5, 7)]
+def test_embed_averages_whole_texts_by_default_and_keeps_no_gradients():
+    own, texts = handle(), ["w3", "w1 w2 w7"]
+    plain = own.embed(texts)
+    assert plain.shape == (2, 8) and not plain.requires_grad
+    torch.testing.assert_close(plain, own.embed(texts, "mean", normalize=False, max_tokens=0, batch_size=1))
+    for changed in (own.embed(texts, "cls"), own.embed(texts, normalize=True), own.embed(texts, max_tokens=2)):
+        assert not torch.allclose(changed, plain, rtol=1e-3)
     assert refusal(own.embed, "w3").startswith("texts")
 
 
-def test_a_model_is_saved_for_transformers_without_what_is_random(tmp_path, monkeypatch):
-    own, asked = handle(), []
-    own.untrained = frozenset({"heads.token.bias"})
-    monkeypatch.setattr(trained_model, "export", lambda *given: asked.append(given))
-    own.save_pretrained(str(tmp_path / "out"))
-    ((source, folder, name),) = asked
-    assert (source.name, source.dtype, folder, name) == ("this model", torch.float32, tmp_path / "out", None)
-    assert source.tokenizer is own.tokenizer and source.trained.vocabulary is KNOWN
-    assert (source.trained.config, source.trained.writes) == (own.model.config, "nothing")
+def test_a_saved_model_leaves_out_what_is_random_and_keeps_the_rest(tmp_path):
+    own = handle()
     state = own.model.state_dict()
-    assert source.trained.parameters.keys() == state.keys() - own.untrained
-    assert not any(value.requires_grad for value in source.trained.parameters.values())
-    plain = handle(own=SymbolTokenizer(KNOWN.symbols))
-    plain.save_pretrained(tmp_path / "out", "unified", torch.float16)
-    source, _, name = asked[1]
-    assert (source.tokenizer, source.dtype, name) == (None, torch.float16, "unified")
+    own.untrained = frozenset(name for name in state if name.startswith("heads.next_sentence."))
+    own.save_pretrained(str(tmp_path / "out"))
+    again = load(tmp_path / "out")
+    assert again.untrained == own.untrained and len(own.untrained) == 4
+    found = again.model.state_dict()
+    for name in state.keys() - own.untrained:
+        torch.testing.assert_close(found[name], state[name], rtol=0, atol=0)
+    assert again.encode("w3 w1 nowhere") == own.encode("w3 w1 nowhere")
 
 
-def test_a_saved_model_has_the_numbers_of_its_type(tmp_path):
-    handle().save_pretrained(tmp_path / "out", "bert", torch.bfloat16)
-    assert json.loads((tmp_path / "out" / "config.json").read_text())["dtype"] == "bfloat16"
+@pytest.mark.parametrize(
+    ("form", "dtype", "architecture"),
+    [("bert", torch.bfloat16, "BertForPreTraining"), ("unified", torch.float16, "UnifiedForMaskedLM")],
+)
+def test_a_model_is_saved_in_the_format_and_the_type_that_are_asked_for(tmp_path, form, dtype, architecture):
+    handle().save_pretrained(tmp_path / "out", form, dtype)
+    config = json.loads((tmp_path / "out" / "config.json").read_text())
+    assert (config["architectures"], config["dtype"]) == ([architecture], str(dtype).removeprefix("torch."))
+    assert {value.dtype for value in load_file(tmp_path / "out" / "model.safetensors").values()} == {dtype}
+
+
+def test_a_model_without_a_tokenizer_is_saved_with_the_symbols_of_its_dictionary(tmp_path):
+    own = handle(own=SymbolTokenizer(KNOWN.symbols))
+    own.save_pretrained(tmp_path / "out", "unified")
+    assert load(tmp_path / "out").encode("w3  w1 nowhere") == own.encode("w3 w1 nowhere")
 
 
 def test_models_of_one_vocabulary_and_one_tokenizer_answer_together(tmp_path):
@@ -162,6 +170,8 @@ def test_models_of_one_vocabulary_and_one_tokenizer_answer_together(tmp_path):
 
 
 class Other(TrainedModel):
+    """A model of which nothing is known but the properties that others have to share."""
+
     def __init__(self, **properties):
         self.properties = properties
 
@@ -184,6 +194,6 @@ def test_a_difference_is_shown_where_it_fits_into_a_line(one, other, says):
     assert found == f"second and first cannot answer together: {says}"
 
 
-def test_models_and_their_names_are_as_many():
-    with pytest.raises(ValueError, match="zip"):
+def test_another_number_of_names_than_of_models_is_an_error():
+    with pytest.raises(ValueError):
         require_alike(["x"], [Other(), Other()])
