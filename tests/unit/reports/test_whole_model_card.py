@@ -49,6 +49,7 @@ class Card:
         """Cells of a section's only table, with its header; a bar within a cell is escaped."""
         ((head, line, *rows),) = (one.split("\n") for one in self.sections[heading] if one.startswith("| "))
         assert line == "|" + "---|" * (head.count("|") - 1)
+        assert {row.replace(r"\|", "").count("|") for row in rows} <= {head.count("|")}
         cells = [row.replace(r"\|", "\0")[2:-2].split(" | ") for row in (head, *rows)]
         return [[cell.replace("\0", "|") for cell in row] for row in cells]
 
@@ -128,7 +129,10 @@ def calls(code):
 
 
 def test_the_code_of_a_generation_model_repeats_the_search_behind_its_scores():
-    own = {"AutoConfig": "m.Config", "AutoModel": "m.Own", "AutoModelForMaskedLM": "m.OwnForMaskedLM", "Last": "m.XOwn"}
+    own = {
+        "AutoConfig": "m.Config", "AutoModel": "m.OwnForMaskedLM", "AutoModelForMaskedLM": "m.OwnForMaskedLM",
+        "Another": "m.NotOwnForMaskedLM",
+    }  # fmt: skip
     config = {"architectures": ["OwnForMaskedLM"], "decoding": "cloze", "auto_map": own}
     settings = {"decoding": {"beam": 3, "max_length": 9, "may-repeat": ["."], "length_penalty": "unilm"}}
     result = RESULT | {"settings": settings, "model": {"name": "/models/a"}}
