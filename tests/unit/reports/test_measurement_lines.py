@@ -1,4 +1,4 @@
-"""Lines of `make bench` one by one: figures, settings, machines, targets, sources, and what is refused."""
+"""Lines of `make bench` one by one: figures, targets, settings, machines, files, sources, and damaged lines."""
 
 import json
 
@@ -34,7 +34,7 @@ def line(**changes):
     return {**LINE, "source": "", **changes}
 
 
-def test_figures_have_two_digits_and_none_from_a_thousand_on():
+def test_figures_have_two_decimals_and_none_from_a_thousand_on():
     assert [number(value) for value in (0, 1.25, 999.994, 999.996, 1000, -1000.4, 12_345.6, -2)] == [
         "0.00", "1.25", "999.99", "1,000", "1,000", "-1,000", "12,346", "-2.00",
     ]  # fmt: skip
@@ -55,7 +55,7 @@ def test_a_target_is_a_floor_or_a_ceiling_by_whether_it_holds(value, bar, holds,
     assert wanted_of(line(ratio=value, bar=bar, holds=holds)) == wanted
 
 
-def test_settings_are_words_behind_the_size():
+def test_settings_are_listed_in_words_after_the_size():
     given = line(configuration={"rows_of": 3, "bf16": True, "packed_rows": False, "name": "x"}, source="day")
     assert details_of(given) == "rows of 3, bf16, no packed rows, name x, day"
     assert settings_of(given | {"at": {"value": 12_000, "axis": "tokens"}}) == f"12,000 tokens, {details_of(given)}"
@@ -71,7 +71,7 @@ def test_settings_are_words_behind_the_size():
         ({"processor": "P", "threads": 3}, "P"),
     ],
 )  # fmt: skip
-def test_a_machine_is_its_card_its_processor_and_its_cores(machine, name):
+def test_a_machine_is_named_by_its_gpu_its_processor_and_its_cores(machine, name):
     assert list(by_machine([line(**({} if machine is None else {"machine": machine}))])) == [name]
 
 
@@ -93,7 +93,7 @@ def written(path, *lines):
     return path
 
 
-def test_files_of_measurements_are_known_by_their_first_line(tmp_path):
+def test_files_of_measurements_are_recognized_by_their_first_line(tmp_path):
     first = written(tmp_path / "b.json", LINE)
     written(tmp_path / "a.json", LINE, {"other": 1})
     written(tmp_path / "c.json", {"other": 1}, LINE)
@@ -106,7 +106,7 @@ def test_files_of_measurements_are_known_by_their_first_line(tmp_path):
     assert [path.name for path in found] == ["a.json", "b.json", "h.json", "g.txt", "b.json"]
 
 
-def test_of_equal_measurements_the_last_counts_in_its_place(tmp_path):
+def test_of_equal_measurements_the_last_counts_where_it_stands(tmp_path):
     lines = [
         LINE | {"ratio": 1.0}, LINE | {"benchmark": "c"}, LINE | {"ratio": 2.0}, LINE | {"configuration": {"x": 1}},
         LINE | {"at": {"axis": "n", "value": 1}}, LINE | {"at": {"axis": "n", "value": 2}}, LINE | {"ratio": 3.0},
@@ -157,7 +157,7 @@ def test_a_field_of_another_kind_is_named_with_its_line(tmp_path, changes, says)
 
 
 @pytest.mark.parametrize("field", ["configuration", "unit", "spread", "bar", "holds", "benchmark"])
-def test_a_field_that_every_line_has_is_missed(tmp_path, field):
+def test_a_missing_field_is_named_with_its_line(tmp_path, field):
     path = written(tmp_path / "a.json", {name: value for name, value in LINE.items() if name != field})
     with pytest.raises(UnifiedError) as raised:
         read_measurements([path])
