@@ -53,14 +53,6 @@ print(json.dumps([count, sorted(sys.modules.keys() & set({HEAVY!r})), len(sys.mo
     assert heavy == [] and count > 25 and modules < 400
 
 
-@pytest.mark.parametrize("error", [UnifiedError("no such plug-in"), FileNotFoundError(2, "No such file", "here.txt")])
-def test_what_the_user_can_mend_is_one_line(monkeypatch, capsys, error):
-    monkeypatch.setattr("unified.cli.commands.plugin_dir.run", raising(error))
-    assert main(["plugin-dir"]) == 2
-    printed = capsys.readouterr().err
-    assert printed.startswith("unified plugin-dir: error: ") and printed.count("\n") == 1
-
-
 def test_nothing_is_done_whose_result_nobody_would_see(monkeypatch, capsys):
     """A shell's `>&-` closes standard output."""
     monkeypatch.setattr("unified.cli.commands.plugin_dir.run", raising(AssertionError("it has begun")))

@@ -179,7 +179,7 @@ def test_what_cannot_work_is_refused_before_any_process_starts(models, monkeypat
 
 def test_int8_is_for_a_cpu(models, monkeypatch, capsys):
     monkeypatch.chdir(models)
-    monkeypatch.setattr("unified.runtime.devices.usable_device", lambda device, option: torch.device("cuda"))
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 1)
     assert main(["generate", "data", "--output", "out.txt", "--model", "cut", "--int8", "--device", "cuda"]) == 2
     assert capsys.readouterr().err == (
         "unified generate: error: --int8 computes on a CPU; --device cuda does not go with it\n"
