@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import json
 import shlex
 from pathlib import Path
@@ -128,11 +129,14 @@ def test_a_dry_run_trains_nothing(folders, trained, capsys):
     assert trained == [] and not Path("a").exists()
 
 
-def test_losses_are_reported_to_a_service_where_it_is_wanted(folders, trained, monkeypatch):
-    monkeypatch.setattr("unified.cli.commands.pretrain.report_options", lambda *asked: ["--asked", *map(str, asked)])
+def test_losses_are_reported_to_a_service_where_one_is_named(folders, trained, monkeypatch):
+    known, find = importlib.util.find_spec("json"), importlib.util.find_spec
+    monkeypatch.setattr("importlib.util.find_spec", lambda name, *more: find(name, *more) or known)  # as if installed
     words = ["pretrain", "documents", "--output", "a", "--model", "tiny", *SMALL]
     assert main([*words, "--report-to", "tensorboard", "--fairseq=--fp16"]) == 0
-    assert trained[0][-4:] == ["--asked", "tensorboard", "a", "--fp16"]
+    assert by_name(trained[0])["--tensorboard-logdir"] == str(Path("a/tensorboard")) and trained[0][-1] == "--fp16"
+    words[words.index("a")] = "b"
+    assert main(words) == 0 and "--tensorboard-logdir" not in by_name(trained[1])
 
 
 def test_a_training_uses_all_gpus_unless_the_cpu_is_asked_for(folders, trained, monkeypatch):
