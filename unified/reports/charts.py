@@ -32,6 +32,8 @@ TEXT, LINES = "#465063", "#e3e6eb"
 _BAR_COLOURS = {True: "#2a9d5c", False: "#c0392b", None: "#9aa5b5"}
 _WIDTH, _HEIGHT = 4.6, 3.2  # inches
 _LABEL_CHARACTERS = 64  # of 8 points, in a picture of this width
+#: Characters of 9 points that fit into one of two columns of a legend, and into its whole width.
+_IN_COLUMN, _IN_LEGEND = 18, 45
 _STYLE: Any = {
     "svg.fonttype": "none",  # keeps text as text, not as paths
     "svg.hashsalt": "unified",  # equal charts are equal files
@@ -110,7 +112,10 @@ def chart_figure(chart: Chart) -> Figure:
     curves = chart.drawn()
     names = list(dict.fromkeys(name.removesuffix(HELD_OUT) for name in curves))
     colours = {name: COLOURS[i % len(COLOURS)] for i, name in enumerate(names)}
-    rows = -(-len(names) // 2)
+    labels = {name: _legend_label(name, curves) for name in curves}
+    shown = [label for label in labels.values() if not label.startswith("_")]
+    columns = 2 if max(map(len, shown)) <= _IN_COLUMN else 1
+    rows = -(-len(shown) // 2) if columns == 2 else sum(label.count("\n") + 1 for label in shown)
     figure = new_figure(_HEIGHT + 0.17 * rows)
     axes = figure.add_subplot()
     for name, points in curves.items():
@@ -123,7 +128,7 @@ def chart_figure(chart: Chart) -> Figure:
             linewidth=1.4,
             marker="o" if dotted else "",
             markersize=3.5,
-            label=f"_{name}" if held_out and name.removesuffix(HELD_OUT) in curves else name.replace("_", " "),
+            label=labels[name],
         )
     for name, value in chart.levels.items():
         axes.axhline(value, color=TEXT, linewidth=1, linestyle=":")
@@ -141,8 +146,15 @@ def chart_figure(chart: Chart) -> Figure:
     plain(axes)
     held_out_is_drawn = any(name.endswith(HELD_OUT) for name in curves)
     note = "line: training; dots on a dashed line: validation" if held_out_is_drawn else None
-    figure.legend(loc="outside lower left", ncols=2 if max(map(len, names)) < 28 else 1, frameon=False, title=note)
+    figure.legend(loc="outside lower left", ncols=columns, frameon=False, title=note)
     return figure
+
+
+def _legend_label(name: str, curves: Mapping[str, Sequence[Point]]) -> str:
+    """Text of a curve in the legend, in lines that fit; with a "_" before it, the legend leaves the curve out."""
+    if name.endswith(HELD_OUT) and name.removesuffix(HELD_OUT) in curves:
+        return f"_{name}"
+    return "\n".join(textwrap.wrap(name.replace("_", " "), _IN_LEGEND))
 
 
 def bars_svg(title: str, bars: Sequence[Bar]) -> str:
