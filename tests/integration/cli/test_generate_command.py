@@ -271,7 +271,7 @@ def test_a_source_that_is_too_long_is_named(samples, tmp_path, capsys, processes
         ),
         (
             ["--input", "{samples}/input.txt", "--top-k", "3"],
-            "top_k 3 and top_p 1.0 choose what is drawn; they need sampling",
+            "--top-k 3 and --top-p 1.0 choose what is drawn; they need --sampling",
         ),
         (
             ["--input", "{samples}/input.txt", "--no-repeat-ngram-ignore", "xyz"],

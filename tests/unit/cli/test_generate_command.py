@@ -166,9 +166,14 @@ def test_options_take_their_smallest_values(asked):
          "--windows divides sources, but the model continues prompts, which are read whole"),
         ("data --model cut --prompt --windows",
          "--windows divides sources, but the model continues prompts, which are read whole"),
-        ("data --model cut --no-repeat-ngram-ignore zz",
-         "no_repeat_ngram_ignore: 'zz' is not a symbol of the dictionary"),
-        ("data --model cut --min-length 11 --max-length 10", "min_length 11 exceeds max_length 10"),
+        ("data --model cut --no-repeat-ngram-ignore beam",
+         "--no-repeat-ngram-ignore: 'beam' is not a symbol of the dictionary"),
+        ("data --model cut --min-length 11 --max-length 10", "--min-length 11 exceeds --max-length 10"),
+        ("data --model cut --nbest 6", "--nbest 6 exceeds --beam 5; there are no more hypotheses than that"),
+        ("data --model cut --top-k 3",
+         "--top-k 3 and --top-p 1.0 choose what is drawn; they need --sampling"),
+        ("data --model cut --temperature 0",
+         "--temperature must be above 0, got 0.0; for the most probable use --beam=1"),
     ],
 )  # fmt: skip
 def test_what_cannot_work_is_refused_before_any_process_starts(models, monkeypatch, capsys, line, says):

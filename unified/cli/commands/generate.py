@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from dataclasses import fields
 from pathlib import Path
 
@@ -130,7 +131,11 @@ def run(args: argparse.Namespace) -> int:
     checkpoint, output = checkpoint_named(args.model), Path(args.output)
     options = {field.name: getattr(args, field.name) for field in fields(GenerationConfig)}
     data, options["max_length"], max_source = _of_checkpoint(checkpoint, args)
-    config = GenerationConfig.of_options(Vocabulary.load(dictionary_file(data)), **options)
+    vocabulary = Vocabulary.load(dictionary_file(data))
+    try:
+        config = GenerationConfig.of_options(vocabulary, **options)
+    except UnifiedError as error:
+        raise UnifiedError(_with_options(error.details)) from None
     sentences: FileSentences | FolderSentences
     if args.input is not None:
         sentences = FileSentences(Path(args.input))
@@ -157,6 +162,12 @@ def run(args: argparse.Namespace) -> int:
         args.overwrite,
     )
     return 0
+
+
+def _with_options(refusal: str) -> str:
+    """A refusal of GenerationConfig with options in place of its fields; a quoted value stays as it is."""
+    names = "|".join(field.name for field in fields(GenerationConfig))
+    return re.sub(rf"(?<![\w'-])({names})(?![\w'-])", lambda name: "--" + name[0].replace("_", "-"), refusal)
 
 
 def _of_checkpoint(checkpoint: Path, args: argparse.Namespace) -> tuple[Path, int, int]:
