@@ -10,6 +10,11 @@ def positive(text: str) -> int:
     return _integer(text, 1)
 
 
+def several(text: str) -> int:
+    """An integer of at least 2."""
+    return _integer(text, 2)
+
+
 def non_negative(text: str) -> int:
     """An integer of at least 0."""
     return _integer(text, 0)

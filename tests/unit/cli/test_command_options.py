@@ -209,7 +209,11 @@ def test_help_of_the_search_describes_each_setting_and_says_its_default(capsys, 
                 *((GENERATE, f"--{name}", 0, 1) for name in ("workers", "threads", "batch-size", "chunk")),
                 ("evaluate perplexity d --model m", "--threads", -1, 0),
                 ("evaluate perplexity d --model m", "--seed", -1, 0),
-                *(("evaluate perplexity d --model m", f"--{n}", 0, 1) for n in "draws window stride resamples".split()),
+                *(("evaluate perplexity d --model m", f"--{n}", 0, 1) for n in "draws window stride".split()),
+                *(
+                    (f"evaluate {kind} d --model m", "--resamples", 1, 2)
+                    for kind in ("minimal-pairs", "perplexity", "similarity")
+                ),
                 *(("evaluate similarity d --model m", f"--{name}", 0, 1) for name in ("max-length", "batch-size")),
                 ("evaluate similarity d --model m", "--seed", -1, 0),
             )

@@ -5,12 +5,12 @@ import math
 
 import pytest
 
-from unified.cli.values import non_negative, positive, share, weight
+from unified.cli.values import non_negative, positive, several, share, weight
 
 NO_NUMBERS = ["", " ", "one", "0x1", "1,5", "--1"]
 
 
-@pytest.mark.parametrize(("read", "least"), [(positive, 1), (non_negative, 0)])
+@pytest.mark.parametrize(("read", "least"), [(non_negative, 0), (positive, 1), (several, 2)])
 def test_an_integer_is_taken_from_its_least_value_on(read, least):
     assert [read(str(number)) for number in (least, least + 1, 10**30)] == [least, least + 1, 10**30]
     assert read("007") == 7 and type(read("7")) is int

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from unified.cli.values import non_negative, positive
+from unified.cli.values import non_negative, positive, several
 from unified.errors import UnifiedError
 from unified.evaluation.names import SENTENCES, SUMS, scoring_names
 
@@ -77,7 +77,7 @@ def add_interval_arguments(parser: argparse.ArgumentParser, what: str) -> None:
         "--intervals", action="store_true", help=f"add the 95 %% bootstrap interval of every score over the {what}"
     )
     group.add_argument(
-        "--resamples", type=positive, default=1000, metavar="N", help="resamples of the bootstrap (default: 1000)"
+        "--resamples", type=several, default=1000, metavar="N", help="resamples of the bootstrap (default: 1000)"
     )
 
 
