@@ -40,6 +40,7 @@ def test_a_checkpoint_is_read_with_its_dictionary_and_tokenizer(tmp_path):
         read = CheckpointFiles.read(path)
         assert (read.path, read.folder) == (file, folder) and isinstance(read.tokenizer, WordPieceTokenizer)
         assert read.folder == find_data(file, read.content) and read.content
+    assert refusal(CheckpointFiles.read, 3).startswith("path: expected the path of a file or folder, got ")
     elsewhere = tmp_path / "data"
     elsewhere.mkdir()
     KNOWN.save(elsewhere / "dict.txt")
@@ -98,7 +99,7 @@ def test_values_that_are_not_ids_of_the_vocabulary_are_refused(ids, says):
 
 
 def test_only_a_text_is_encoded():
-    assert refusal(handle().encode, ["w3"]).startswith("text")
+    assert refusal(handle().encode, ["w3"]).startswith("text: expected one text, got ")
 
 
 def test_an_ensemble_refuses_what_only_a_single_model_can_do(tmp_path):
@@ -116,7 +117,7 @@ def test_embed_averages_whole_texts_by_default_and_keeps_no_gradients():
     torch.testing.assert_close(plain, own.embed(texts, "mean", normalize=False, max_tokens=0, batch_size=1))
     for changed in (own.embed(texts, "cls"), own.embed(texts, normalize=True), own.embed(texts, max_tokens=2)):
         assert not torch.allclose(changed, plain, rtol=1e-3)
-    assert refusal(own.embed, "w3").startswith("texts")
+    assert refusal(own.embed, "w3").startswith("texts: ")
 
 
 def test_a_saved_model_leaves_out_what_is_random_and_keeps_the_rest(tmp_path):
