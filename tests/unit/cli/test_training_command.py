@@ -9,7 +9,7 @@ import pytest
 
 from unified.checkpoints import save
 from unified.cli.commands import plugin_dir
-from unified.cli.fairseq_train import gpu_count, print_command, report_options, run_command, updates_done, words_of
+from unified.cli.fairseq_train import gpu_count, print_command, run_command, updates_done, words_of
 from unified.errors import TrainingFailed, UnifiedError
 
 WORDS = ["fairseq-train", "data", "--max-update", "1e2", "--save-dir", "runs/a", "--cpu"]
@@ -154,9 +154,3 @@ def test_a_training_uses_all_gpus_unless_a_device_is_named(monkeypatch):
     monkeypatch.setattr("torch.cuda.device_count", lambda: 0)
     with pytest.raises(UnifiedError, match="^--device cuda: "):
         gpu_count("cuda")
-
-
-def test_a_service_has_its_options_of_fairseq(monkeypatch, tmp_path):
-    monkeypatch.setattr("unified.cli.fairseq_train.importlib.util.find_spec", lambda name: name)
-    assert report_options("tensorboard", tmp_path) == ["--tensorboard-logdir", str(tmp_path / "tensorboard")]
-    assert report_options("wandb", tmp_path) == ["--wandb-project", "unified"] and report_options(None, tmp_path) == []
