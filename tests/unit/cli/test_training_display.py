@@ -44,20 +44,20 @@ LOG = [
 ]
 
 
-def play(monkeypatch, lines: list[str], status: int) -> None:
-    """Let fairseq-train print these lines and end with this status."""
+def play(monkeypatch, lines: list[str]) -> None:
+    """Replaces fairseq-train by a program that prints these lines and ends well."""
 
     def played(module, words, read):
         assert module == "fairseq_cli.train" and "fairseq-train" not in words
         for each in lines:
             read(each)
-        return status
+        return 0
 
     monkeypatch.setattr("unified.cli.fairseq_train.read_module", played)
 
 
 def test_losses_and_scores_are_shown_and_everything_is_kept(tmp_path, monkeypatch, capsys):
-    play(monkeypatch, LOG, 0)
+    play(monkeypatch, LOG)
     run = tmp_path / "run"
     for _ in range(2):  # a resumed run
         run_command([*WORDS, "--save-dir", str(run)])
@@ -76,7 +76,7 @@ def test_the_score_that_selects_the_checkpoint_comes_first(tmp_path, monkeypatch
     """fairseq logs the best of it so far, too, but for the first validation."""
     scores = {"loss": "3.8", "f1": "0", "best_f1": "8.64", "num_updates": "5"}
     log = [validated(scores), validated(scores | {"best_best_f1": "9"}), validated(scores | {"best_best_f1": "8.64"})]
-    play(monkeypatch, log, 0)
+    play(monkeypatch, log)
     run_command([*WORDS, "--save-dir", str(tmp_path), "--best-checkpoint-metric", "best_f1"])
     assert capsys.readouterr().err.splitlines()[1:4] == [
         "validation after 5 updates: best_f1 8.64 (the best so far), loss 3.8, f1 0",
@@ -112,7 +112,6 @@ def test_it_is_said_at_the_end_where_the_validations_were_best(tmp_path, monkeyp
     play(
         monkeypatch,
         [validated({"loss": loss, "f1": f1, "num_updates": n}) for n, (loss, f1) in enumerate(scores, 1)],
-        0,
     )
     run_command([*WORDS, "--save-dir", str(tmp_path), *options])
     said = capsys.readouterr().err.splitlines()[1 + len(scores) :]
@@ -124,7 +123,7 @@ def test_it_is_said_what_losses_are(tmp_path, monkeypatch, capsys):
         ("unified_lm", "losses are in bits; the one"),
         ("unified_understanding", "a squared error"),
     ):
-        play(monkeypatch, [], 0)
+        play(monkeypatch, [])
         run_command([*WORDS, "--save-dir", str(tmp_path), "--criterion", criterion])
         assert says in capsys.readouterr().err.splitlines()[0]
 
