@@ -12,7 +12,7 @@ from unified.cli import main
 from unified.errors import UnifiedError
 from unified.reports.charts import Bar
 from unified.reports.measurement_page import curves, page, ratios
-from unified.reports.measurements import by_machine, measurement_files, read_measurements, table, unit_of
+from unified.reports.measurements import by_machine, measurement_files, read_measurements, table
 
 
 def line(name: str, value: float, unit: str = "ratio", bar=None, holds=None, at=None, **configuration) -> dict:
@@ -46,10 +46,6 @@ def test_the_last_of_equal_measurements_counts(folder):
         "| step / transformers | size base, no bf16 | 1.50 (1.50-2.50) |  |",
         "| memory |  | 3,700 (3,700-3,701) megabytes | at most 3800: holds |",
     ]
-
-
-def test_units_are_words():
-    assert unit_of(line("tokens", 9.0, "per_second")) == "per second" and unit_of(line("step", 1.0)) == ""
 
 
 def test_points_of_a_measurement_are_one_curve(folder):
