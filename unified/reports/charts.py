@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-#: Where a point stands on the horizontal axis, such as an update or a size, and its value.
+#: Position of a point on the horizontal axis, such as an update or a size, and the value of the point.
 Point = tuple[float, float]
 
 COLOURS = ("#3366cc", "#d9822b", "#2a9d5c", "#b0457b", "#6b5bd2", "#148f9c", "#8a6d3b", "#c0392b")
