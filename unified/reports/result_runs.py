@@ -36,11 +36,11 @@ class Run:
     results: list[Result]
 
     def scores(self, split: str, measure: str) -> list[float]:
-        """The score of each seed that has one; the mean where there are several results of it."""
+        """The score of each seed that has one, a number; the mean where there are several results of it."""
         found: dict[Any, list[float]] = {}
         for result in self.results:
             value = result["scores"][split].get(measure)
-            if value is not None:
+            if isinstance(value, int | float):
                 found.setdefault(result["seed"], []).append(float(value))
         return [statistics.mean(values) for values in found.values()]
 

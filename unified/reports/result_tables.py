@@ -111,7 +111,13 @@ def result_tables(
     Raises:
         UnifiedError: no result has one of the measures.
     """
-    known = dict.fromkeys(name for one in results for scores in one["scores"].values() for name in scores)
+    known = dict.fromkeys(
+        name
+        for one in results
+        for scores in one["scores"].values()
+        for name, score in scores.items()
+        if isinstance(score, int | float)
+    )
     for measure in measures:
         if measure not in known:
             raise UnifiedError(f"no measure {measure!r}{nearest(measure, known)}; the results have {', '.join(known)}")

@@ -44,6 +44,17 @@ def test_measures_are_those_that_all_have_or_those_that_are_asked_for():
     assert str(raised.value) == "no measure 'bleu'; the results have f1, em, total, acc"
 
 
+@pytest.mark.parametrize("measure", ["signature", "subsets", "none"])
+def test_values_that_are_no_numbers_are_no_measures(measure):
+    scores = {"f1": 1.0, "signature": "a|b", "subsets": {"high": 2.0}, "none": None}
+    with pytest.raises(UnifiedError) as raised:
+        result_tables([result(valid=scores)], [measure])
+    assert str(raised.value) == f"no measure {measure!r}; the results have f1"
+    # Where another run has a number of that name, this one has an empty cell.
+    (table,) = result_tables([result(valid=scores), result("x", valid={measure: 3.0})], [measure])
+    assert table.markdown(False).splitlines()[-2:] == ["| ours | 1 |  |", "| x | 1 | 3.00 |"]
+
+
 def test_runs_of_one_name_show_three_short_folders_at_most():
     results = [result(seed=seed, folder=f"runs/a/{seed}", settings={"lr": 1}) for seed in range(5)]
     results += [
