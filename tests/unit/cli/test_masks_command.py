@@ -83,6 +83,7 @@ KNOWN = ", ".join((*BUILDERS, "pack"))
         ("bidirectional", "bidirectional: missing a required argument: 'length'; it takes (length)"),
         ("sliding_window 8 1 x", "sliding_window: argument 3 must be an integer, got 'x'"),
         ("sliding_window 8 1 right=1,y", "sliding_window: right must be integers separated by commas, got '1,y'"),
+        ("sliding_window 8 left=1 left=2", "sliding_window: left is given twice"),
         ("bidirectional 3 --query-stream x", "--query-stream must be integers separated by commas, got 'x'"),
         ("pack x bidirectional:1", "the length of the row must be an integer, got 'x'"),
         ("pack", "pack needs the length of the row and its documents: pack 9 seq2seq:2,2 right_to_left:3"),

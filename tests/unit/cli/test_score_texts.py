@@ -108,9 +108,10 @@ def test_hypotheses_are_cleaned_up_and_plain_references_get_their_form():
         ("--plain-references", "--max-words and --plain-references go with --post-process"),
         ("--post-process cnndm", "--post-process cnndm drops sentences; give --sentence-separator"),
         ("--post-process xsum --max-words -1", "--max-words must be 0 or a number of words, got -1"),
+        ("--sentence-separator=", "--sentence-separator is empty; give the text between sentences, such as '[X_SEP]'"),
     ],
 )
-def test_options_of_the_clean_up_that_do_not_go_together_are_refused(line, says):
+def test_options_of_the_clean_up_that_cannot_work_are_refused(line, says):
     with pytest.raises(UnifiedError) as refused:
         cleaned(arguments(f"two more {line}"), ["a"], [["b"]])
     assert str(refused.value) == says

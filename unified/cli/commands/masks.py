@@ -155,6 +155,8 @@ def _call(name: str, builder: Builder, arguments: list[str]) -> AttentionMask:
     names: dict[str, Argument] = {}
     for number, argument in enumerate(arguments, 1):
         field, equals, value = argument.rpartition("=")
+        if equals and field in names:
+            raise UnifiedError(f"{name}: {field} is given twice")
         if equals:
             names[field] = _argument(f"{name}: {field}", value)
         else:

@@ -112,6 +112,8 @@ def cleaned(
         UnifiedError: options do not go together.
     """
     rules, separator = _post_processing(args), args.sentence_separator
+    if separator == "":
+        raise UnifiedError("--sentence-separator is empty; give the text between sentences, such as '[X_SEP]'")
     if rules is None:
         return hypotheses, references, None
     if args.plain_references:
