@@ -152,6 +152,7 @@ def predict(*words: str) -> int:
         (("--ahead", "0"), "--ahead must be at least 1, got 0"),
         (("--max-tokens", "0"), "--max-tokens must be at least 1, got 0"),
         (("--output", "rows.jsonl"), "rows.jsonl: exists already; --overwrite replaces it, or give another --output"),
+        (("--output", "no/out.jsonl"), "--output no/out.jsonl: there is no folder no"),
         (("--second", "x"),
          "--second goes with a plain text of several words as INPUT; other items have it as a field"),
         (("--source-field", "x"),

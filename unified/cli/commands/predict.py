@@ -124,6 +124,8 @@ def run(args: argparse.Namespace) -> int:
             raise UnifiedError(f"--{name.replace('_', '-')} must be at least 1, got {value}")
     if args.output is not None and not args.overwrite and Path(args.output).exists():
         raise UnifiedError(f"{args.output}: exists already; --overwrite replaces it, or give another --output")
+    if args.output is not None and not Path(args.output).parent.is_dir():
+        raise UnifiedError(f"--output {args.output}: there is no folder {Path(args.output).parent}")
     # Imported here, so that --help does not wait for torch.
     import torch
 
