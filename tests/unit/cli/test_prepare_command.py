@@ -133,6 +133,7 @@ TWO_WAYS = "are two ways to say what the pairs are; use one"
         ("a --spacy p", "--spacy and --spacy-code need --annotate, which says what to annotate, or --tokenizer anna"),
         ("a --spacy-code c",
          "--spacy and --spacy-code need --annotate, which says what to annotate, or --tokenizer anna"),
+        ("a --tokenizer anna --spacy-code c", "--spacy-code c belongs to a pipeline; give --spacy PIPELINE too"),
         ("a --annotate entities", "--annotate needs --spacy PIPELINE, which finds the spans"),
     ],
 )  # fmt: skip
