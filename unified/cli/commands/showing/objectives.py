@@ -137,7 +137,7 @@ def _text(objective: Objective, first: str, second: str | None) -> tuple[Text, V
         cut = len(words)
         more, of_second = _spans("--second", second.split()) if kinds else (second.split(), [])
         words, spans = words + more, spans + [(start + cut, stop + cut) for start, stop in of_second]
-    vocabulary = Vocabulary(sorted({*words} - set(APPENDED)))
+    vocabulary = _vocabulary(words)
     tokens = vocabulary.encode(words)
     whole = np.array([(start, stop) for start, stop in spans if not start < cut < stop], dtype=np.int64).reshape(-1, 2)
     text = Text(
@@ -151,6 +151,15 @@ def _text(objective: Objective, first: str, second: str | None) -> tuple[Text, V
     return text, vocabulary
 
 
+def _vocabulary(words: list[str]) -> Vocabulary:
+    """A vocabulary of the words; the mask and sentinels are in it anyway, and may be among them."""
+    known = Vocabulary([])
+    special = next((word for word in words if word in known.symbols and word not in APPENDED), None)
+    if special is not None:
+        raise UnifiedError(f"{special!r} is a special symbol, not a word of a text; leave it out")
+    return Vocabulary(sorted({*words} - set(APPENDED)))
+
+
 def _tagged_text(marked: list[str], second: str | None) -> tuple[Text, Vocabulary]:
     """The text of words with parts of speech behind slashes, and a vocabulary of its words."""
     if second is not None:
@@ -162,7 +171,7 @@ def _tagged_text(marked: list[str], second: str | None) -> tuple[Text, Vocabular
     if not pairs:
         raise UnifiedError("--text is empty; give at least one word")
     words = [before for before, _, _ in pairs]
-    vocabulary = Vocabulary(sorted({*words} - set(APPENDED)))
+    vocabulary = _vocabulary(words)
     spans = np.array([(index, index + 1, TAGS.index(tag)) for index, (_, _, tag) in enumerate(pairs)])
     return Text(
         tokens=vocabulary.encode(words),
