@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from unified.cli.commands.annotating.pipeline import require_pipeline
 from unified.cli.output import add_json_argument, print_json
 from unified.cli.values import non_negative
 from unified.errors import UnifiedError, nearest
@@ -246,7 +245,6 @@ def _annotation(args: argparse.Namespace) -> AnnotationSource | None:
             raise UnifiedError(
                 "--spacy and --spacy-code need --annotate, which says what to annotate, or --tokenizer anna"
             )
-        require_pipeline(args)
         return None
     if args.spacy is None:
         raise UnifiedError("--annotate needs --spacy PIPELINE, which finds the spans")
