@@ -2,12 +2,19 @@
 
 from argparse import Namespace
 from dataclasses import dataclass, field, fields
+from typing import get_args, get_type_hints
 
 import pytest
 from fairseq.dataclass import FairseqDataclass
+from fairseq.dataclass.configs import FairseqConfig
 from omegaconf import OmegaConf
 
 from fairseq_plugins.config import mirror, restore
+from fairseq_plugins.evaluation import METRICS
+from fairseq_plugins.language_options import UnifiedLMTaskConfig
+from fairseq_plugins.parameter_groups import GroupsConfig
+from fairseq_plugins.tasks.unified_understanding import UnifiedUnderstandingTaskConfig
+from unified.generation.penalties import PENALTIES
 
 
 @dataclass(frozen=True)
@@ -37,3 +44,20 @@ def test_what_a_parsed_config_lacks_has_its_default_and_what_is_fixed_is_fixed(k
     config = kind(layers=7, rate=0.5, other=3) if kind is Namespace else kind({"layers": 7, "rate": 0.5, "other": 3})
     assert restore(Ours, config) == Ours(layers=7, rate=0.5)
     assert restore(Ours, config, layers=9, name="b") == Ours(layers=9, name="b", rate=0.5)
+
+
+@pytest.mark.parametrize("options", [UnifiedLMTaskConfig, UnifiedUnderstandingTaskConfig, GroupsConfig])
+def test_an_option_of_another_group_is_that_of_its_name(options):
+    """fairseq says where it stands in all of its options; what stands nowhere would end a training at its start."""
+    groups = OmegaConf.structured(FairseqConfig())
+    paths = {one.name: one.default for one in fields(options) if str(one.default).startswith("${")}
+    assert len(paths) >= 1
+    for name, path in paths.items():
+        group, option = path.removeprefix("${").removesuffix("}").split(".")
+        assert option == name and option in groups[group]
+
+
+def test_flags_with_choices_have_those_of_the_library():
+    types = get_type_hints(UnifiedLMTaskConfig)
+    assert [one.value for one in types["length_penalty"]] == list(PENALTIES)
+    assert {one.value for one in get_args(types["eval_generate"])[0]} == set(METRICS)
