@@ -85,8 +85,9 @@ def test_a_new_model_has_such_weights_at_once(kind):
     model = made(kind, width=64, task_head="mine")
     weight = model.get_input_embeddings().weight
     assert weight.std() == pytest.approx(0.5, rel=0.1) and weight.shape == (13, 64)
-    linear = next(module for module in model.modules() if isinstance(module, nn.Linear))
-    assert linear.weight.std() == pytest.approx(0.5, rel=0.1) and not linear.bias.any()
+    for linear in (module for module in model.modules() if isinstance(module, nn.Linear)):
+        rel = 6 / math.sqrt(2 * linear.weight.numel())
+        assert linear.weight.std() == pytest.approx(0.5, rel=rel) and not linear.bias.any()
 
 
 def test_the_vocabulary_is_not_changed_here():
@@ -157,7 +158,7 @@ def test_a_text_has_the_mask_positions_and_types_of_training_and_a_given_mask_th
 
 @torch.no_grad()
 def test_without_positions_tokens_are_counted_and_types_are_the_first():
-    model, visible = made(), torch.ones(1, 5, 5)
+    model, visible = made(sublayers="neighbor,self,feed_forward"), torch.ones(1, 5, 5)
     wanted = model(IDS[:1], visible, torch.zeros(1, 5).long(), torch.arange(5)[None]).last_hidden_state
     close(model(IDS[:1], visible).last_hidden_state, wanted)
     close(model(IDS[:1]).last_hidden_state, wanted)
@@ -165,6 +166,12 @@ def test_without_positions_tokens_are_counted_and_types_are_the_first():
     counted = model(IDS[:1], gap).last_hidden_state
     seen = gap.bool().unsqueeze(1) & gap.bool().unsqueeze(2)
     close(counted, model(IDS[:1], seen, None, torch.tensor([[0, 0, 1, 2, 3]])).last_hidden_state)
+
+
+@pytest.mark.parametrize("changes", [{"sublayers": "neighbor,self,feed_forward"}, {"positions": "rotary"}])
+def test_everything_is_made_where_the_model_is(changes):
+    model = made(**changes).to("meta")
+    assert model(IDS.to("meta"), REAL.to("meta")).last_hidden_state.device == torch.device("meta")
 
 
 @torch.no_grad()
