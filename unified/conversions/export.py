@@ -13,13 +13,13 @@ import torch
 from safetensors.torch import save_file
 
 from unified.checkpoints.files import load_checkpoint
-from unified.checkpoints.heads import OPTIONAL_HEADS, TOKEN_HEAD, head_of
+from unified.checkpoints.heads import OPTIONAL_HEADS, head_of
 from unified.checkpoints.parameters import load_parameters
 from unified.checkpoints.trained import Trained, find_checkpoint, find_data, read
 from unified.checkpoints.vocabularies import BIASES, BY_SYMBOL, SCORED
 from unified.conversions.task_heads import Family
 from unified.data.markers import markers_of
-from unified.data.targets import PREDICTION_HEADS
+from unified.data.targets import BOUNDARY, EXTRACTIVE, PREDICTION_HEADS, TOKEN
 from unified.errors import UnifiedError
 from unified.files.destination import new_folder
 from unified.model import TransformerConfig, UnifiedModel
@@ -79,11 +79,16 @@ class Source:
 
     @property
     def config(self) -> TransformerConfig:
-        """The configuration of a language model of :attr:`of_language`."""
-        config = replace(self.trained.config, lstm=0)
-        if not any(name.startswith(TOKEN_HEAD) for name in self.trained.parameters):
+        """The configuration of a language model of :attr:`of_language`.
+
+        A model that was fine-tuned for tasks names heads of its pre-training that it has no longer.
+        """
+        config, heads = replace(self.trained.config, lstm=0), {head_of(name) for name in self.trained.parameters}
+        if TOKEN not in heads:
             config = replace(config, token_head="none")
-        return config
+        if BOUNDARY not in heads:
+            config = replace(config, boundary_offsets=0)
+        return config if EXTRACTIVE in heads else replace(config, sentence_head=False)
 
     def exported_head(self, family: Family) -> tuple[str, Mapping[str, Any]] | None:
         """Name and record of the task head that the exported model has; None for the language model's heads.

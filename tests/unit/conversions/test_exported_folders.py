@@ -80,6 +80,22 @@ def test_the_configuration_is_that_of_a_language_model_with_the_heads_that_there
     assert source(parameters=bare).config == replace(CONFIG, token_head="none")
 
 
+def test_a_fine_tuned_model_whose_pre_training_had_more_heads_is_read_and_has_them_no_longer(tmp_path):
+    """Its configuration still names the heads of SpanBERT and of summaries."""
+    own = source(replace(CONFIG, boundary_offsets=4, sentence_head=True))
+    assert own.config == own.trained.config
+    below = {name: value for name, value in own.trained.parameters.items() if name.startswith("transformer.")}
+    task = {f"heads.mine.{part}": torch.ones(1, 8) for part in ("output.weight", "pooler.weight")}
+    tuned = replace(own.trained, parameters=below | task, heads={"mine": HEAD}, longest=9)
+    write(tuned, tmp_path, tmp_path)
+    read = Source.read(tmp_path)
+    assert read.config == replace(CONFIG, token_head="none") and read.of_language.keys() == below.keys()
+    for head in ("boundary", "extractive"):
+        kept = {name: value for name, value in own.trained.parameters.items() if f".{head}." not in name}
+        config = Source("", replace(own.trained, parameters=kept), None).config
+        assert (config.boundary_offsets, config.sentence_head) == ((0, True) if head == "boundary" else (4, False))
+
+
 def test_the_head_of_one_task_is_exported_where_a_class_has_it():
     assert source().exported_head(BERT) is None
     assert source(heads={"mine": HEAD}).exported_head(BERT) == ("mine", HEAD)
