@@ -105,7 +105,8 @@ def export_xlnet(source: Source, destination: Path) -> Conversion:
         encoder = {mine: value for mine, value in parameters.items() if mine.startswith("transformer.")}
         below = {f"transformer.{theirs}": value for theirs, value in to_xlnet(encoder, config.layers)[1].items()}
         fields, found, left_out = fine_tuned(XLNET, name, record, parameters, below)
-        fields[OWN_SETTINGS] = {"head": dict(record), "longest": source.trained.longest}
+        if not any(one.startswith(f"heads.{name}.") for one in left_out):
+            fields[OWN_SETTINGS] = {"head": dict(record), "longest": source.trained.longest}
     settings = {
         **fields, "model_type": "xlnet", "vocab_size": len(files.symbols),
         "d_model": config.width, "n_layer": config.layers, "n_head": config.heads,

@@ -100,15 +100,18 @@ def test_settings_of_a_head_that_transformers_has_no_field_for_come_back(tmp_pat
     assert READERS[family](tmp_path / "out").trained.heads == {"span": record}
 
 
-def test_a_head_of_which_the_class_holds_a_part_has_no_record(tmp_path):
-    record = {"head": "span", "settings": {"longest_answer": 7}}
-    own = with_parameters(source("bert", heads={"mine": record}), **span("mine"), **{"heads.mine.x": torch.ones(1)})
-    told = export_bert(own, tmp_path / "out")
-    assert settings_of(tmp_path / "out")["unified"] == {
-        "writes": "nothing", "pair_lengths": {"max_source": 0, "max_target": 0, "longest_target": 0},
-    }  # fmt: skip
-    assert "heads.mine.x" in told.left_out and "heads.mine.output.weight" not in told.left_out
-    assert read_bert(tmp_path / "out").trained.heads == {"span": {"head": "span", "settings": {}}}
+@pytest.mark.parametrize("family", ["bert", "xlnet"])
+def test_a_head_of_which_the_class_holds_a_part_has_no_record(tmp_path, family):
+    """UniLM's head of answers says of which type they are, too, and what is read back has no such part."""
+    record = {"head": "span", "settings": {"design": "unilm", "labels": ("no", "yes")}}
+    types = {"heads.mine.answer_type.weight": torch.ones(3, 8), "heads.mine.answer_type.bias": torch.ones(3)}
+    own = with_parameters(source(family, heads={"mine": record}), **span("mine"), **types)
+    told = EXPORTS[family](own, tmp_path / "out")
+    lengths = {"max_source": 0, "max_target": 0, "longest_target": 0}
+    noted = {"bert": {"writes": "nothing", "pair_lengths": lengths}, "xlnet": None}[family]
+    assert settings_of(tmp_path / "out").get("unified") == noted
+    assert types.keys() <= set(told.left_out) and "heads.mine.output.weight" not in told.left_out
+    assert READERS[family](tmp_path / "out").trained.heads == {"span": {"head": "span", "settings": {}}}
 
 
 def test_heads_beside_that_of_a_task_are_not_read(tmp_path):
