@@ -229,6 +229,24 @@ def test_settings_of_a_tokenizer_are_indented_and_a_model_of_words_says_its_vers
     assert json.loads((tmp_path / "tokenizer.json").read_text())["version"] == "1.0"
 
 
+def test_an_xlnet_is_read_by_its_pieces_or_else_by_tokenizer_json(tmp_path):
+    entries = ["<unk>", "<s>", "</s>", "<cls>", "<sep>", "<pad>", "<mask>", "a", "b"]
+    own = JsonTokenizer(
+        {"model": {"type": "WordLevel", "unk_token": "<unk>", "vocab": {one: i for i, one in enumerate(entries)}},
+         "pre_tokenizer": {"type": "WhitespaceSplit"}},
+        {"<cls>": "<s>", "<pad>": "<pad>", "<sep>": "</s>", "<unk>": "<unk>", "<mask>": "<mask>"},
+    )  # fmt: skip
+    for folder, tokenizer_of in ((tmp_path / "json", own), (tmp_path / "pieces", PIECES)):
+        model = source("xlnet", tokenizer_of)
+        export_xlnet(model, folder)
+        if tokenizer_of is PIECES:
+            own.save(folder)
+        read = read_xlnet(folder)
+        assert type(read.tokenizer) is type(tokenizer_of)
+        assert read.tokenizer.native_symbols() == tokenizer_of.native_symbols()
+        assert read.trained.config == replace(model.trained.config, max_positions=512)  # XLNet has no table of them
+
+
 # Which format
 
 
