@@ -68,8 +68,8 @@ def test_tests_use_public_names():
     assert len(ours) > 500
     used = re.compile(r"(?:[\w)\]]\.|\bimport )(_[a-zA-Z]\w*[a-zA-Z])\b")
     named = re.compile(r"""setattr\(\s*[\w.]+,\s*["'](_[a-zA-Z]\w*)["']""")
-    # Of argparse's parsers, omegaconf's settings and fairseq's search, which have no public one.
-    foreign = {"_actions", "_name", "_generate"}
+    # Of argparse's parsers, omegaconf's settings, fairseq's search and transformers' models, which have no public one.
+    foreign = {"_actions", "_name", "_generate", "_init_weights"}
     found = {
         f"{path}: {name}"
         for path, text in texts("tests").items()

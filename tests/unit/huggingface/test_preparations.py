@@ -38,7 +38,7 @@ def by_formula(seen: torch.Tensor, scaling: float = 1 / math.sqrt(WIDTH)) -> tor
 
 @pytest.fixture
 def made(monkeypatch) -> list[dict]:
-    """What is prepared: mask, dtype, device, dropout and settings of each call; nothing has been before."""
+    """What is prepared: mask, dtype, device, dropout and settings of each call."""
     calls: list[dict] = []
 
     def noted(mask, dtype, device, dropout, **settings):
@@ -46,7 +46,6 @@ def made(monkeypatch) -> list[dict]:
         return prepare(mask, dtype, device, dropout, **settings)
 
     monkeypatch.setattr(attention, "prepare", noted)
-    monkeypatch.setattr(attention, "_preparations", attention._Preparations())
     return calls
 
 
@@ -96,13 +95,12 @@ def test_what_was_prepared_ends_with_the_mask(made, monkeypatch):
 def test_each_thread_has_its_own_and_a_new_one_has_used_nothing(made):
     attended(masks.left_to_right(LENGTH))
     found = []
-    thread = threading.Thread(target=lambda: found.append(attention._preparations.were_used()))
+    thread = threading.Thread(target=lambda: found.append(attention.mask_was_used()))
     thread.start()
     thread.join()
-    assert attention._preparations.were_used() is True and found == [False]
-    attention._preparations.begin()
-    assert attention._preparations.were_used() is False
-    assert attention._Preparations().were_used() is False
+    assert attention.mask_was_used() is True and found == [False]
+    attention.begin_forward()
+    assert attention.mask_was_used() is False
 
 
 @pytest.mark.parametrize("groups", [1, 2])

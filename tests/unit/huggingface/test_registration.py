@@ -10,7 +10,7 @@ from transformers.masking_utils import sdpa_mask
 
 from unified import masks
 from unified.errors import UnifiedError
-from unified.huggingface import NAME, registration, unified_attention
+from unified.huggingface import NAME, unified_attention
 from unified.huggingface.registration import note_begin, require_use
 
 #: Named here, as transformers imports a class where it is first named.
@@ -110,9 +110,8 @@ def test_a_model_that_cannot_take_the_mask_is_refused_both_ways():
 
 
 def test_what_a_method_gives_is_given():
-    calls = []
-    checking = registration._checking(lambda *given, **named: calls.append((given, named)) or "what it gives")
     model = bert()
-    assert checking(model, "sdpa", more=1) == checking(model, other=NAME) == "what it gives"
-    assert calls == [((model, "sdpa"), {"more": 1}), ((model,), {"other": NAME})]
+    assert model.get_correct_attn_implementation("eager", is_init_check=True) == "eager"
+    assert hooked(model) == []
+    assert model.get_correct_attn_implementation(requested_attention=NAME) == NAME
     assert hooked(model) == ["", "bert"]

@@ -127,14 +127,14 @@ class Text:
             more are needed.
         """
         beam, cut = self.settings.beam, step == self.settings.max_length
-        allowed = self._restricted((logits.float() / self.settings.temperature).log_softmax(-1), step)
-        rows, symbols = self._drawn(allowed, step) if self.settings.sampling else self._best(allowed)
+        allowed = self.restricted((logits.float() / self.settings.temperature).log_softmax(-1), step)
+        rows, symbols = self.drawn(allowed, step) if self.settings.sampling else self._best(allowed)
         gained = allowed[rows, symbols]
         sums = self.totals.to(gained.device)[rows] + gained
         picked = list(zip(rows.tolist(), symbols.tolist(), gained.tolist(), sums.tolist(), strict=True))
         for row, symbol, log_prob, total in picked[:beam]:
             if symbol == self.end and total > -torch.inf and len(self.finished) < beam:
-                self._finish(self.tokens[row], [*self.log_probs[row], log_prob], cut and self.prompt)
+                self.finish(self.tokens[row], [*self.log_probs[row], log_prob], cut and self.prompt)
         going = [i for i, (_, symbol, _, total) in enumerate(picked) if symbol != self.end and total > -torch.inf]
         going = going[:beam]
         if not going or len(self.finished) >= beam:
@@ -159,14 +159,14 @@ class Text:
         best = joint.topk(min(2 * self.settings.beam, len(joint))).indices
         return best // allowed.size(1), best % allowed.size(1)
 
-    def _drawn(self, allowed: torch.Tensor, step: int) -> tuple[torch.Tensor, torch.Tensor]:
+    def drawn(self, allowed: torch.Tensor, step: int) -> tuple[torch.Tensor, torch.Tensor]:
         """Each row, and the token that is drawn for it by inverting the cumulative distribution."""
         cumulative = trimmed(allowed, self.settings.top_k, self.settings.top_p).double().softmax(-1).cumsum(-1)
         sought = self.uniforms[step].to(allowed.device).unsqueeze(1) * cumulative[:, -1:]
         tokens = torch.searchsorted(cumulative, sought, right=True).squeeze(1).clamp(max=allowed.size(1) - 1)
         return torch.arange(len(allowed), device=allowed.device), tokens
 
-    def _finish(self, tokens: list[int], log_probs: list[float], unscored_end: bool) -> None:
+    def finish(self, tokens: list[int], log_probs: list[float], unscored_end: bool) -> None:
         """Keeps a finished text; ``unscored_end`` leaves the end symbol out of its score."""
         own = torch.tensor(log_probs)
         counted = own[:-1] if unscored_end else own
@@ -174,7 +174,7 @@ class Text:
         score = float(counted.double().sum()) / penalty
         self.finished.append(Hypothesis(torch.tensor(tokens).long(), own, score))
 
-    def _restricted(self, log_probs: torch.Tensor, step: int) -> torch.Tensor:
+    def restricted(self, log_probs: torch.Tensor, step: int) -> torch.Tensor:
         """Log-probabilities (B, V), -inf for tokens that must not follow; at ``max_length`` all hypotheses end."""
         if step == self.settings.max_length:
             others = torch.arange(log_probs.size(1), device=log_probs.device) != self.end
@@ -182,8 +182,8 @@ class Text:
         allowed, size = log_probs.clone(), self.settings.no_repeat_ngram_size
         allowed[:, self.never] = -torch.inf
         for row, text in enumerate(self.tokens if size else ()):
-            repeating = _repeating([*self.given, *text], size, set(self.settings.no_repeat_ngram_ignore))
-            allowed[row, repeating] = -torch.inf
+            barred = repeating([*self.given, *text], size, set(self.settings.no_repeat_ngram_ignore))
+            allowed[row, barred] = -torch.inf
         if step < self.settings.min_length:
             allowed[:, self.end] = -torch.inf
             if size:  # where nothing else is left, ending early is the lesser evil
@@ -218,7 +218,7 @@ def trimmed(log_probs: torch.Tensor, top_k: int, top_p: float) -> torch.Tensor:
     return log_probs
 
 
-def _repeating(text: Sequence[int], size: int, ignore: set[int]) -> list[int]:
+def repeating(text: Sequence[int], size: int, ignore: set[int]) -> list[int]:
     """Tokens that would repeat an n-gram of a text; none of ``ignore``, and none where the n-gram holds one of them."""
     tail = list(text[len(text) - size + 1 :])
     if len(text) < size or ignore.intersection(tail):

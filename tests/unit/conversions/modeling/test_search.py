@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 
-from unified.conversions.modeling.search_unified import PENALTIES, Search, Text, _repeating, search, trimmed
+from unified.conversions.modeling.search_unified import PENALTIES, Search, Text, repeating, search, trimmed
 from unified.generation import GenerationConfig
 
 #: Ids of special symbols; 3 and from 5 on are words.
@@ -201,7 +201,7 @@ def test_no_more_texts_are_finished_than_the_beam_has():
     assert [one.tokens.tolist() for one in own.finished] == [[3], [5]]
     own = text(beam=2, max_length=9)
     own.advance(logits(2, t3=1.0, t5=0.0), 0)
-    own._finish([6], [0.0, 0.0], False)
+    own.finish([6], [0.0, 0.0], False)
     assert own.advance(logits(2, t2=1.0, t3=-1.0), 1) is None
     assert [one.tokens.tolist() for one in own.finished] == [[6], [3]]
 
@@ -241,7 +241,7 @@ def test_symbols_that_are_no_text_are_never_written_and_the_end_not_too_early():
     own = text(beam=2, min_length=2, max_length=4)
     log_probs = torch.zeros(2, SYMBOLS)
     for step, barred in ((0, [0, 1, 2, 4]), (1, [0, 1, 2, 4]), (2, [0, 1, 4]), (3, [0, 1, 4]), (4, [0, 1, 3, 4, 5, 6])):
-        allowed = own._restricted(log_probs, step)
+        allowed = own.restricted(log_probs, step)
         for row in allowed:
             assert [i for i, one in enumerate(row.tolist()) if one == -math.inf] == barred
             assert {one for one in row.tolist() if one != -math.inf} == {0.0}
@@ -252,11 +252,11 @@ def test_a_text_that_may_not_repeat_itself_ends_early_where_nothing_else_is_left
     log_probs = torch.tensor([[0.0, 0.0, -5.0, 1.0, 0.0, 2.0, 3.0]] * 2)
     own = text([5], prompt=True, beam=2, min_length=4, max_length=9, no_repeat_ngram_size=1)
     own.tokens = [[3, 6], [3]]
-    stuck, going = own._restricted(log_probs, 2).tolist()
+    stuck, going = own.restricted(log_probs, 2).tolist()
     barred = [-math.inf] * SYMBOLS
     assert stuck == [*barred[:END], -5.0, *barred[END + 1 :]] and going == [*barred[:6], 3.0]
     own.settings = Search(beam=2, min_length=4, max_length=9)
-    assert own._restricted(log_probs, 2).tolist() == [[*barred[:3], 1.0, -math.inf, 2.0, 3.0]] * 2
+    assert own.restricted(log_probs, 2).tolist() == [[*barred[:3], 1.0, -math.inf, 2.0, 3.0]] * 2
 
 
 # Rules
@@ -272,7 +272,7 @@ def test_what_would_repeat_an_n_gram_is_found_by_its_definition():
             token for token in range(4)
             if (own + [token])[-size:] in ngrams and not ignore & set((own + [token])[-size:]) and len(own) >= size - 1
         }  # fmt: skip
-        assert set(_repeating(own, size, ignore)) == wanted, (own, size, ignore)
+        assert set(repeating(own, size, ignore)) == wanted, (own, size, ignore)
 
 
 def test_the_best_tokens_and_those_of_most_mass_are_kept():
@@ -306,7 +306,7 @@ def test_draws_invert_the_cumulative_distribution_and_follow_seed_and_row():
         uniforms = np.random.default_rng([seed, row]).random((7, 3))
         for step in range(7):
             log_probs = torch.randn(3, SYMBOLS, generator=torch.Generator().manual_seed(step)).log_softmax(-1)
-            rows, drawn = own._drawn(log_probs, step)
+            rows, drawn = own.drawn(log_probs, step)
             assert rows.tolist() == [0, 1, 2]
             for beam in range(3):
                 weights = trimmed(log_probs[beam], 3, 0.9).double().exp().numpy()
@@ -319,7 +319,7 @@ def test_draws_at_the_edges_of_a_token():
     halves = torch.tensor([[-math.inf, 0.0, 0.0, -math.inf]])
     for uniform, token in ((0.0, 1), (0.4999, 1), (0.5, 2), (0.9999, 2), (1.0, 3)):
         own.uniforms = torch.full((3, 1), uniform, dtype=torch.float64)
-        assert own._drawn(halves, 1)[1].tolist() == [token]
+        assert own.drawn(halves, 1)[1].tolist() == [token]
 
 
 def test_a_text_that_is_drawn_is_scored_by_all_symbols_and_each_hypothesis_goes_on_by_itself():
