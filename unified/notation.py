@@ -142,10 +142,11 @@ def split_entries(text: str, what: str) -> list[str]:
         UnifiedError: brackets or quotation marks do not pair, an entry is empty, or there are more than 1,000; begins
             with ``what``.
     """
-    entries, depth, quote, begin = [], 0, "", 0
+    entries, depth, quote, escaped, begin = [], 0, "", False, 0
     for i, character in enumerate(text):
         if quote:
-            quote = "" if character == quote and text[i - 1] != "\\" else quote
+            quote = "" if character == quote and not escaped else quote
+            escaped = character == "\\" and not escaped
         elif character in "'\"":
             quote = character
         elif character in "([{":
