@@ -207,8 +207,10 @@ class TransformerConfig:
         served = _SUBLAYERS_WITH[self.positions]
         others = set(self.sublayer_types) & set(SUBLAYERS) - served
         if others:
+            serving = [repr(kind) for kind, built in _SUBLAYERS_WITH.items() if others <= built]
             raise UnifiedError(
-                f"sublayers of {', '.join(sorted(others))} need positions 'learned', got {self.positions!r}"
+                f"sublayers of {', '.join(sorted(others))} need positions {' or '.join(serving)}, got "
+                f"{self.positions!r}"
             )
         types = set(self.sublayer_types)
         if not types <= set(SUBLAYERS) or not types - {"feed_forward"}:

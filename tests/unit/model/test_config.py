@@ -142,7 +142,11 @@ def test_the_highest_value_is_taken_and_none_above(name):
         ),
         (
             {"sublayers": "self,neighbor", "positions": "relative"},
-            "sublayers of neighbor need positions 'learned', got 'relative'",
+            "sublayers of neighbor need positions 'learned' or 'rotary', got 'relative'",
+        ),
+        (
+            {"sublayers": "self,neighbor,entity", "positions": "relative"},
+            "sublayers of entity, neighbor need positions 'learned', got 'relative'",
         ),
         (
             {"sublayers": "self,other"},
