@@ -74,12 +74,12 @@ def require_config(config: TransformerConfig) -> None:
 
 
 _SHAPES = {1: "(length,)", 2: "(rows, length)"}
+_WORDS = {torch.int64: "an int64", torch.bool: "a bool"}
 
 
 def _require(name: str, value: torch.Tensor, dtype: torch.dtype, axes: int) -> None:
     if not isinstance(value, torch.Tensor) or value.dtype != dtype or value.dim() != axes:
-        wanted = str(dtype).removeprefix("torch.")
-        raise UnifiedError(f"{name} must be an {wanted} tensor {_SHAPES[axes]}, got {described(value)}")
+        raise UnifiedError(f"{name} must be {_WORDS[dtype]} tensor {_SHAPES[axes]}, got {described(value)}")
 
 
 def described(value: object) -> str:

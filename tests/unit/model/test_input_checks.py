@@ -115,11 +115,11 @@ def test_what_fits_is_taken(inputs):
         ),
         (
             given(entities=torch.zeros(2, 3, dtype=LONG)),
-            "entities must be an bool tensor (rows, length), got int64 (2, 3)",
+            "entities must be a bool tensor (rows, length), got int64 (2, 3)",
         ),
         (
             given(entities=torch.zeros(6, dtype=torch.bool)),
-            "entities must be an bool tensor (rows, length), got bool (6,)",
+            "entities must be a bool tensor (rows, length), got bool (6,)",
         ),
         (
             given(queries=5, entities=torch.zeros(2, 5, dtype=torch.bool)),
