@@ -23,6 +23,7 @@ _SHOWN = 60
 _shortened = reprlib.Repr()
 _shortened.maxlevel, _shortened.maxstring, _shortened.maxother = 3, _SHOWN, _SHOWN
 _WORDS = {int: "an integer", float: "a number", bool: "True or False", str: "a text", NoneType: "None"}
+_PLURALS = {int: "integers", float: "numbers", str: "texts"}
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,9 @@ class Range:
     below: float = math.inf
 
     def misfit(self, value: float) -> str | None:
-        """Says what a number must be that it is not; None where it lies in the range."""
+        """Says what a number must be that it is not; None where it is finite and lies in the range."""
+        if not math.isfinite(value):
+            return "finite"
         if self.least <= value <= self.most and value < self.below:
             return None
         if self.below < math.inf:
@@ -113,7 +116,10 @@ def _takes(hint: Any, value: object) -> bool:
 def _in_words(hint: Any) -> str:
     if get_origin(hint) in (Union, UnionType):
         return " or ".join(map(_in_words, get_args(hint)))
-    return "a list of texts" if get_origin(hint) is tuple else _WORDS.get(hint, "another")
+    if get_origin(hint) is tuple:
+        inside, *rest = get_args(hint)
+        return f"a list of {_PLURALS[inside]}" if rest == [...] and inside in _PLURALS else "a list"
+    return _WORDS.get(hint, "another")
 
 
 def finite(value: object) -> float | None:
