@@ -229,7 +229,11 @@ class TrainedModel:
 
     def shared_properties(self) -> dict[str, object]:
         """Properties that must be equal in models that work together, under their names in messages."""
-        return {"vocabularies": self.vocabulary.symbols, "tokenizers": _saved(self.folder)}
+        return {
+            "types of model": type(self).__name__,
+            "vocabularies": self.vocabulary.symbols,
+            "tokenizers": _saved(self.folder),
+        }
 
     def _require_one_model(self, method: str) -> None:
         if self.others:

@@ -147,10 +147,12 @@ class TaskModel(TrainedModel):
 
     def shared_properties(self) -> dict[str, object]:
         properties = super().shared_properties()
-        properties["heads"] = list(self.predictors) if len(self.predictors) != 1 else ["one"]
-        for number, (head, predictor) in enumerate(self.predictors.items()):
-            of_head = f" of the heads {head}" if len(self.predictors) > 1 else ""
-            properties[f"types of head{number or ''}"] = predictor.task.name
+        several = len(self.predictors) > 1
+        properties["numbers of heads"] = len(self.predictors)
+        properties["names of heads"] = ", ".join(self.predictors) if several else None  # the only head may have any
+        for head, predictor in self.predictors.items():
+            of_head = f" of the heads {head}" if several else ""
+            properties[f"the types{of_head}" if several else "types of head"] = predictor.task.name
             settings = {name: value for name, value in asdict(predictor.task).items() if name not in _MAY_DIFFER}
             properties |= {f"the {name}{of_head}": value for name, value in settings.items()}
             codec = predictor.codec

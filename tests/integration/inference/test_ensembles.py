@@ -304,7 +304,7 @@ def test_models_that_do_not_belong_together_are_refused(models, tmp_path, capsys
     unlike = {
         "the labels differ": {"head": Classification(("a", "d", "c"))},
         "types of head differ (regression and classification)": {"head": Regression()},
-        "heads differ": {"head": Classification(("a", "b", "c")), "more": Regression()},
+        "numbers of heads differ (2 and 1)": {"head": Classification(("a", "b", "c")), "more": Regression()},
     }
     for number, (says, tasks) in enumerate(unlike.items()):
         other = model(tmp_path / str(number), 1, tasks)

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 import torch
 
-from tests.integration.inference.test_ensembles import model as saved
 from tests.support.task_folders import language_model
 from tests.support.understanding_runs import codec, small_model
+from tests.support.untrained_models import task_model
 from unified import TaskModel, UnifiedLM, load
 from unified.errors import UnifiedError
 from unified.reports.model_card import model_card
@@ -221,7 +221,7 @@ def test_labels_that_no_training_item_has_are_refused_by_task():
 
 
 def test_a_model_is_loaded_as_what_it_is(tmp_path):
-    tasks = saved(tmp_path / "tasks", 1, {"a": CLASSES})
+    tasks = task_model(tmp_path / "tasks", {"a": CLASSES})
     language = language_model(tmp_path / "language")
     model, lm = load(tasks), load(language)
     assert type(model) is TaskModel and type(lm) is UnifiedLM and lm.device == torch.device("cpu")
@@ -232,15 +232,17 @@ def test_a_model_is_loaded_as_what_it_is(tmp_path):
     )
     assert type(load(tasks, tasks)) is TaskModel and len(load(tasks, tasks).others) == 1
     assert type(load(language, language)) is UnifiedLM and len(load(language, language).others) == 1
-    assert refused(load, tasks, language) == f"{language} and {tasks} cannot answer together: vocabularies differ"
+    assert refused(load, tasks, language) == (
+        f"{language} and {tasks} cannot answer together: types of model differ (UnifiedLM and TaskModel)"
+    )
     assert refused(load) == "an ensemble needs at least one model"
     for folder in (language, tasks):
         assert refused(load, folder, annotator=object()).startswith("no attention of the model reads named entities ")
-    assert refused(load, 3).startswith("paths[0]")
+    assert refused(load, 3).startswith("paths[0]: expected the path of a file or folder")
 
 
 def test_files_for_transformers_appear_beside_the_checkpoint(tmp_path, monkeypatch):
-    folder = saved(tmp_path / "run", 1, {"a": CLASSES})
+    folder = task_model(tmp_path / "run", {"a": CLASSES})
     before = {path.name for path in folder.iterdir()}
     publish(folder)
     made = {path.name for path in folder.iterdir()} - before
