@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -28,7 +29,7 @@ _SHAPES = {
     "label": (str, float, None),
     "tags": ([str], None),
     "answer": (str, float, None),
-    "answers": (list, None),
+    "answers": ([(str, {"text": str})], None),
     "text": (str, None),
     "references": ([str], None),
     "target": (str, None),
@@ -69,6 +70,8 @@ class Answered:
         answers = _SHAPES | {"label": float if self._numbers else (str, int)}
         _require(predictions, self.predictions, shapes | ({self.field: answers[self.field]} if self.field else {}))
         _require(items, self.items, shapes)
+        if self.field == "tags":
+            _require_tags(predictions, self.items, self.predictions)
 
     def gold(self, item: Mapping[str, Any]) -> Any:
         """The right answer of an item; None where the item does not say."""
@@ -150,16 +153,30 @@ def _require(file: Path, rows: Sequence[Mapping[str, Any]], shape: Shape) -> Non
             raise UnifiedError(f"{file}, line {number}: {wrong}")
 
 
+def _require_tags(file: Path, items: Sequence[Mapping[str, Any]], predictions: Sequence[Mapping[str, Any]]) -> None:
+    for number, (item, prediction) in enumerate(zip(items, predictions, strict=True), 1):
+        right, found = item.get("tags"), prediction["tags"]
+        if right is not None and len(right) != len(found):
+            raise UnifiedError(
+                f"{file}, line {number}: 'tags' must be one for each word of the item, {len(right)}, got {len(found)}"
+            )
+
+
 def _confusions(name: str, pairs: Sequence[tuple[str, str]]) -> Table:
     """Number of times that each right label got each label of the model; of many labels, the most frequent mistakes."""
     counts = Counter(pairs)
-    labels = sorted({label for pair in pairs for label in pair})
+    labels = sorted({label for pair in pairs for label in pair}, key=_by_number_or_name)
     if len(labels) <= _MOST_LABELS:
         rows = [(label, *(str(counts[label, other]) for other in labels)) for label in labels]
         return Table(f"Confusion matrix: {name}", ("right \\ model", *labels), rows, "a row for each right label")
     wrong = Counter({pair: count for pair, count in counts.items() if pair[0] != pair[1]})
     rows = [(right, said, str(count)) for (right, said), count in wrong.most_common(_MOST_ROWS)]
     return Table(f"Most frequent confusions: {name}", ("right", "model", "times"), rows)
+
+
+def _by_number_or_name(label: str) -> tuple[int, str]:
+    """Sorts the numbers of choices by their size, in front of names."""
+    return (int(label), "") if label.isdecimal() else (sys.maxsize, label)
 
 
 def _texts(gold: Any) -> list[str]:
