@@ -15,6 +15,7 @@ from unified.checkpoints import load_checkpoint
 from unified.checkpoints.files import save
 from unified.data.vocabulary import Vocabulary
 from unified.model import UnifiedModel
+from unified.reports.results import write_result
 from unified.tasks.finetuning import Start
 from unified.tasks.heads import parse_heads
 from unified.tasks.heads.base import Understanding
@@ -31,6 +32,16 @@ def task_model(folder: Path, heads: Mapping[str, Understanding[Any]], longest: i
     path = folder / "checkpoint_last.pt"
     _with_heads(path, path, {name: (type(head).name, head) for name, head in heads.items()}, longest, folder)
     return folder
+
+
+def write_found_threshold(folder: Path, value: float, checkpoint: str = "last", **more: Any) -> None:
+    """The results of a fine-tuning in which this threshold of "no answer" was found on the development set."""
+    folder.mkdir(exist_ok=True)
+    write_result(
+        folder, task="span", run="ours", scores={}, seed=1, command=[], model={"name": "m", "sha256": None},
+        settings={}, data={}, published={}, checkpoint=checkpoint,
+        null_threshold={"value": value, "found_on": "valid"}, **more,
+    )  # fmt: skip
 
 
 def linked(models: Path, folder: Path) -> Path:

@@ -15,12 +15,12 @@ from tests.support.checkpoint_samples import checkpoint, data_folder
 from tests.support.task_folders import WORDS, language_model
 from tests.support.tiny_models import eight_symbols, next_logits
 from tests.support.understanding_runs import UNUSED
+from tests.support.untrained_models import write_found_threshold
 from tests.unit.generation.test_search import EIGHT
 from tests.unit.generation.test_search import WORDS as EIGHT_WORDS
 from tests.unit.tasks.heads.test_choice import random_item as choice_item
 from tests.unit.tasks.heads.test_relation import random_item as relation_item
 from tests.unit.tasks.heads.test_span_decoding import every_span, sigmoid
-from tests.unit.tasks.test_thresholds import note
 from unified import TaskModel, UnifiedLM, load
 from unified.checkpoints import load_checkpoint
 from unified.checkpoints.files import save
@@ -264,7 +264,7 @@ def test_the_threshold_is_the_mean_of_the_models_own(models, tmp_path, capsys):
     item = {"question": "w1", "context": "w1 w2 w3"}
     try:
         for folder, value in zip(folders, (0.2, 0.6), strict=True):
-            note(folder, value)
+            write_found_threshold(folder, value)
         task = TaskModel.ensemble(folders).predictor().task
         assert task.threshold == pytest.approx(0.4) and task.threshold_found_on == "valid"
         (folders[1] / "results.json").unlink()

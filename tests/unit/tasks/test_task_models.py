@@ -10,11 +10,10 @@ import torch
 
 from tests.support.task_folders import language_model
 from tests.support.understanding_runs import codec, small_model
-from tests.support.untrained_models import task_model
+from tests.support.untrained_models import task_model, write_found_threshold
 from unified import load
 from unified.checkpoints import load_checkpoint, save
 from unified.errors import UnifiedError
-from unified.reports.results import write_result
 from unified.tasks.heads import Classification, Regression, Tagging
 from unified.tasks.heads.coreference import Coreference
 from unified.tasks.heads.items import TextItem
@@ -201,12 +200,17 @@ def test_the_head_of_the_language_model_that_a_checkpoint_kept_is_left_out(tmp_p
 
 def test_the_threshold_beside_a_checkpoint_counts(tmp_path):
     folder = task_model(tmp_path / "one", {"qa": TASKS["spans"]})
-    write_result(
-        folder, task="t", run="r", scores={}, seed=1, command=[], model={"name": "m", "sha256": None}, settings={},
-        data={}, published={}, checkpoint="last", null_threshold={"value": 0.25, "found_on": "valid"},
-    )  # fmt: skip
+    write_found_threshold(folder, 0.25)
     task = TaskModel.from_pretrained(folder).predictor().task
     assert task == TASKS["spans"].with_threshold(0.25, "valid")
+
+
+def test_each_of_several_heads_has_a_threshold_of_its_own(tmp_path):
+    folder = task_model(tmp_path / "both", {"one": TASKS["spans"], "two": TASKS["spans"]})
+    for name, value in (("one", 0.1), ("two", 0.9)):
+        write_found_threshold(folder / name, value, together=["one", "two"])
+    handle = load(folder)
+    assert [handle.predictor(head=name).task.threshold for name in ("one", "two")] == [0.1, 0.9]
 
 
 def test_a_model_leaves_with_its_heads(tmp_path):

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
+from tests.support.task_folders import WORDS
 from tests.support.understanding_runs import codec, small_model
 from unified.errors import UnifiedError
 from unified.tasks import evaluation
@@ -43,16 +45,26 @@ def test_some_task_may_leave_a_question_unanswered():
         assert str(raised.value) == "--threshold 0.0: squad answers every item, so there is no threshold to set"
 
 
-def items() -> list[QuestionItem]:
-    answered = [QuestionItem(str(i), "w1", f"w{i} w2 w3", (Answer(f"w{i}", 0),)) for i in range(4)]
-    return [*answered, *(QuestionItem(str(i), "w4", f"w{i} w5", (), impossible=True) for i in range(4, 8))]
+def questions(rng: np.random.Generator) -> list[QuestionItem]:
+    return [QuestionItem(str(i), "w1", " ".join(rng.choice(WORDS, 6))) for i in range(20)]
 
 
 @pytest.fixture(scope="module")
 def learnt() -> Learnt:
+    """A model that answers most questions rightly: data are made of what it predicts."""
     torch.manual_seed(3)
-    predictor = Predictor(small_model(ABSTAINS, codec(32)), "task", ABSTAINS, codec(32))
-    splits = {"train": items(), "valid": items(), "test": items()[::-1]}
+    predictor, rng = Predictor(small_model(ABSTAINS, codec(32)), "task", ABSTAINS, codec(32)), np.random.default_rng(7)
+    splits: dict[str, list[QuestionItem]] = {}
+    for split in ("train", "valid", "test"):
+        items = questions(rng)
+        predictions = list(predictor.predict(items))
+        middle = np.median([one["no_answer"] for one in predictions])
+        splits[split] = []
+        for item, one in zip(items, predictions, strict=True):
+            answered = (one["no_answer"] < middle) != (rng.random() < 0.2)
+            span = one["best_non_null"]
+            answers = (Answer(span["text"], span["start"]),) if answered else ()
+            splits[split].append(replace(item, answers=answers, impossible=not answered))
     return Learnt(Task(name="mine", head="span", read=dict), Path(), splits, {}, predictor, "f1")
 
 
@@ -62,21 +74,34 @@ def answers(outcome) -> list[str]:
 
 def test_the_best_threshold_of_the_development_set_counts_for_all_splits(learnt):
     valid, test = outcomes(learnt, BEST)
-    predicted = list(learnt.predictor.predict(items()))
-    value = ABSTAINS.best_threshold(items(), predicted)
+    predicted = list(learnt.predictor.predict(learnt.splits["valid"]))
+    value = ABSTAINS.best_threshold(learnt.splits["valid"], predicted)
+    assert [valid.name, test.name] == ["valid", "test"]
     assert valid.threshold == test.threshold == FoundThreshold(value, "valid")
-    task = ABSTAINS.with_threshold(value, "valid")
-    assert list(valid.predictions) == task.decided(predicted)
-    assert valid.scores == task.signed_score(items(), valid.predictions)
-    assert answers(test) == answers(valid)[::-1]
-    # What published work chooses is chosen where nothing is asked for.
-    assert ABSTAINS.chooses_threshold and next(outcomes(learnt, None)) == valid
+    assert valid.scores["f1"] == pytest.approx(valid.scores["best_f1"])
+    for outcome in (valid, test):
+        assert 0 < answers(outcome).count("") < 20
+        assert all((one["answer"] == "") == (one["no_answer"] > value) for one in outcome.predictions)
+        assert "null:best-f1-of-valid" in outcome.scores["signature"]
+        assert outcome.official["predictions.json"] == {one["id"]: one["answer"] for one in outcome.predictions}
 
 
-@pytest.mark.parametrize(("threshold", "silent"), [(0.0, 8), (1.0, 0)])
-def test_a_number_is_taken_as_it_is(learnt, threshold, silent):
-    for outcome in outcomes(learnt, threshold):
-        assert answers(outcome).count("") == silent and outcome.threshold is None
+def test_the_best_threshold_is_taken_where_nothing_is_asked_for(learnt):
+    """As published for SQuAD 2.0."""
+    assert list(outcomes(learnt, None)) == list(outcomes(learnt, BEST))
+
+
+def test_a_test_set_has_no_say_in_its_threshold(learnt):
+    other = replace(learnt, splits={**learnt.splits, "test": learnt.splits["test"][:3]})
+    assert next(outcomes(other, BEST)).threshold == next(outcomes(learnt, BEST)).threshold
+
+
+def test_a_number_is_taken_as_it_is(learnt):
+    chances = sorted(one["no_answer"] for one in next(outcomes(learnt, 0.5)).predictions)
+    for number, answered in ((0.0, 0), ((chances[3] + chances[4]) / 2, 4), (1.0, 20)):
+        outcome = next(outcomes(learnt, number))
+        assert sum(answer != "" for answer in answers(outcome)) == answered and outcome.threshold is None
+        assert f"null:above-{number}" in outcome.scores["signature"]
 
 
 def test_a_threshold_of_the_heads_settings_is_kept(learnt):
@@ -84,14 +109,14 @@ def test_a_threshold_of_the_heads_settings_is_kept(learnt):
     assert not own.chooses_threshold
     kept = replace(learnt, predictor=replace(learnt.predictor, task=own))
     for outcome in outcomes(kept, None):
-        assert answers(outcome) == [""] * 8 and outcome.threshold is None
+        assert answers(outcome) == [""] * 20 and outcome.threshold is None
     assert next(outcomes(kept, BEST)).threshold == next(outcomes(learnt, BEST)).threshold
 
 
 def test_a_task_that_answers_everything_has_no_threshold(learnt):
     torch.manual_seed(3)
     predictor = Predictor(small_model(ANSWERS, codec(32)), "task", ANSWERS, codec(32))
-    some = {"train": [], "valid": items()[:4]}
+    some = {"train": [], "valid": [item for item in learnt.splits["valid"] if item.answers]}
     for outcome in outcomes(replace(learnt, predictor=predictor, splits=some), 0.0):
         assert "" not in answers(outcome) and outcome.threshold is None
 

@@ -1,31 +1,17 @@
-"""The threshold of "no answer": found on the development set, kept with the results, applied to predictions."""
+"""The threshold of "no answer": the best one for some predictions, by its definition and by the official search."""
 
 from __future__ import annotations
 
-import json
 import math
-from dataclasses import asdict, replace
-from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 
-from tests.integration.cli.test_task_commands import refused, said
-from tests.support.task_folders import WORDS, language_model
-from unified import load
-from unified.checkpoints import load_checkpoint
-from unified.checkpoints.files import save
+from tests.support.task_folders import WORDS
 from unified.errors import UnifiedError
-from unified.model import UnifiedModel
-from unified.reports.results import write_result
-from unified.tasks.evaluation import outcomes
-from unified.tasks.finetuning import Learnt, Start
-from unified.tasks.heads.items import write_items
 from unified.tasks.heads.questions import Answer, QuestionItem
 from unified.tasks.heads.span import SpanAnswers
 from unified.tasks.metrics import best_threshold, score_coqa, score_squad_v2
-from unified.tasks.settings import Task
 
 
 def total(answered, silent, probabilities, threshold):
@@ -185,166 +171,3 @@ def test_which_tasks_choose_a_threshold():
         everything.with_threshold(0.3)
     with pytest.raises(UnifiedError, match="null_threshold is 1.5; expected a probability"):
         TASK.with_threshold(1.5)
-
-
-# A model and its results
-
-
-def span_model(folder: Path, *names: str, labels=("",)) -> Path:
-    """A model with random heads of answers, which has learnt nothing; ``checkpoint_last.pt`` and its dictionary."""
-    language_model(folder, initializer_range=0.3)
-    content, config = load_checkpoint(folder / "checkpoint_last.pt"), Start.of(folder).config
-    tasks = {name: SpanAnswers(labels, stride=8) for name in names}
-    torch.manual_seed(3)
-    core = UnifiedModel.for_tasks(config, {name: task.head(config) for name, task in tasks.items()})
-    kept = {name: {"head": "span", "settings": asdict(task)} for name, task in tasks.items()}
-    content["extra_state"]["UnifiedUnderstandingTask"] = kept
-    content["cfg"]["task"]["tokens_per_sample"] = 24
-    content["model"] = {f"core.{name}": torch.clone(value) for name, value in core.state_dict().items()}
-    save(content, folder / "checkpoint_last.pt")
-    return folder
-
-
-def note(folder: Path, value: float, checkpoint: str = "last", **more) -> None:
-    """Results as `unified finetune` writes them."""
-    folder.mkdir(exist_ok=True)
-    threshold = {"value": value, "found_on": "valid"}
-    write_result(
-        folder, task="span", run="ours", scores={}, seed=1, command=[], model={"name": "m", "sha256": None},
-        settings={}, data={}, published={}, checkpoint=checkpoint, null_threshold=threshold, **more,
-    )  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory):
-    return span_model(tmp_path_factory.mktemp("thresholds") / "model", "span")
-
-
-@pytest.fixture(scope="module")
-def learnt(model):
-    """The model's task with 40 development and 40 test items, of which it knows most."""
-    (model / "results.json").unlink(missing_ok=True)
-    predictor, rng = load(model).predictor(), np.random.default_rng(7)
-    splits = {}
-    for seed, split in enumerate(("train", "valid", "test")):
-        items = items_and_predictions(seed, 40)[0]
-        predictions = list(predictor.predict(items))
-        middle = np.median([one["no_answer"] for one in predictions])
-        splits[split] = []
-        for item, one in zip(items, predictions, strict=True):
-            known = (one["no_answer"] < middle) != (rng.random() < 0.2)
-            span = one["best_non_null"]
-            answers = (Answer(span["text"], span["start"]),) if known else ()
-            splits[split].append(replace(item, answers=answers, impossible=not known))
-    return Learnt(Task(name="span", head="span", read=lambda folder: splits), model, splits, {}, predictor, "best_f1")
-
-
-def by_split(learnt, threshold):
-    return {outcome.name: outcome for outcome in outcomes(learnt, threshold)}
-
-
-def test_the_development_set_decides_for_all_splits(learnt):
-    """By default, as published for SQuAD 2.0; a test set has no say."""
-    found = by_split(learnt, None)
-    assert list(found) == ["valid", "test"]
-    threshold = found["valid"].threshold
-    assert threshold.found_on == "valid" and found["test"].threshold == threshold
-    assert found["valid"].scores["f1"] == pytest.approx(found["valid"].scores["best_f1"])
-    assert "null:best-f1-of-valid" in found["test"].scores["signature"]
-    for outcome in found.values():
-        assert {one["answer"] == "" for one in outcome.predictions} == {True, False}
-        for one in outcome.predictions:
-            assert (one["answer"] == "") == (one["no_answer"] > threshold.value)
-        assert outcome.official["predictions.json"] == {one["id"]: one["answer"] for one in outcome.predictions}
-    other = replace(learnt, splits={**learnt.splits, "test": learnt.splits["test"][:3]})
-    assert by_split(other, None)["valid"].threshold == threshold
-    chances = sorted(one["no_answer"] for one in found["test"].predictions)
-    number = (chances[3] + chances[4]) / 2
-    by_number = by_split(learnt, number)
-    assert by_number["test"].threshold is None
-    assert sum(one["answer"] != "" for one in by_number["test"].predictions) == 4
-    assert f"null:above-{number}" in by_number["valid"].scores["signature"]
-
-
-def test_a_threshold_of_the_heads_settings_is_kept_unless_another_is_asked_for(learnt):
-    task = replace(learnt.predictor.task, null_threshold=0.9)
-    own = replace(learnt, predictor=replace(learnt.predictor, task=task))
-    assert "null:above-0.9" in by_split(own, None)["valid"].scores["signature"]
-    assert by_split(own, "best")["test"].threshold == by_split(learnt, None)["test"].threshold
-
-
-def test_what_was_found_is_applied_by_predict_and_by_python(model, learnt, tmp_path, capsys):
-    items = [replace(item, answers=None, impossible=None) for item in learnt.splits["test"]]
-    source = tmp_path / "test.jsonl"
-    write_items(source, items)
-    arguments = ("predict", "span", source, "--model", model)
-
-    def answers(*more):
-        found = [json.loads(line) for line in said(capsys, *arguments, *more)]
-        return {one["id"]: one["answer"] for one in found}
-
-    plain = answers()
-    assert "--threshold best: no results beside" in refused(capsys, *arguments, "--threshold", "best")
-    outcome = by_split(learnt, None)["test"]
-    expected = {one["id"]: one["answer"] for one in outcome.predictions}
-    note(model, outcome.threshold.value)
-    try:
-        assert answers() == answers("--threshold", "best") == expected != plain
-        assert answers("--threshold", "0.5") == plain
-        assert set(answers("--threshold", "0").values()) == {""} and "" not in answers("--threshold", "1").values()
-        handle = load(model / "checkpoint_last.pt")
-        assert handle.predictor().task.threshold == outcome.threshold.value
-        first = items[0]
-        assert handle.answer(first.question, first.context)["answer"] == expected[first.id]
-        assert handle.answer(first.question, first.context, threshold=0.0)["answer"] == ""
-        with pytest.raises(UnifiedError, match="expected a probability"):
-            handle.answer(first.question, first.context, threshold=2.0)
-        # Scored again, the same is found, whatever lies beside the checkpoint.
-        again = replace(learnt, predictor=handle.predictor())
-        assert by_split(again, None)["test"].threshold == outcome.threshold
-        note(model, 1.0, checkpoint="best")  # of another checkpoint
-        assert answers() == plain
-    finally:
-        (model / "results.json").unlink()
-
-
-def test_predict_says_which_threshold_counts(model, learnt, capsys):
-    from unified.cli import main
-
-    item = json.dumps({"question": "w1", "context": "w1 w2"})
-    note(model, 0.3712)
-    try:
-        assert main(["predict", "span", item, "--model", str(model)]) == 0
-        assert "no answer where its probability exceeds 0.3712, found on valid; --threshold" in capsys.readouterr().err
-        assert main(["predict", "span", item, "--model", str(model), "--threshold", "0.2"]) == 0
-        assert "no answer where" not in capsys.readouterr().err
-    finally:
-        (model / "results.json").unlink()
-
-
-def test_each_of_several_tasks_has_its_own(tmp_path):
-    folder = span_model(tmp_path / "model", "one", "two")
-    note(folder / "one", 0.1, together=["one", "two"])
-    note(folder / "two", 0.9, together=["one", "two"])
-    handle = load(folder)
-    assert [handle.predictor(head=name).task.threshold for name in ("one", "two")] == [0.1, 0.9]
-
-
-def test_what_has_no_threshold_is_refused(model, tmp_path, capsys):
-    item = json.dumps({"question": "w1", "context": "w1 w2"})
-    for value in ("1.5", "-0.1", "much", "nan"):
-        message = refused(capsys, "predict", "span", item, "--model", model, "--threshold", value)
-        assert f"--threshold {value}: expected 'best' or a probability from 0 to 1" in message
-    everything = span_model(tmp_path / "all", "span", labels=())
-    message = refused(capsys, "predict", "span", item, "--model", everything, "--threshold", "0.3")
-    assert "--threshold 0.3: span answers every item, so there is no threshold to set" in message
-    message = refused(capsys, "predict", "xsum", '{"source": "w1"}', "--model", model, "--threshold", "best")
-    assert "--threshold best: xsum answers every item" in message
-    data = tmp_path / "data"
-    data.mkdir()
-    for split in ("train", "valid"):
-        write_items(data / f"{split}.jsonl", [QuestionItem("1", "w1", "w1 w2", (Answer("w2", 3),))])
-    paths = ("--data", data, "--init", language_model(tmp_path / "start"), "--output", tmp_path / "run")
-    message = refused(capsys, "finetune", "span", *paths, "--threshold", "best")
-    assert "--threshold best: span answers every item" in message
-    assert "--threshold high: expected" in refused(capsys, "finetune", "span", *paths, "--threshold", "high")
