@@ -1,4 +1,4 @@
-"""Tasks by name: those of the library, heads, tasks of one's own, and several at once."""
+"""Tasks by name: those of the library, heads, and tasks of somebody's own."""
 
 from __future__ import annotations
 
@@ -7,19 +7,10 @@ from types import ModuleType
 
 import pytest
 
-from unified.errors import UnifiedError
-from unified.notation import split_entries
+from tests.support.refusals import refused
 from unified.tasks.catalogue import TASK_GROUPS, TASKS, task_named, with_changes, with_head
 from unified.tasks.heads import TASK_HEADS, Classification
 from unified.tasks.settings import Task, Training
-from unified.tasks.several import SeveralTasks, WeightedTask, folders_of, tasks_named
-
-
-def refused(function, *arguments, **named) -> str:
-    """All that a refusal says."""
-    with pytest.raises(UnifiedError) as raised:
-        function(*arguments, **named)
-    return raised.value.details
 
 
 @pytest.fixture
@@ -52,24 +43,42 @@ def test_a_head_is_a_task_whose_data_are_rows(name):
     assert (chosen.name, chosen.head) == (name, f"{name}(dropout=0.3)")
 
 
-def test_a_name_of_no_task_is_refused_with_the_nearest():
-    assert refused(task_named, "sqad1.1").startswith("task 'sqad1.1': ") and "squad1.1" in refused(
-        task_named, "sqad1.1"
+@pytest.mark.parametrize(
+    ("name", "nearest"),
+    [
+        ("sqad1.1", "squad1.1"),
+        ("gigawords", "gigaword"),
+        ("clasification", "classification"),  # a head
+        ("mrqaa", "mrqa"),  # a group of tasks
+    ],
+)
+def test_a_name_of_no_task_is_refused_with_the_nearest(name, nearest):
+    assert refused(task_named, name) == f"task {name!r}: no such task (did you mean {nearest!r}?)"
+
+
+def test_a_name_like_no_other_is_refused_with_all_names():
+    known = ", ".join([*TASKS, *TASK_GROUPS, *TASK_HEADS])
+    assert refused(task_named, "nothing at all") == (
+        f"task 'nothing at all': no such task; known are {known}, and any package.module:NAME"
     )
-    assert "package.module:NAME" in refused(task_named, "nothing at all")
-    for name, nearest in (("clasification", "classification"), ("mrqaa", "mrqa"), ("gigawords", "gigaword")):
-        assert f"did you mean '{nearest}'?" in refused(task_named, name)
 
 
 def test_a_task_of_ones_own_is_imported(own):
     assert task_named("my_module:TASK") is own.TASK and task_named("my_module:WRITING") is own.WRITING
-    for name in ("NUMBER", "Plain"):
-        assert refused(task_named, f"my_module:{name}") == (
-            f"task 'my_module:{name}': {name} is no Task, WritingTask or head"
-        )
-    assert refused(task_named, "my_module:TASK(x=1)") == ("task 'my_module:TASK': TASK is no Task, WritingTask or head")
-    assert "x" in refused(task_named, "my_module:BROKEN")
-    assert refused(task_named, "my_module:NONE").startswith("task 'my_module:NONE': ")
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("my_module:NUMBER", "task 'my_module:NUMBER': NUMBER is no Task, WritingTask or head"),
+        ("my_module:Plain", "task 'my_module:Plain': Plain is no Task, WritingTask or head"),
+        ("my_module:TASK(x=1)", "task 'my_module:TASK': TASK is no Task, WritingTask or head"),
+        ("my_module:NONE", "task 'my_module:NONE': module my_module has no 'NONE'"),
+        ("my_module:BROKEN", "head 'classification(x=3)': no setting 'x'; its settings are positive, dropout"),
+    ],
+)
+def test_what_is_no_task_of_ones_own_is_refused(own, name, says):
+    assert refused(task_named, name) == says
 
 
 def test_a_head_of_ones_own_is_a_task_whose_data_are_rows(own):
@@ -95,42 +104,8 @@ def test_settings_of_the_head_change_and_the_head_does_not():
     )
 
 
-def test_changes_that_are_none_are_no_changes():
+def test_settings_change_where_a_value_is_given():
     training = Training(lr=1e-3, epochs=2)
     assert with_changes(training, lr=None, epochs=5, clip=0.0) == Training(lr=1e-3, epochs=5, clip=0.0)
     assert with_changes(training, lr=None) == training
     assert refused(with_changes, training, lr=0) == "--lr must be above 0, got 0"
-
-
-# ---------------------------------------------------------------- several
-
-
-@pytest.mark.parametrize(("weight", "shown"), [(1, ""), (2, ":2"), (0.5, ":0.5"), (1e-7, ":0.0000001"), (10, ":10")])
-def test_heads_of_several_tasks_have_their_weights(weight, shown):
-    several = SeveralTasks((WeightedTask(TASKS["squad1.1"], weight), WeightedTask(TASKS["rte"])))
-    assert several.head == f"squad1_1=span{shown}, rte=classification(dropout=0.1)"
-    assert several.name == "squad1.1, rte"
-
-
-def test_two_entries_are_several_tasks_and_one_is_one():
-    assert isinstance(tasks_named("classification(dropout=0.3)"), Task)
-    assert isinstance(tasks_named("rte, cola"), SeveralTasks) and len(split_entries("rte, cola", "tasks")) == 2
-    named = tasks_named("a=rte, b=rte:0.5").members
-    assert [(one.task.name, one.task.head, one.weight) for one in named] == [
-        ("a", TASKS["rte"].head, 1), ("b", TASKS["rte"].head, 0.5),
-    ]  # fmt: skip
-    assert "rte" in refused(tasks_named, "rte, rte") and "task" in refused(tasks_named, "rte, rte")
-
-
-def test_folders_are_called_exactly_or_alike(tmp_path):
-    members = [WeightedTask(TASKS[name]) for name in ("mnli", "stsb")]
-    for name in ("MNLI", "mn-li", "STS-B", "sts-b"):
-        (tmp_path / name).mkdir()
-    assert folders_of(tmp_path, members) == [tmp_path / "MNLI", tmp_path / "STS-B"]
-    (tmp_path / "stsb").mkdir()
-    assert folders_of(tmp_path, members)[1] == tmp_path / "stsb"
-    (tmp_path / "file").touch()
-    for source in (tmp_path / "file", tmp_path / "none"):
-        assert refused(folders_of, source, members[:1]) == (
-            f"--data {source}: no folder mnli in it; several tasks have one each there"
-        )

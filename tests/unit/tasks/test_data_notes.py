@@ -38,10 +38,29 @@ def test_of_many_labels_the_most_frequent_are_named():
     assert note.endswith("'l19' 3, and 10 more")
 
 
-def test_almost_as_many_classes_as_items_are_questioned():
-    few, many = (items(*((f"{i}", f"l{i % count}") for i in range(80))) for count in (20, 21))
-    asked = "21 classes of 80 items: is the label read from the right field?"
-    assert asked in data_notes({"train": many}) and len(data_notes({"train": few})) == 2
+@pytest.mark.parametrize(
+    ("count", "classes", "questioned"),
+    [(40, 20, False), (40, 21, True), (80, 21, True), (200, 50, False), (200, 51, True), (60, 20, False)],
+)
+def test_more_than_twenty_classes_are_questioned_where_each_has_fewer_than_four_items(count, classes, questioned):
+    notes = data_notes({"train": items(*((f"{i}", f"l{i % classes}") for i in range(count)))})
+    asked = f"{classes} classes of {count} items: is the label read from the right field?"
+    assert notes[2:] == ([asked] if questioned else []) and notes[1].count("'l") == 20
+    assert notes[1].endswith(f", and {classes - 20} more") == (classes > 20)
+
+
+def test_large_numbers_have_commas():
+    rows = [(f"t{i}", f"l{i % 4000}") for i in range(8000)]
+    notes = data_notes({"train": items(*rows), "valid": items(*rows)})
+    assert notes[0] == "items: train 8,000, valid 8,000" and notes[1].startswith("4,000 labels in train: 'l0' 2, ")
+    assert notes[1].endswith(", and 3,980 more")
+    assert notes[2] == "4,000 classes of 8,000 items: is the label read from the right field?"
+    assert notes[3] == "8,000 of 8,000 valid items have the texts of a train item: scores come out too high"
+
+
+def test_pairs_of_texts_are_the_same_where_both_texts_are():
+    pairs = {"train": [TextItem("1", "a", "b", 1.0)], "valid": [TextItem("1", "a", "c", 1.0)]}
+    assert data_notes(pairs) == ["items: train 1, valid 1"]
 
 
 def test_classes_that_nobody_can_learn_are_refused():
@@ -50,6 +69,13 @@ def test_classes_that_nobody_can_learn_are_refused():
     require_known_labels(
         {"rte/train": train, "rte/valid": items(("c", "y")), "sst2/train": items(("a", "u"), ("b", "v"))}
     )
+    require_known_labels({"a/b/train": train, "a/b/valid": train})
+    with pytest.raises(UnifiedError) as caught:
+        require_known_labels({"rte/train": train, "sst2/train": items(("a", "u")), "sst2/valid": train[:1]})
+    assert str(caught.value) == "sst2/valid, item 0: no item of train has its label 'x'"
+    with pytest.raises(UnifiedError) as caught:
+        require_known_labels({"valid": train[:1]})
+    assert str(caught.value) == "valid, item 0: no item of train has its label 'x'"
     others = {"valid": items(("c", "z"), ("d", "x"), ("e", "z")), "test": items(("f", "w"))}
     with pytest.raises(UnifiedError) as caught:
         require_known_labels({"train": train, **others})
@@ -65,8 +91,13 @@ def test_items_without_classes_are_counted_alone():
 
 def test_a_classifier_is_compared_with_a_constant_answer():
     scored = items(("a", "x"), ("b", "x"), ("c", "y"), ("d", "x"), ("e", None))
-    assert guess_note(scored, 75.0).startswith("a constant answer, 'x', would have accuracy 75.00: ")
-    assert guess_note(scored, 75.01) is None
+    assert guess_note(scored, 75.0) == (
+        "a constant answer, 'x', would have accuracy 75.00: the model has learnt little; try a higher --lr, more "
+        "--epochs or other --seeds"
+    )
+    assert guess_note(scored, 75.01) is None and guess_note([], 0.0) is None
+    third = items(("a", "x"), ("b", "x"), ("c", "y"))  # accuracies are not rounded before they are compared
+    assert guess_note(third, 200 / 3) is not None and guess_note(third, 66.7) is None
     assert guess_note(items(("a", 1.0)), 0.0) is None and guess_note([WordsItem("1", ("a",), ("O",))], 0.0) is None
 
 
@@ -77,7 +108,9 @@ def test_what_silence_scores_is_said_where_a_model_may_leave_questions_unanswere
     said = "questions that have an answer: F1 {}; a model that never answers has F1 60.00 on all"
     assert silence_note(silent) == said.format("0.00")
     assert silence_note(score_squad_v2(answers, dict.fromkeys(answers, "z"))) == said.format("50.00")
-    assert silence_note(score_squad_v2({"a": ["x"]}, {"a": "x"})) is None and silence_note({"accuracy": 50.0}) is None
+    for all_alike in ({"a": ["x"]}, {"a": []}):  # all questions have an answer, or none has
+        assert silence_note(score_squad_v2(all_alike, {"a": "x"})) is None
+    assert silence_note({"accuracy": 50.0}) is None
 
 
 def test_a_model_that_writes_no_capital_letters_is_compared_with_its_references():

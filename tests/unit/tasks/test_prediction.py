@@ -1,4 +1,4 @@
-"""Predictions as items come, what is said of data and scores, and which class loads and publishes a model."""
+"""Predictions as items come, what a model is judged by, and which class loads and publishes it."""
 
 from __future__ import annotations
 
@@ -10,15 +10,14 @@ import numpy as np
 import pytest
 import torch
 
+from tests.support.refusals import refused
 from tests.support.task_folders import language_model
 from tests.support.understanding_runs import codec, small_model
 from tests.support.untrained_models import task_model
 from unified import TaskModel, UnifiedLM, load
-from unified.errors import UnifiedError
 from unified.reports.model_card import model_card
 from unified.reports.results import read_results, write_result
 from unified.tasks import publishing
-from unified.tasks.data_notes import data_notes, guess_note, require_known_labels, silence_note
 from unified.tasks.evaluation import SplitOutcome, outcomes
 from unified.tasks.finetuning import Learnt
 from unified.tasks.heads import Classification
@@ -30,13 +29,6 @@ from unified.tasks.settings import Task
 
 CODEC = codec(12)
 CLASSES = Classification(("a", "b"))
-
-
-def refused(function, *arguments, **named) -> str:
-    """All that a refusal says."""
-    with pytest.raises(UnifiedError) as raised:
-        function(*arguments, **named)
-    return raised.value.details
 
 
 @pytest.fixture(scope="module")
@@ -60,8 +52,8 @@ def test_predictions_are_those_of_each_item_alone(predictor):
         (alone,) = predictor.predict([item])
         assert alone.keys() == one.keys() and alone["label"] == one["label"]
         assert list(alone["probabilities"].values()) == pytest.approx(list(one["probabilities"].values()), abs=2e-5)
-        # Ten tokens of a text have room between CLS and SEP.
-        assert one.get("cut") == (len(item.text.split()) - 10 or None if len(item.text.split()) > 10 else None)
+        lost = max(0, len(item.text.split()) - 10)  # ten tokens of a text have room between CLS and SEP
+        assert one.get("cut") == (lost or None)
     few = list(replace(predictor, max_tokens=1).predict(some))
     assert [one["label"] for one in few] == [one["label"] for one in found]
 
@@ -156,65 +148,6 @@ def test_the_development_set_is_predicted_first_and_training_items_are_not(predi
     )
     assert found[2].scores is None and found[1].scores == found[0].scores
     assert all(one.threshold is None for one in outcomes(Learnt(task, tmp_path, splits, {}, predictor, "x"), 0.5))
-
-
-# ---------------------------------------------------------------- notes on data
-
-
-def labelled(count: int, classes: int) -> list[TextItem]:
-    return [TextItem(str(i), f"t{i}", None, f"l{i % classes}") for i in range(count)]
-
-
-@pytest.mark.parametrize(
-    ("count", "classes", "more", "asked"),
-    [
-        (40, 20, False, False),
-        (40, 21, True, True),
-        (200, 50, True, False),
-        (200, 51, True, True),
-        (60, 20, False, False),
-    ],
-)
-def test_twenty_labels_are_named_and_more_than_a_quarter_are_questioned(count, classes, more, asked):
-    notes = data_notes({"train": labelled(count, classes)})
-    assert notes[1].startswith(f"{classes} labels in train: ")
-    assert (f", and {classes - 20} more" in notes[1]) == more and notes[1].count("'l") == 20
-    assert (notes[2:] == [f"{classes} classes of {count} items: is the label read from the right field?"]) == asked
-    assert asked or notes[2:] == []
-
-
-def test_large_numbers_have_commas():
-    notes = data_notes({"train": labelled(8000, 4000), "valid": labelled(8000, 4000)})
-    assert notes[0] == "items: train 8,000, valid 8,000" and notes[1].startswith("4,000 labels in train: 'l0' 2, ")
-    assert notes[1].endswith(", and 3,980 more")
-    assert notes[2] == "4,000 classes of 8,000 items: is the label read from the right field?"
-    assert notes[3] == "8,000 of 8,000 valid items have the texts of a train item: scores come out too high"
-    pairs = {"train": [TextItem("1", "a", "b", 1.0)], "valid": [TextItem("1", "a", "c", 1.0)]}
-    assert data_notes(pairs) == ["items: train 1, valid 1"]
-
-
-def test_a_model_no_better_than_a_guess_is_told_what_to_try():
-    some = [TextItem(str(i), "x", None, "ab"[i % 3 == 0]) for i in range(3)]
-    assert guess_note(some, 200 / 3) == (
-        "a constant answer, 'a', would have accuracy 66.67: the model has learnt little; try a higher --lr, more "
-        "--epochs or other --seeds"
-    )
-    assert guess_note(some, 66.7) is None and guess_note([], 0.0) is None
-    scores = {"HasAns_f1": 12.5, "NoAns_total": 1, "total": 3}
-    assert silence_note(scores) == (
-        "questions that have an answer: F1 12.50; a model that never answers has F1 33.33 on all"
-    )
-    for name in ("HasAns_f1", "NoAns_total"):
-        assert silence_note({key: value for key, value in scores.items() if key != name}) is None
-
-
-def test_labels_that_no_training_item_has_are_refused_by_task():
-    train, other = [TextItem("1", "x", None, "a")], [TextItem("2", "x", None, "b")]
-    require_known_labels({"a/b/train": train, "a/b/valid": train})
-    assert refused(require_known_labels, {"one/train": train, "two/train": other, "two/valid": train}) == (
-        "two/valid, item 1: no item of train has its label 'a'"
-    )
-    assert refused(require_known_labels, {"valid": other}) == "valid, item 2: no item of train has its label 'b'"
 
 
 # ---------------------------------------------------------------- loading and publishing

@@ -9,20 +9,13 @@ from pathlib import Path
 import pytest
 
 from tests.support.corpora import jsonl
-from unified.errors import UnifiedError
+from tests.support.refusals import refused
 from unified.tasks.catalogue import TASKS, task_named
 from unified.tasks.heads.items import TextItem
 from unified.tasks.selection import require_development_set, with_valid_share
 from unified.tasks.settings import Task
 from unified.tasks.several import tasks_named
 from unified.tasks.writing import WritingItem
-
-
-def refused(function, *arguments) -> str:
-    """All that a refusal says."""
-    with pytest.raises(UnifiedError) as raised:
-        function(*arguments)
-    return raised.value.details
 
 
 def items(count: int) -> list[TextItem]:

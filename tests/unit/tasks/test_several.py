@@ -2,16 +2,10 @@
 
 import pytest
 
-from unified.errors import UnifiedError
+from tests.support.refusals import refused
 from unified.tasks.catalogue import TASKS, task_named
 from unified.tasks.settings import Training
 from unified.tasks.several import MT_DNN, SeveralTasks, WeightedTask, folders_of, head_name, tasks_named
-
-
-def refused(function, *arguments) -> str:
-    with pytest.raises(UnifiedError) as raised:
-        function(*arguments)
-    return str(raised.value)
 
 
 def test_settings_are_those_of_mt_dnn():
@@ -28,6 +22,18 @@ def test_one_name_is_a_task_and_several_go_together_with_their_weights():
     assert several.head == f"rte={heads['rte']}:2, mine={heads['cola']}:0.5, mrpc={heads['mrpc']}"
 
 
+def test_a_task_may_be_learnt_twice_under_different_names():
+    found = [(one.task.name, one.task.head, one.weight) for one in tasks_named("a=rte, b=rte:0.5").members]
+    assert found == [("a", TASKS["rte"].head, 1), ("b", TASKS["rte"].head, 0.5)]
+
+
+@pytest.mark.parametrize(("weight", "shown"), [(1, ""), (2, ":2"), (0.5, ":0.5"), (1e-7, ":0.0000001"), (10, ":10")])
+def test_the_head_names_weights_as_decimal_numbers(weight, shown):
+    several = SeveralTasks((WeightedTask(TASKS["squad1.1"], weight), WeightedTask(TASKS["rte"])))
+    assert several.head == f"squad1_1=span{shown}, rte=classification(dropout=0.1)"
+    assert several.name == "squad1.1, rte"
+
+
 def test_a_name_becomes_that_of_a_head():
     assert head_name("squad1.1") == "squad1_1" and head_name("a-b c") == "a_b_c"
     assert WeightedTask(TASKS["squad1.1"]).name == "squad1_1" and WeightedTask(TASKS["rte"]).weight == 1.0
@@ -38,8 +44,8 @@ def test_a_name_becomes_that_of_a_head():
     [
         ("rte, squad_qg", "it is a generation task, which has no head; only understanding tasks go together"),
         ("rte, data=cola", "'data' is what the folder with the data of all is called; take another name"),
-        ("rte, rte", "rte"),
-        ("rte, colla", "no such task"),
+        ("rte, rte", "two tasks are called rte; give each a name of its own, as in other=rte"),
+        ("rte, colla", "task 'colla': no such task (did you mean 'cola'?)"),
     ],
 )
 def test_tasks_that_do_not_go_together_are_refused(text, says):
@@ -59,7 +65,8 @@ def test_settings_of_another_paper_are_taken_where_all_tasks_have_the_same():
 
 
 def test_each_task_has_a_folder_called_like_it_or_like_glues(tmp_path):
-    for name in ("RTE", "STS-B", "stsb", "other"):
+    """Capitals and hyphens do not count, but a folder of the very name comes first."""
+    for name in ("RTE", "STS-B", "sts-b", "stsb", "other"):
         (tmp_path / name).mkdir()
     (tmp_path / "cola").write_text("a file")
     members = [WeightedTask(TASKS[name]) for name in ("rte", "stsb", "cola", "mrpc")]
@@ -69,4 +76,7 @@ def test_each_task_has_a_folder_called_like_it_or_like_glues(tmp_path):
     assert refused(folders_of, tmp_path, members) == (
         f"--data {tmp_path}: no folder cola and no folder mrpc in it; several tasks have one each there"
     )
-    assert refused(folders_of, tmp_path / "none", members[:1]).startswith(f"--data {tmp_path / 'none'}: no folder rte ")
+    for source in (tmp_path / "cola", tmp_path / "none"):
+        assert refused(folders_of, source, members[:1]) == (
+            f"--data {source}: no folder rte in it; several tasks have one each there"
+        )

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 import torch
 
+from tests.support.refusals import refused
 from tests.support.task_folders import language_model
 from tests.support.understanding_runs import codec, small_model
 from tests.support.untrained_models import task_model, write_found_threshold
 from unified import load
 from unified.checkpoints import load_checkpoint, save
-from unified.errors import UnifiedError
 from unified.tasks.heads import Classification, Regression, Tagging
 from unified.tasks.heads.coreference import Coreference
 from unified.tasks.heads.items import TextItem
@@ -44,13 +44,6 @@ def model(**tasks) -> TaskModel:
 @pytest.fixture(scope="module")
 def several() -> TaskModel:
     return model()
-
-
-def refused(function, *arguments, **named) -> str:
-    """All that a refusal says."""
-    with pytest.raises(UnifiedError) as raised:
-        function(*arguments, **named)
-    return raised.value.details
 
 
 # ---------------------------------------------------------------- heads

@@ -10,10 +10,10 @@ import pytest
 
 from tests.support.corpora import items as stored
 from tests.support.corpora import jsonl
+from tests.support.refusals import refused
 from tests.support.task_folders import language_model
 from unified import UnifiedLM
 from unified.data.vocabulary import Vocabulary
-from unified.errors import UnifiedError
 from unified.files.destination import MANIFEST
 from unified.generation.lengths import PairLengths
 from unified.model import TransformerConfig
@@ -43,13 +43,6 @@ SPLITS = {
 
 def job(start: Start, folder: Path, task=TEXTS, **changes) -> WritingJob:
     return job_of(task, replace(TRAINING, **changes), start, folder)
-
-
-def refused(function, *arguments, **named) -> str:
-    """All that a refusal says."""
-    with pytest.raises(UnifiedError) as raised:
-        function(*arguments, **named)
-    return raised.value.details
 
 
 def values(command: list[str]) -> dict[str, str]:

@@ -6,16 +6,11 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from tests.support.refusals import refused
 from unified.errors import UnifiedError
 from unified.tokenization.wordpiece import SPECIAL_ENTRIES, WordPieceTokenizer, train_wordpiece
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-
-
-def refused(function, *arguments, **options):
-    with pytest.raises(UnifiedError) as raised:
-        function(*arguments, **options)
-    return str(raised.value)
 
 
 # ---------------------------------------------------------------- training

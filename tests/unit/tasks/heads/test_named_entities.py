@@ -5,17 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from unified.errors import UnifiedError
+from tests.support.refusals import refused
 from unified.tasks.heads.items import TextItem
 from unified.tasks.heads.named_entities import annotated, named_entities_of, read_named_entities
 
 TEXTS = {"text": "Ann Lee", "second": "x"}
-
-
-def refusal(call, *arguments) -> str:
-    with pytest.raises(UnifiedError) as caught:
-        call(*arguments)
-    return str(caught.value)
 
 
 def test_spans_within_their_texts_are_read():
@@ -30,7 +24,7 @@ def test_spans_within_their_texts_are_read():
 
 @pytest.mark.parametrize("found", [[], {}, {"text": []}, {"text": [], "third": []}, "text"])
 def test_each_text_needs_a_list(found):
-    assert refusal(read_named_entities, {"named_entities": found}, TEXTS) == (
+    assert refused(read_named_entities, {"named_entities": found}, TEXTS) == (
         "'named_entities' must be an object with a list for each of text, second"
     )
 
@@ -39,15 +33,15 @@ def test_each_text_needs_a_list(found):
     "spans",
     [None, (), [0, 1], [[0]], [[0, 1, 2]], [(0, 1)], [[0, 1.0]], [[True, 2]], [[-1, 2]], [[2, 2]], [[3, 2]], [[0, 8]]],
 )
-def test_spans_that_are_none_are_refused(spans):
-    assert refusal(read_named_entities, {"named_entities": {"text": spans, "second": []}}, TEXTS) == (
+def test_what_is_no_list_of_spans_within_the_text_is_refused(spans):
+    assert refused(read_named_entities, {"named_entities": {"text": spans, "second": []}}, TEXTS) == (
         "'named_entities' of 'text' must be a list of [start, stop] within the text"
     )
 
 
 def test_an_item_names_its_entities_or_is_refused():
     assert named_entities_of(TextItem("7", "a", named_entities={"text": ()})) == {"text": ()}
-    assert refusal(named_entities_of, TextItem("7", "a")) == (
+    assert refused(named_entities_of, TextItem("7", "a")) == (
         "item 7 has no 'named_entities', which the model's entity-aware attention reads; find them with --spacy "
         "PIPELINE of `unified finetune` and `unified predict`, or write them into the data"
     )
