@@ -35,6 +35,7 @@ NOT_SETTINGS = frozenset(
         "device",
         "dry_run",
         "json",
+        "report_to",
         "overwrite",
         "valid",
         "test",

@@ -77,7 +77,8 @@ def test_what_decides_scores_makes_another_run(folder, tmp_path, words):
     "words",
     ["--select last",
      "--seed 7", "--init {folder}/copy", "--epochs 3", "--head classification", "--micro-batch 2 --batch-size 32",
-     "--fairseq '--log-format json --num-workers=0'", "--output {folder}/elsewhere", "--mask bidirectional --lstm 0"],
+     "--fairseq '--log-format json --num-workers=0'", "--output {folder}/elsewhere",
+     "--report-to tensorboard", "--mask bidirectional --lstm 0"],
 )  # fmt: skip
 def test_what_decides_none_makes_the_same_run(folder, tmp_path, words):
     """Defaults that are spelled out, copies of the model, logs, how much a card reads at once."""

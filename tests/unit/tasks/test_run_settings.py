@@ -1,9 +1,8 @@
-"""What identifies a fine-tuning, and what its files of results say of a model."""
+"""What identifies a fine-tuning: its model, and the settings that decide its scores."""
 
 from __future__ import annotations
 
 import hashlib
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,19 +10,13 @@ import pytest
 
 from tests.support.task_folders import language_model
 from unified.checkpoints.trained import contents
-from unified.errors import UnifiedError
 from unified.files.destination import manifest_outputs
-from unified.reports.results import write_result
-from unified.tasks.alignment import misalignment
 from unified.tasks.catalogue import task_named
 from unified.tasks.finetuning import Start
-from unified.tasks.found_thresholds import found_thresholds
 from unified.tasks.heads.items import TextItem, items_text
 from unified.tasks.jobs import job_of
-from unified.tasks.learnt_tasks import require_learnt
-from unified.tasks.run_settings import NOT_SETTINGS, claim_of, model_of, settings_of
+from unified.tasks.run_settings import claim_of, model_of, settings_of
 from unified.tasks.settings import Training
-from unified.tasks.thresholds import FoundThreshold
 
 SPLITS = {
     "train": [TextItem("1", "é w1", None, "a"), TextItem("2", "w2", None, "b")],
@@ -48,16 +41,17 @@ def classes(start: Start, folder: Path):
 def options(**more) -> dict:
     """Options as the command line gives them: what is not given is None."""
     given = {"task": "classification", "seed": 3, "run_name": "first", "data": "folder", "output": "run", "lr": None,
-             "max_length": 32, "threshold": 0.5, "spacy_model": None,
-             "fairseq": "--dropout 0.2 --log-format json --x"}  # fmt: skip
+             "max_length": 32, "threshold": 0.5, "spacy": "en", "spacy_code": None, "valid_share": 0.25,
+             "auxiliary_masking": 0.5, "fairseq": "--dropout 0.2 --log-format json --x"}  # fmt: skip
     return given | more
 
 
 def test_settings_are_those_of_training_and_of_options_that_decide(start, tmp_path):
     found = settings_of(options(), classes(start, tmp_path), ["a", "--max-update", "7", "--b"])
     assert found == {
-        **TRAINING, "threshold": 0.5, "spacy-model": None, "head": "classification", "mask": "bidirectional",
-        "lstm": 0, "fairseq": {"--dropout": "0.2", "--x": True}, "updates": 7,
+        **TRAINING, "threshold": 0.5, "spacy": "en", "spacy-code": None, "valid-share": 0.25,
+        "auxiliary-masking": 0.5, "head": "classification", "mask": "bidirectional", "lstm": 0,
+        "fairseq": {"--dropout": "0.2", "--x": True}, "updates": 7,
     }  # fmt: skip
 
 
@@ -71,16 +65,19 @@ def test_settings_of_a_task_that_writes_are_its_search(start, tmp_path):
     assert (found["max-source"], found["max-target"], found["smoothing"]) == (20, 4, 0.1)
 
 
+#: Options of `unified finetune` that change no score, or whose effect is seen in the data, the head or the training.
+NOT_DECISIVE = (
+    "command config run task data init output run_name system seed grid seeds micro_batch device dry_run json "
+    "report_to overwrite valid test text_field second_field label_field source_field target_field labels skip_empty "
+    "max_source max_target"
+).split()
+
+
 def test_options_that_decide_no_score_are_no_settings(start, tmp_path):
     job, command = classes(start, tmp_path), ["--max-update", "1"]
     plain = settings_of(options(), job, command)
-    assert settings_of(options(**dict.fromkeys(NOT_SETTINGS, "other")), job, command) == plain
+    assert settings_of(options(**dict.fromkeys(NOT_DECISIVE, "other")), job, command) == plain
     assert settings_of(options(something="x"), job, command) == plain | {"something": "x"}
-    assert NOT_SETTINGS == {
-        "command", "config", "run", "task", "data", "init", "output", "run_name", "system", "seed", "grid", "seeds",
-        "micro_batch", "device", "dry_run", "json", "overwrite", "valid", "test", "text_field", "second_field",
-        "label_field", "source_field", "target_field", "labels", "skip_empty", "max_source", "max_target",
-    }  # fmt: skip
 
 
 def test_a_claim_names_settings_as_options_and_hashes_what_is_read(start, tmp_path):
@@ -88,7 +85,8 @@ def test_a_claim_names_settings_as_options_and_hashes_what_is_read(start, tmp_pa
     decisive = settings_of(options(), classes(start, tmp_path), ["--max-update", "1"])
     del decisive["updates"]
     expected = {"task": "classification", "seed": 3, "run": "first", **decisive}
-    optional = {"seed", "run", "lr", "max-length", "threshold", "spacy-model", "fairseq"}
+    optional = {"seed", "run", "lr", "max-length", "threshold", "spacy", "spacy-code", "valid-share",
+                "auxiliary-masking", "fairseq"}  # fmt: skip
     assert claim.settings == {f"--{name}" if name in optional else name: value for name, value in expected.items()}
     assert claim.inputs == {
         "--init": contents([start.checkpoint], start.vocabulary, start.tokenizer),
@@ -115,72 +113,3 @@ def test_a_model_is_its_name_its_contents_and_its_size(start, tmp_path):
         "name": "mine", "sha256": digest.hexdigest(), "layers": 2, "width": 32, "heads": 2,
         "vocabulary_size": len(start.vocabulary),
     }  # fmt: skip
-
-
-# ---------------------------------------------------------------- results beside a checkpoint
-
-
-def result(folder: Path, task: str, **more) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    write_result(folder, task=task, run="r", scores={}, seed=1, command=[], model={"name": "m", "sha256": None},
-                 settings={}, data={}, published={}, **more)  # fmt: skip
-
-
-def threshold(value: float) -> dict:
-    return {"value": value, "found_on": "valid"}
-
-
-def test_a_threshold_counts_that_was_found_with_the_checkpoint_itself(tmp_path):
-    checkpoint = tmp_path / "checkpoint_best.pt"
-    assert found_thresholds(checkpoint, ["qa"]) == {}
-    result(tmp_path, "t", checkpoint="best", null_threshold=threshold(0.25))
-    assert found_thresholds(checkpoint, ["qa"]) == {"qa": FoundThreshold(0.25, "valid")}
-    assert found_thresholds(tmp_path / "checkpoint_last.pt", ["qa"]) == {}
-    assert found_thresholds(checkpoint, ["qa", "b"]) == {}
-    result(tmp_path, "t", checkpoint="best")
-    assert found_thresholds(checkpoint, ["qa"]) == {}
-    result(tmp_path, "t", null_threshold=threshold(1))
-    assert found_thresholds(checkpoint, ["qa"]) == {}
-
-
-def test_several_heads_have_a_folder_each(tmp_path):
-    checkpoint = tmp_path / "checkpoint_last.pt"
-    result(tmp_path, "t", checkpoint="last", null_threshold=threshold(0.1))
-    result(tmp_path / "b", "t", checkpoint="last", null_threshold=threshold(0.75))
-    assert found_thresholds(checkpoint, ["a", "b"]) == {"b": FoundThreshold(0.75, "valid")}
-    assert json.loads((tmp_path / "b" / "results.json").read_text())["null_threshold"]["value"] == 0.75
-
-
-def test_a_data_set_is_answered_by_the_model_that_learnt_it(start, tmp_path):
-    folder = language_model(tmp_path / "model")
-    require_learnt(str(folder), "rte")  # nothing says what it has learnt
-    result(folder, "cola")
-    for task in ("cola", "classification", "texts", "mine:TASK"):
-        require_learnt(str(folder), task)
-    for name in (folder, folder / "checkpoint_last.pt"):
-        with pytest.raises(UnifiedError) as raised:
-            require_learnt(str(name), "rte")
-        assert raised.value.details == (
-            f"{name} was fine-tuned for cola, not for rte; where its answers are wanted all the same, name its head "
-            "instead of the task"
-        )
-
-
-# ---------------------------------------------------------------- answers in passages
-
-
-@pytest.mark.parametrize(
-    ("context", "text", "start", "says"),
-    [
-        ("ab ab", "ab", 0, None), ("ab ab", "ab", 3, None),
-        ("ab ab", "ab", 1, "the answer stands elsewhere in the passage"),
-        ("ab ab", "ab", -2, "the answer stands elsewhere in the passage"),
-        ("a  b", "a b", 0, "the passage has the answer with other white space"),
-        ("ab", "a b", 0, "the passage has the answer with other white space"),
-        ("Straße", "STRASSE", 0, "the passage has the answer in other capitals"),
-        ("ab", "c", 0, "the answer is not in the passage"),
-        ("a B", "a  b", 0, "the answer is not in the passage"),
-    ],
-)  # fmt: skip
-def test_why_an_answer_does_not_stand_where_a_file_says(context, text, start, says):
-    assert misalignment(context, text, start) == says
