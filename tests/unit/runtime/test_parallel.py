@@ -1,17 +1,27 @@
-"""Work in several processes, and progress lines."""
+"""Work in several processes: results in order, what is taken ahead, and what a worker process is."""
 
-import io
 import os
 import signal
+import subprocess
+import sys
+import threading
 import time
 
 import pytest
 import torch
 
-from tests.support.terminal import Terminal
-from unified.errors import UnifiedError
-from unified.runtime.parallel import ordered_map
-from unified.runtime.progress import Progress
+from unified.errors import Interrupted
+from unified.runtime.parallel import available_cores, ordered_map
+
+
+def test_cores_are_those_that_this_process_may_use(monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: {3, 5, 6} if process == 0 else set())
+    monkeypatch.setattr(os, "cpu_count", lambda: 12)
+    assert available_cores() == 3
+    monkeypatch.delattr(os, "sched_getaffinity")
+    assert available_cores() == 12
+    monkeypatch.setattr(os, "cpu_count", lambda: None)
+    assert available_cores() == 1
 
 
 def slow_square(number):
@@ -41,7 +51,7 @@ def ignores_interrupts(_):
 def test_workers_leave_ctrl_c_to_the_first_process():
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        assert all(ordered_map(ignores_interrupts, range(4), workers=2))
+        assert list(ordered_map(ignores_interrupts, range(4), workers=2)) == [True] * 4
         assert not ignores_interrupts(0)
     finally:
         signal.signal(signal.SIGINT, before)
@@ -61,43 +71,83 @@ def test_a_worker_computes_in_one_thread_and_leaves_its_parent_alone():
         torch.set_num_threads(before)
 
 
+def surroundings(_):
+    return os.getpid(), os.environ["TOKENIZERS_PARALLELISM"], os.environ["OMP_NUM_THREADS"]
+
+
+def test_libraries_of_a_worker_are_told_to_use_one_core(monkeypatch):
+    monkeypatch.setenv("TOKENIZERS_PARALLELISM", "true")
+    monkeypatch.setenv("OMP_NUM_THREADS", "7")
+    found = list(ordered_map(surroundings, range(2), workers=2))
+    assert {one[1:] for one in found} == {("false", "1")} and os.environ["OMP_NUM_THREADS"] == "7"
+    assert os.getpid() not in {one[0] for one in found}
+    assert list(ordered_map(surroundings, range(1), workers=1)) == [(os.getpid(), "true", "7")]
+
+
+def test_a_worker_ends_when_its_parent_is_killed():
+    """It holds the other end of the pipe, which is closed when it has ended."""
+    code = """if True:
+        import os, time
+        from unified.runtime.parallel import ordered_map
+
+        def work(_):
+            print("begun", flush=True)
+            time.sleep(30)
+
+        list(ordered_map(work, range(1), workers=2))
+    """
+    environment = os.environ | {"PYTHONPATH": os.environ.get("PYTHONPATH", os.getcwd())}
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, env=environment) as parent:
+        assert parent.stdout.readline() == "begun\n"
+        parent.kill()
+        rest, _ = parent.communicate(timeout=20)
+    assert rest == ""
+
+
+def square(number):
+    return number * number
+
+
+def test_three_items_per_worker_are_under_way_and_none_after_the_first_results_are_left():
+    taken = []
+
+    def numbers():
+        for number in range(100):
+            taken.append(number)
+            yield number
+
+    squares = ordered_map(square, numbers(), workers=2)
+    assert next(squares) == 0 and len(taken) == 6
+    assert next(squares) == 1 and len(taken) == 7
+    squares.close()
+    assert len(taken) == 7
+
+
+def gated(path):
+    """Notes that it has begun; all but the first wait for a file "go"."""
+    path.touch()
+    while path.name != "0" and not (path.parent / "go").exists():
+        time.sleep(0.01)
+
+
+def test_what_waits_is_not_begun_where_results_are_no_longer_asked_for(tmp_path):
+    """Of twelve items under way, one is done, four run, and five lie ready for the four workers."""
+    results = ordered_map(gated, (tmp_path / str(number) for number in range(40)), workers=4)
+    next(results)
+    threading.Timer(0.3, (tmp_path / "go").touch).start()
+    results.close()
+    begun = {path.name for path in tmp_path.iterdir()} - {"go"}
+    assert 5 <= len(begun) <= 10 and not {"10", "11"} & begun
+
+
 def die_at_seven(number):
     if number == 7:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-def test_a_killed_worker_is_reported():
-    with pytest.raises(UnifiedError, match="a worker process was killed; is there enough memory"):
-        list(ordered_map(die_at_seven, range(100), workers=2))
-
-
-def test_progress_says_how_far_and_no_more_than_once_an_interval():
-    stream = io.StringIO()
-    progress = Progress("train", stream=stream, interval=3600)
-    for i in range(100):
-        progress.add(1_000_000, f"{i} documents")
-    assert stream.getvalue() == ""
-    progress.finish("100 documents")
-    assert stream.getvalue().startswith("train: 100 documents, 100.0 MB, ")
-    often = Progress("train", stream=stream, interval=0)
-    often.add(10, "1 document")
-    assert len(stream.getvalue().splitlines()) == 2
-
-
-def test_progress_says_the_time_left_where_the_whole_is_known(monkeypatch):
-    monkeypatch.setattr("unified.runtime.progress.time.monotonic", lambda: 0.0)
-    stream = io.StringIO()
-    progress = Progress("train", stream=stream, interval=0, total=4_000_000)
-    monkeypatch.setattr("unified.runtime.progress.time.monotonic", lambda: 30.0)
-    progress.add(1_000_000, "9 lines")
-    assert stream.getvalue() == "train: 9 lines, 1.0 MB, 0.0 MB/s, 0:01:30 left\n"
-
-
-def test_progress_in_a_terminal_is_one_line_that_renews_itself():
-    stream = Terminal()
-    progress = Progress("train", stream=stream)
-    progress.add(5_000_000, "50 documents")
-    progress.finish("100 documents")
-    assert stream.getvalue().count("\n") == 1 and stream.getvalue().startswith("\r")
-    last = stream.getvalue().rstrip().split("\r")[-1]
-    assert last.startswith("train: 5.00MB [") and "100 documents" in last
+@pytest.mark.parametrize("count", [8, 100])
+def test_a_killed_worker_is_an_interruption(count):
+    """Whether items are still to come, or all of them are under way."""
+    with pytest.raises(Interrupted) as raised:
+        list(ordered_map(die_at_seven, range(count), workers=3))
+    assert str(raised.value) == "a worker process was killed; is there enough memory? Fewer processes need less"

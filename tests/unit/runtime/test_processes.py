@@ -1,12 +1,15 @@
-"""Programs that are started and waited for end with the process that waits."""
+"""Programs that are started: their paths and output, and that they end with the process that waits for them."""
 
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
+
+from unified.runtime.processes import guarded_children, module_command, read_module, run_module
 
 
 def alive(process: int) -> bool:
@@ -35,3 +38,86 @@ def test_a_terminated_command_ends_the_program_that_it_waits_for(call, tmp_path)
         time.sleep(0.05)
     os.kill(sleeper, signal.SIGKILL)
     raise AssertionError("the program runs on")
+
+
+def test_a_module_is_started_without_the_current_folder_on_its_path(monkeypatch):
+    asked = []
+
+    def run(command):
+        asked.append((command, os.environ["PYTHONSAFEPATH"], signal.getsignal(signal.SIGTERM)))
+        return subprocess.CompletedProcess(command, 7)
+
+    monkeypatch.setattr(subprocess, "run", run)
+    before = signal.getsignal(signal.SIGTERM)
+    assert run_module("a.b", ["--c", 3]) == 7
+    ((command, safe, handler),) = asked
+    assert command == module_command("a.b", ["--c", 3]) == [sys.executable, "-P", "-m", "a.b", "--c", "3"]
+    assert module_command("a") == [sys.executable, "-P", "-m", "a"] and safe == "1"
+    with pytest.raises(SystemExit) as left:
+        handler(signal.SIGTERM, None)
+    assert left.value.code == 143 and signal.getsignal(signal.SIGTERM) is before is not handler
+
+
+def test_in_another_thread_signals_stay_as_they_are(monkeypatch):
+    seen = []
+    before = signal.getsignal(signal.SIGTERM)
+
+    def run(command):
+        seen.append(signal.getsignal(signal.SIGTERM))
+        return subprocess.CompletedProcess(command, 3)
+
+    monkeypatch.setattr(subprocess, "run", run)
+    thread = threading.Thread(target=lambda: seen.append(run_module("a", [])))
+    thread.start()
+    thread.join()
+    assert seen == [before, 3]
+
+
+@pytest.fixture
+def talker(tmp_path, monkeypatch):
+    """A module that says something on both streams, in UTF-8 but for one byte, and ends with status 5."""
+    (tmp_path / "talker.py").write_text(
+        "import os, sys, time\n"
+        "os.write(1, b'one \\xc3\\xa9\\n')\nos.write(2, b'two \\xff ' + sys.argv[1].encode() + b'\\n')\n"
+        "time.sleep(float(sys.argv[2]))\nsys.exit(5)\n"
+    )
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setenv("PYTHONIOENCODING", "latin-1")
+    return "talker"
+
+
+def test_lines_of_both_streams_are_read_as_they_come(talker):
+    lines = []
+    assert read_module(talker, ["x y", 0], lines.append) == 5
+    assert lines == ["one é\n", "two \ufffd x y\n"]
+
+
+def test_a_program_is_ended_where_reading_fails(talker):
+    start = time.monotonic()
+
+    def read(line):
+        raise ZeroDivisionError(line)
+
+    with pytest.raises(ZeroDivisionError, match="one é"):
+        read_module(talker, ["x", 60], read)
+    assert time.monotonic() - start < 30
+
+
+@pytest.mark.parametrize("raised", [None, KeyError])
+@pytest.mark.parametrize(
+    ("path", "inside"),
+    [(None, None), ("", ""), ("/a", "/a"), (":/a::/b:", "/a:/b"), (".:/a", ".:/a"), ("::", "")],
+)
+def test_empty_entries_of_the_path_are_left_out_for_children_and_come_back(monkeypatch, path, inside, raised):
+    for safe in (None, "before"):
+        for name, value in (("PYTHONPATH", path), ("PYTHONSAFEPATH", safe)):
+            monkeypatch.delenv(name, raising=False) if value is None else monkeypatch.setenv(name, value)
+        try:
+            with guarded_children():
+                assert (os.environ.get("PYTHONPATH"), os.environ["PYTHONSAFEPATH"]) == (inside, "1")
+                os.environ["PYTHONPATH"] = "/changed/within"
+                if raised:
+                    raise raised
+        except KeyError:
+            assert raised is KeyError
+        assert (os.environ.get("PYTHONPATH"), os.environ.get("PYTHONSAFEPATH")) == (path, safe)
