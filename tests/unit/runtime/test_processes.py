@@ -1,5 +1,6 @@
 """Programs that are started: their paths and output, and that they end with the process that waits for them."""
 
+import json
 import os
 import signal
 import subprocess
@@ -40,37 +41,32 @@ def test_a_terminated_command_ends_the_program_that_it_waits_for(call, tmp_path)
     raise AssertionError("the program runs on")
 
 
-def test_a_module_is_started_without_the_current_folder_on_its_path(monkeypatch):
-    asked = []
-
-    def run(command):
-        asked.append((command, os.environ["PYTHONSAFEPATH"], signal.getsignal(signal.SIGTERM)))
-        return subprocess.CompletedProcess(command, 7)
-
-    monkeypatch.setattr(subprocess, "run", run)
+def test_a_module_is_started_without_the_current_folder_on_its_path(tmp_path, monkeypatch, capfd):
+    """Neither by ``-m`` nor by an empty entry of PYTHONPATH, in the program and in those that it starts."""
+    modules, current = tmp_path / "modules", tmp_path / "current"
+    for folder in (modules, current):
+        folder.mkdir()
+    (modules / "shows.py").write_text(
+        "import json, os, subprocess, sys\n"
+        "child = subprocess.run([sys.executable, '-c', 'import sys; print(sys.path)'], stdout=subprocess.PIPE)\n"
+        "print(json.dumps([sys.argv[1:], sys.path, eval(child.stdout)]))\nsys.exit(7)\n"
+    )
+    monkeypatch.chdir(current)
+    monkeypatch.setenv("PYTHONPATH", f"{modules}{os.pathsep}")
     before = signal.getsignal(signal.SIGTERM)
-    assert run_module("a.b", ["--c", 3]) == 7
-    ((command, safe, handler),) = asked
-    assert command == module_command("a.b", ["--c", 3]) == [sys.executable, "-P", "-m", "a.b", "--c", "3"]
-    assert module_command("a") == [sys.executable, "-P", "-m", "a"] and safe == "1"
-    with pytest.raises(SystemExit) as left:
-        handler(signal.SIGTERM, None)
-    assert left.value.code == 143 and signal.getsignal(signal.SIGTERM) is before is not handler
+    lines: list[str] = []
+    assert run_module("shows", ["--c", 3]) == 7 == read_module("shows", ["--c", 3], lines.append)
+    assert signal.getsignal(signal.SIGTERM) is before
+    for line in (capfd.readouterr().out, *lines):
+        words, *paths = json.loads(line)
+        assert words == ["--c", "3"]
+        for path in paths:
+            assert str(modules) in path and not {"", ".", str(current)} & set(path)
 
 
-def test_in_another_thread_signals_stay_as_they_are(monkeypatch):
-    seen = []
-    before = signal.getsignal(signal.SIGTERM)
-
-    def run(command):
-        seen.append(signal.getsignal(signal.SIGTERM))
-        return subprocess.CompletedProcess(command, 3)
-
-    monkeypatch.setattr(subprocess, "run", run)
-    thread = threading.Thread(target=lambda: seen.append(run_module("a", [])))
-    thread.start()
-    thread.join()
-    assert seen == [before, 3]
+def test_a_command_is_that_of_this_python():
+    assert module_command("a.b", ["--c", 3]) == [sys.executable, "-P", "-m", "a.b", "--c", "3"]
+    assert module_command("a") == [sys.executable, "-P", "-m", "a"]
 
 
 @pytest.fixture
@@ -84,6 +80,21 @@ def talker(tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     monkeypatch.setenv("PYTHONIOENCODING", "latin-1")
     return "talker"
+
+
+def test_only_the_main_thread_changes_what_a_signal_does(talker):
+    before, seen = signal.getsignal(signal.SIGTERM), []
+
+    def read_once() -> None:
+        assert read_module(talker, ["x", 0], lambda line: seen.append(signal.getsignal(signal.SIGTERM))) == 5
+
+    read_once()
+    assert len(seen) == 2 and before not in seen
+    seen.clear()
+    thread = threading.Thread(target=read_once)
+    thread.start()
+    thread.join()
+    assert seen == [before, before]
 
 
 def test_lines_of_both_streams_are_read_as_they_come(talker):
