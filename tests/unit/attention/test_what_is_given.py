@@ -52,6 +52,17 @@ def test_lengths_are_those_of_the_mask(changed):
         )
 
 
+@pytest.mark.parametrize("backend", ["auto", "sdpa", "blocked"])
+@pytest.mark.parametrize("row", [masks.left_to_right(5), masks.bidirectional(5), masks.seq2seq(2, 3)], ids=repr)
+def test_every_backend_refuses_other_lengths_than_its_masks(backend, row):
+    """Causal and full masks hold no matrix: their kernels would compute all the same."""
+    prepared = prepare(masks.batch([row] * 2), torch.float32, CPU, backend=backend)
+    right, long = torch.randn(2, 2, 5, 8), torch.randn(2, 2, 7, 8)
+    assert attend(right, right, right, prepared).shape == right.shape
+    for query, key in ((long, long), (long, right), (right, long)):
+        assert refused(query, key, key, prepared).startswith("the mask is for 2 rows of 5 queries and 5 keys, got 2")
+
+
 @pytest.mark.parametrize("which", range(3))
 @pytest.mark.parametrize("axis", range(4))
 def test_queries_keys_and_values_agree_with_each_other(which, axis):

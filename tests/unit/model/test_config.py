@@ -95,6 +95,25 @@ def test_the_highest_value_is_taken_and_none_above(name):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
+        ({"layers": "12"}, "layers must be an integer, got '12'"),
+        ({"layers": 2.0}, "layers must be an integer, got 2.0"),
+        ({"heads": True}, "heads must be an integer, got True"),
+        ({"width": None}, "width must be an integer, got None"),
+        ({"dropout": "0.1"}, "dropout must be a number, got '0.1'"),
+        ({"dropout": math.nan}, "dropout must be a number, got nan"),
+        ({"sublayers": ["self"]}, "sublayers must be a text, got ['self']"),
+        ({"sentence_head": "yes"}, "sentence_head must be True or False, got 'yes'"),
+    ],
+)
+def test_settings_have_their_types(settings, message):
+    with pytest.raises(UnifiedError) as raised:
+        TransformerConfig(**settings)
+    assert str(raised.value) == message
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
         ({"token_types": 0}, "token_types 0 (no table) needs positions 'rotary', got 'learned'"),
         (
             {"token_types": 0, "positions": "relative"},
