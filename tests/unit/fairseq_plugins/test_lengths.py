@@ -42,6 +42,21 @@ def test_a_checkpoint_keeps_the_lengths_that_training_has_chosen(tmp_path):
     assert other.trained == cut.trained and other.from_checkpoint
 
 
+@pytest.mark.parametrize(
+    ("options", "state", "trained", "limit"),
+    [
+        ((None, None), (400, 60, 60), (400, 60, 60), 400),
+        ((0, None), (400, 60, 60), (0, 60, 60), None),  # whole sources
+        ((50, None), (400, 60, 60), (50, 60, 60), 50),
+        ((None, 20), (400, 60, 60), (400, 20, 60), 400),
+        ((None, None), (0, 0, 60), (0, 0, 60), 512 - 60 - 3),  # what the positions leave beside the target
+    ],
+)
+def test_options_override_what_a_checkpoint_was_trained_with(options, state, trained, limit):
+    lengths = loaded(state, options=options, positions=[512])
+    assert lengths.trained == PairLengths(*trained) and lengths.source_limit() == limit
+
+
 def test_an_ensemble_has_the_fewest_positions_and_the_longest_targets_of_its_models():
     lengths = loaded((0, 0, 20), (0, 0, 40), (0, 0, 30), positions=(96, 64, 80))
     assert lengths.trained == PairLengths(0, 0, 40) and lengths.source_limit() == 64 - 40 - 3
@@ -70,6 +85,23 @@ def test_a_split_is_cut_as_in_training_or_by_its_own_pairs_where_training_cut_no
     assert loaded(state).of_split(sides, 20) == (PairLengths(*state) if cut else PairLengths(14, 6, 6))
     if not cut:
         assert loaded(state, options=(0, 0)).of_split([sides[1], sides[1]], 20) == PairLengths(0, 0, 6)
+
+
+def test_other_splits_may_hold_longer_pairs_than_training(tmp_path):
+    def files(name, pairs):
+        return tuple(
+            write(tmp_path / f"{name}.{side}", [[5] * pair[i] + [2] for pair in pairs])
+            for i, side in enumerate(("source", "target"))
+        )
+
+    train, valid = files("train", [(50, 10), (20, 30)]), files("valid", [(300, 12), (20, 30)])
+    lengths = TaskLengths(None, None)
+    lengths.choose([train, train], 100)
+    assert lengths.trained == lengths.of_split(train, 100) == PairLengths(0, 0, 30)
+    assert lengths.of_split(valid, 100) == PairLengths(70, 30, 30)
+    cutting = TaskLengths(None, None)
+    cutting.choose([train, valid], 100)
+    assert [cutting.trained, *(cutting.of_split(own, 100) for own in (train, valid))] == [PairLengths(70, 30, 30)] * 3
 
 
 def test_a_source_that_leaves_no_position_to_write_at_is_refused():
