@@ -242,22 +242,27 @@ def test_what_is_missing_of_a_finished_run_is_made_anew(tmp_path):
 
 
 def test_a_stage_says_how_far_it_is(tmp_path, monkeypatch, capsys):
-    clock = iter([0.0, 4.9, 1200.0, 1200.0, 1204.9, 1205.0, 1205.0, 1206.0])
-    monkeypatch.setattr(stages.time, "monotonic", lambda: next(clock))
+    """Five seconds apart at least; the time left is that of the passages of this run, without those before."""
+    now = [100.0]
+    monkeypatch.setattr(stages.time, "monotonic", lambda: now[0])
     here = Stages(tmp_path, 2)
     here.first("a", lambda: [{"n": i} for i in range(1000 + 9)])
     with (tmp_path / "b.jsonl.partial").open("w") as stream:
         stream.writelines("{}\n" for _ in range(1001))
-    here.run("b", ("a",), lambda chunk: [{} for _ in chunk])
-    # The clock was looked at in the beginning, behind each of five chunks of two, and where a line was said.
+    ends = iter([104.9, 1300.0, 1304.9, 1305.0, 1306.0])  # of five chunks of two
+
+    def work(chunk):
+        now[0] = next(ends)
+        return [{} for _ in chunk]
+
+    here.run("b", ("a",), work)
     assert capsys.readouterr().err.splitlines() == [
         "b: 1,000 of 1,009 passages were done before",
-        "b: 1,004 of 1,009 passages, 25.0 minutes left",
+        "b: 1,004 of 1,009 passages, 25.0 minutes left",  # four in 20 minutes, five to go
         "b: 1,008 of 1,009 passages, 2.5 minutes left",
         "b: 1,009 passages",
     ]
     assert (tmp_path / "b.jsonl").read_text() == "{}\n" * 1009
-    monkeypatch.setattr(stages.time, "monotonic", lambda: 0.0)
     here.run("c", ("a",), lambda chunk: [{} for _ in chunk])
     assert capsys.readouterr().err == "c: 1,009 passages\n"
 
