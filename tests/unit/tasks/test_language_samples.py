@@ -9,6 +9,7 @@ import pytest
 
 from tests.support.task_folders import WORDS, language_model, tokenizer, vocabulary
 from unified.data.token_files import TokenFileWriter
+from unified.generation.lengths import PairLengths
 from unified.inference.language_model import UnifiedLM
 from unified.tasks.language_samples import language_samples
 from unified.tokenization import tokenizer_files
@@ -22,6 +23,13 @@ def model(folder: Path, writes: str = "nothing", **shape) -> UnifiedLM:
     return UnifiedLM.from_pretrained(
         language_model(folder, writes=writes, token_types=6, initializer_range=0.4, **{"max_positions": 128} | shape)
     )
+
+
+def always_says(lm: UnifiedLM, word: str) -> UnifiedLM:
+    """The model, which predicts this word everywhere."""
+    parameters = dict(lm.model.named_parameters())
+    parameters["heads.token.bias"].data[lm.vocabulary.index(word)] = 1000.0
+    return lm
 
 
 def split(path: Path, texts: list[str]) -> None:
@@ -59,8 +67,15 @@ def test_a_word_is_hidden_and_the_model_says_what_it_takes_it_for(tmp_path, docu
         assert " ".join(words) in TEXTS and list(sample.fields) == ["sentence", "hidden word", "model"]
         best = lm.fill_mask(sample.fields["sentence"], top=3)[0]
         assert sample.fields["model"] == ", ".join(f"“{symbol}” {share:.0%}" for symbol, share in best)
-        assert sample.right == (best[0][0] == sample.fields["hidden word"])
     assert sorted(shown) == [5, 6, 8, 20, 60]
+
+
+def test_a_hidden_word_is_right_where_the_model_says_it(tmp_path):
+    lm = always_says(model(tmp_path / "lm"), "w5")
+    split(tmp_path / "valid", ["w5 w5 w5 w5 w5", "w4 w4 w4 w4 w4"])
+    found = {sample.fields["hidden word"]: sample for sample in language_samples(lm, tmp_path, 9, random.Random(1))}
+    assert {word: sample.right for word, sample in found.items()} == {"w5": True, "w4": False}
+    assert all(sample.fields["model"].startswith("“w5” 100%, ") for sample in found.values())
 
 
 def test_the_seed_draws_texts_and_words(tmp_path, documents):
@@ -138,9 +153,18 @@ def test_a_model_of_pairs_writes_from_their_sources(tmp_path, pairs):
     assert [list(sample.fields.items()) for sample in found] == [
         [("source", TEXTS[i]), ("right", f"w{i}"), ("model", text)] for i, text in zip(order, written, strict=True)
     ]
-    assert [sample.right for sample in found] == [text == f"w{i}" for i, text in zip(order, written, strict=True)]
     assert len(language_samples(lm, pairs, 9, random.Random(2))) == 4
     assert language_samples(model(tmp_path / "no", "nothing"), pairs, 3, random.Random(2)) == []
+
+
+def test_a_text_is_right_where_it_is_the_target(tmp_path, pairs):
+    lm = always_says(model(tmp_path / "lm", "cloze"), "w2")
+    lm.lengths = PairLengths(longest_target=1)
+    found = language_samples(lm, pairs, 4, random.Random(2))
+    assert {sample.fields["model"] for sample in found} == {"w2"}
+    assert {sample.fields["right"]: sample.right for sample in found} == {
+        "w0": False, "w1": False, "w2": True, "w3": False,
+    }  # fmt: skip
 
 
 def test_a_model_of_pairs_goes_on_with_no_document(tmp_path, documents):
