@@ -14,6 +14,7 @@ from unified.arguments import (
     Range,
     by_length,
     check_settings_of,
+    finite,
     number_setting,
     require_integer,
     require_list,
@@ -130,6 +131,13 @@ def test_annotations_that_cannot_be_resolved_are_passed_over_and_ranges_are_not(
     check_settings_of(Own, {"helper": 3, "size": 2})
     check_settings_of(Own, {"size": "not looked at"})
     assert refusal(check_settings_of, Own, {"size": 0}) == "size must be at least 1, got 0"
+
+
+def test_finite_numbers_are_told_from_everything_else():
+    """Integers of any size come from JSON; those beyond all floats have no value here."""
+    assert [finite(value) for value in (3, -0.5, "1e3", " 2 ", 10**300)] == [3.0, -0.5, 1000.0, 2.0, 1e300]
+    others = (True, None, "x", "", "nan", float("inf"), "-inf", 10**400, "9" * 400, [1], 1j, b"1")
+    assert [finite(value) for value in others] == [None] * len(others)
 
 
 # ---------------------------------------------------------------- values in messages

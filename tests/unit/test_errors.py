@@ -88,6 +88,11 @@ def test_a_record_must_have_all_fields_and_the_first_that_lacks_is_named():
     assert str(EmptyField("text")) == "the field 'text' is empty"
 
 
+def test_a_missing_field_may_be_a_number():
+    """A list that is an object instead is asked for its field 0."""
+    assert str(MissingField(0, ["a", "00"])) == "no field 0; its fields: 'a', '00'"
+
+
 def test_a_name_is_looked_for_in_the_message_alone(tmp_path):
     """The file's last part counts, as messages may shorten the path; what is no refusal goes through."""
     path = tmp_path / "a.txt"
@@ -183,6 +188,12 @@ def test_as_many_problems_are_told_as_fit_into_300_characters():
     long = SeveralProblems("x: ", [("a" * 400, 1), ("b", 5)], 1000, "; behind")
     assert str(long) == one_line(f"x: {'a' * 400}; and 1,005 more; behind")
     assert str(long).endswith("a; and 1,005 more; behind") and len(str(long)) == 300
+
+
+def test_several_problems_come_whole_from_another_process():
+    error = SeveralProblems("x: ", [("a" * 400, 1), ("b", 5)], 1000, "; behind")
+    again = pickle.loads(pickle.dumps(error))
+    assert (type(again), str(again), again.details) == (SeveralProblems, str(error), error.details)
 
 
 def test_the_first_few_of_a_list_are_named():

@@ -1,11 +1,9 @@
 """Names of the library's classes and import paths of a user's own: one rule, and one message for each mistake."""
 
-from dataclasses import dataclass
-
 import pytest
 
 from unified.errors import UnifiedError
-from unified.notation import check_settings, imported, named_class
+from unified.notation import imported, named_class
 
 
 class Base:
@@ -17,7 +15,7 @@ class Known(Base):
 
 
 class Own(Base):
-    """A class that is no dataclass."""
+    """A class of one's own."""
 
 
 class Stranger:
@@ -68,13 +66,3 @@ def test_a_name_of_a_checkpoint_imports_nothing():
         named("no_such_module:Own", if_trusted="--thing '...'")
     with pytest.raises(UnifiedError, match="no such thing"):
         named("knwn", if_trusted="--thing '...'")
-
-
-def test_settings_are_fields_of_a_dataclass():
-    @dataclass(frozen=True)
-    class WithField(Base):
-        x: int
-
-    check_settings(WithField, "mine", ["x"], refusal)
-    with pytest.raises(UnifiedError, match="Own is not a dataclass; its settings are fields: write @dataclass"):
-        check_settings(Own, "mine", [], refusal)

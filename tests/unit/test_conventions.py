@@ -1,4 +1,4 @@
-"""The map of packages in docs/reference/conventions.md is that of the contracts that `make lint` checks."""
+"""Conventions of the repository: which package imports which, where tests lie, and which names they use."""
 
 import ast
 import re
