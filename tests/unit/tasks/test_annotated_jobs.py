@@ -15,15 +15,12 @@ from tests.support.understanding_runs import codec, small_model
 from unified.errors import UnifiedError
 from unified.files.destination import MANIFEST
 from unified.tasks.catalogue import task_named
-from unified.tasks.datasets.question_generation import question_pairs
-from unified.tasks.datasets.squad_json import SquadAnswer, SquadParagraph, SquadQuestion
 from unified.tasks.finetuning import Start
 from unified.tasks.heads import Classification
 from unified.tasks.heads.items import TextItem
 from unified.tasks.jobs import job_of
 from unified.tasks.prediction import Predictor
 from unified.tasks.settings import Training
-from unified.tasks.windows import TokenCounter
 
 FINDS = Patterns(("entities",))
 ROWS = [{"text": text, "label": label} for text, label in (("w1 not set", "a"), ("w2", "b"), ("w1 run", "a"))]
@@ -82,20 +79,3 @@ def test_a_predictor_finds_the_entities_of_items_that_name_none():
     assert found == expected
     [other] = predictor.predict([replace(named, named_entities={"text": ()})])
     assert other["probabilities"] != found["probabilities"]
-
-
-def test_questions_whose_answers_have_no_room_are_named_together():
-    """An answer of three words needs a source of seven: it stands there twice, with a separator between."""
-    answers = {"a": "w1 w2 w3", "b": "w2", "c": "w3 w4 w5"}
-    context = "w1 w2 w3 w4 w5"
-    questions = tuple(
-        SquadQuestion(name, "q", (SquadAnswer(text, context.index(text)), SquadAnswer("w1", 0)))
-        for name, text in answers.items()
-    )
-    paragraph, counter = SquadParagraph("T", context, questions), TokenCounter(str.split)
-    assert [pair.id for pair in question_pairs([paragraph], counter, 7)] == ["a", "b", "c"]
-    says = "its answer of 3 tokens has no room in a source of 6, where it stands in the window and behind it; allow "
-    for sentences in (False, True):
-        with pytest.raises(UnifiedError) as raised:
-            question_pairs([paragraph], counter, 6, sentences)
-        assert raised.value.details == f"2 times (question 'a', question 'c'): {says}longer sources"

@@ -98,18 +98,21 @@ def test_of_sentences_nothing_else_is_shown():
         )
 
 
-def test_answers_that_do_not_fit_are_named_and_nothing_is_cut():
-    paragraphs = random_paragraphs(30)
-    counter = TokenCounter(list)  # characters, gaps among them
-    longest = {q.id: len(" ".join(q.answers[0].text.split())) for p in paragraphs for q in p.questions}
-    with pytest.raises(UnifiedError) as refusal:
-        question_pairs(paragraphs, counter, 30)
-    first = next(identity for identity, length in longest.items() if 2 * length + 1 > 30)
-    alike = [identity for identity, length in longest.items() if length == longest[first]]
-    assert len(alike) > 3 and str(refusal.value).startswith(
-        f"{len(alike)} times (question '{alike[0]}', question '{alike[1]}', question '{alike[2]}', ...): "
-        f"its answer of {longest[first]} tokens has no room in "
+def test_answers_that_do_not_fit_are_named_together_and_nothing_is_cut():
+    """An answer of three words needs a source of seven: it stands there twice, with a separator between."""
+    answers = {"a": "w1 w2 w3", "b": "w2", "c": "w3 w4 w5"}
+    context = "w1 w2 w3 w4 w5"
+    questions = tuple(
+        SquadQuestion(name, "q", (SquadAnswer(text, context.index(text)), SquadAnswer("w1", 0)))
+        for name, text in answers.items()
     )
+    paragraph, counter = SquadParagraph("T", context, questions), TokenCounter(str.split)
+    assert [pair.id for pair in question_pairs([paragraph], counter, 7)] == ["a", "b", "c"]
+    says = "its answer of 3 tokens has no room in a source of 6, where it stands in the window and behind it; allow "
+    for sentences in (False, True):
+        with pytest.raises(UnifiedError) as raised:
+            question_pairs([paragraph], counter, 6, sentences)
+        assert raised.value.details == f"2 times (question 'a', question 'c'): {says}longer sources"
 
 
 def test_questions_without_an_answer_in_the_passage_make_no_pair():
