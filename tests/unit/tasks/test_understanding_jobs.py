@@ -28,6 +28,7 @@ from unified.tasks.prediction import Predictor
 from unified.tasks.settings import Training
 from unified.tasks.several import tasks_named
 from unified.tasks.task_model import TaskModel
+from unified.training.fairseq_options import by_name
 
 
 @pytest.fixture(scope="module")
@@ -135,43 +136,32 @@ def test_the_dictionary_grows_by_the_markers_of_the_head(start, tmp_path):
 # ---------------------------------------------------------------- the command
 
 
-def values(command: list[str]) -> dict[str, str]:
-    """Options with their values."""
-    return {
-        name: value for name, value in zip(command, command[1:], strict=False)
-        if name.startswith("--") and not value.startswith("--")
-    }  # fmt: skip
-
-
 def test_the_command_of_a_fine_tuning(start, tmp_path):
     own = job(start, tmp_path, epochs=2, batch_size=4, lr=2e-5, warmup=0.3, weight_decay=0.02, clip=0.5)
-    assert own.command(SPLITS, 3, 0) == [
-        str(tmp_path / "data"),
-        "--task", "unified_understanding", "--head", "classification", "--criterion", "unified_understanding",
-        "--best-checkpoint-metric", "accuracy", "--arch", "unified_lm",
-        "--layers", "2", "--width", "32", "--heads", "2", "--feed-forward", "128",
-        "--max-positions", "32", "--token-types", "2", "--dropout", "0.0", "--attention-dropout", "0.0",
-        "--finetune-from-model", str(start.checkpoint), "--tokens-per-sample", "32", "--batch-size", "4",
-        "--update-freq", "1", "--weight-decay", "0.02", "--clip-norm", "0.5",
-        "--lr", "2e-05", "--lr-scheduler", "polynomial_decay", "--warmup-updates", "2", "--total-num-update", "6",
-        "--max-update", "6", "--log-format", "json", "--log-interval", "1", "--num-workers", "1",
-        "--seed", "3", "--save-dir", str(tmp_path),
-        "--optimizer", "unified_adam", "--adam-betas", "(0.9, 0.999)", "--adam-eps", "1e-6",
-        "--maximize-best-checkpoint-metric", "--no-epoch-checkpoints", "--fp16-no-flatten-grads", "--cpu",
-        "--distributed-world-size", "1", "--no-export",
-    ]  # fmt: skip
+    assert by_name(own.command(SPLITS, 3, 0)) == {
+        "": str(tmp_path / "data"),
+        "--task": "unified_understanding", "--head": "classification", "--criterion": "unified_understanding",
+        "--best-checkpoint-metric": "accuracy", "--maximize-best-checkpoint-metric": True, "--arch": "unified_lm",
+        "--layers": "2", "--width": "32", "--heads": "2", "--feed-forward": "128", "--max-positions": "32",
+        "--token-types": "2", "--dropout": "0.0", "--attention-dropout": "0.0",
+        "--finetune-from-model": str(start.checkpoint), "--tokens-per-sample": "32", "--batch-size": "4",
+        "--update-freq": "1", "--weight-decay": "0.02", "--clip-norm": "0.5", "--lr": "2e-05",
+        "--lr-scheduler": "polynomial_decay", "--warmup-updates": "2", "--total-num-update": "6", "--max-update": "6",
+        "--log-format": "json", "--log-interval": "1", "--num-workers": "1", "--seed": "3",
+        "--save-dir": str(tmp_path), "--optimizer": "unified_adam", "--adam-betas": "(0.9, 0.999)",
+        "--adam-eps": "1e-6", "--no-epoch-checkpoints": True, "--fp16-no-flatten-grads": True, "--cpu": True,
+        "--distributed-world-size": "1", "--no-export": True,
+    }  # fmt: skip
 
 
 def test_settings_that_are_not_usual_are_options(start, tmp_path):
     own = job(start, tmp_path, optimizer="adamax", head_lr=1e-3, head_weight_decay=0.0, layer_decay=0.75)
-    command = own.command(SPLITS, 1, 1)
-    behind = command[command.index("--optimizer") :]
-    assert behind[:12] == [
-        "--optimizer", "unified_adamax", "--adamax-betas", "(0.9, 0.999)", "--adamax-eps", "1e-6",
-        "--head-lr", "0.001", "--head-weight-decay", "0.0", "--layer-decay", "0.75",
-    ]  # fmt: skip
-    usual = job(start, tmp_path).command(SPLITS, 1, 1)
-    assert not {"--head-lr", "--head-weight-decay", "--layer-decay", "--cpu"} & set(usual)
+    options, usual = (by_name(one.command(SPLITS, 1, 1)) for one in (own, job(start, tmp_path)))
+    assert "--cpu" not in usual and options.items() - usual.items() == {
+        ("--optimizer", "unified_adamax"), ("--adamax-betas", "(0.9, 0.999)"), ("--adamax-eps", "1e-6"),
+        ("--head-lr", "0.001"), ("--head-weight-decay", "0.0"), ("--layer-decay", "0.75"),
+    }  # fmt: skip
+    assert usual.keys() - options.keys() == {"--adam-betas", "--adam-eps"}
 
 
 def test_a_checkpoint_is_chosen_within_an_epoch_where_that_is_wanted(start, tmp_path):
@@ -179,7 +169,7 @@ def test_a_checkpoint_is_chosen_within_an_epoch_where_that_is_wanted(start, tmp_
         ({"select": "best", "validations": 3}, "2"), ({"select": "best"}, None), ({"validations": 3}, None),
         ({"select": "best", "validations": 2}, "3"),
     ):  # fmt: skip
-        found = values(job(start, tmp_path, epochs=2, batch_size=2, **changes).command(SPLITS, 1, 0))
+        found = by_name(job(start, tmp_path, epochs=2, batch_size=2, **changes).command(SPLITS, 1, 0))
         assert found["--max-update"] == "10"
         assert found.get("--save-interval-updates") == interval
         assert found.get("--keep-interval-updates") == (None if interval is None else "1")
@@ -190,7 +180,7 @@ def test_a_checkpoint_is_chosen_within_an_epoch_where_that_is_wanted(start, tmp_
 @pytest.mark.parametrize("batch_size", [1, 7, 8, 32])
 def test_an_update_has_its_sequences_however_they_are_divided(start, tmp_path, cards, most, batch_size):
     """By the definition: a process reads its share of an update in the fewest batches of the same size that fit."""
-    found = values(job(start, tmp_path, epochs=3, batch_size=batch_size).command(SPLITS, 1, cards, most))
+    found = by_name(job(start, tmp_path, epochs=3, batch_size=batch_size).command(SPLITS, 1, cards, most))
     at_once, times, processes = int(found["--batch-size"]), int(found["--update-freq"]), max(cards, 1)
     share = math.ceil(batch_size / processes)
     assert at_once <= (most or share) and at_once * times >= share and (at_once - 1) * times < share
@@ -201,10 +191,10 @@ def test_an_update_has_its_sequences_however_they_are_divided(start, tmp_path, c
 
 def test_a_model_of_another_shape_is_made_as_it_is(start, tmp_path):
     own = job(replace(start, config=TransformerConfig(vocabulary_size=99)), tmp_path)
-    names = values(own.command(SPLITS, 1, 0))
+    names = by_name(own.command(SPLITS, 1, 0))
     assert not {"--layers", "--width", "--vocabulary-size", "--heads"} & set(names)
     wide = replace(start, config=TransformerConfig(vocabulary_size=99, token_head="none", dropout=0.3))
-    found = values(job(wide, tmp_path).command(SPLITS, 1, 0))
+    found = by_name(job(wide, tmp_path).command(SPLITS, 1, 0))
     assert (found["--token-head"], found["--dropout"]) == ("none", "0.3")
 
 
@@ -249,7 +239,7 @@ def test_a_model_that_reads_entities_learns_tasks_whose_items_name_them(start, t
 
 def test_the_measure_that_chooses_is_one_of_the_heads(start, tmp_path):
     def chosen(task, **settings) -> str:
-        return values(job(start, tmp_path, task, **settings).command(SPLITS, 1, 0))["--best-checkpoint-metric"]
+        return by_name(job(start, tmp_path, task, **settings).command(SPLITS, 1, 0))["--best-checkpoint-metric"]
 
     assert chosen(CLASSES) == "accuracy" and chosen(replace(CLASSES, measure="matthews")) == "matthews"
     task = with_head(TASKS["mrpc"], "classification")
@@ -318,7 +308,7 @@ def test_an_epoch_of_several_tasks_reads_each_by_its_weight(start, tmp_path):
     half = several(start, tmp_path, "mrpc:0.3, mine=rte")
     assert half.updates(both(), 1) == 2 * (2 + 7)
     command = own.command(both(), 1, 0)
-    assert values(command)["--best-checkpoint-metric"] == "average" and values(command)["--head"] == own.task.head
+    assert by_name(command)["--best-checkpoint-metric"] == "average" and by_name(command)["--head"] == own.task.head
 
 
 def test_several_tasks_are_read_from_a_folder_each(start, tmp_path):
