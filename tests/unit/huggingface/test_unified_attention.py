@@ -35,9 +35,9 @@ def by_formula(query, key, value, seen, scaling):
 
 @pytest.mark.parametrize("scaling", [None, 1 / math.sqrt(WIDTH), 0.7, 1.0])
 @pytest.mark.parametrize("groups", [1, 2, 4])
-def test_it_is_attention_under_the_mask_alone(groups, scaling):
+def test_unified_mask_alone_decides_which_keys_are_seen(groups, scaling):
     query, key, value = inputs(groups)
-    hidden = torch.full((1, 1, LENGTH, LENGTH), -1e9)  # what the model has made does not count
+    hidden = torch.full((1, 1, LENGTH, LENGTH), -1e9)  # the mask that the model makes would hide everything
     wanted = by_formula(query, key, value, TREE.dense(), scaling or 1 / math.sqrt(WIDTH))
     found = unified_attention(MODULE, query, key, value, hidden, scaling=scaling, unified_mask=TREE)
     assert found[1] is None and found[0].is_contiguous() and found[0].shape == (ROWS, LENGTH, HEADS, WIDTH)
@@ -48,7 +48,7 @@ def test_it_is_attention_under_the_mask_alone(groups, scaling):
 
 
 @pytest.mark.parametrize("scaling", [None, 0.7])
-def test_without_a_mask_it_is_that_of_sdpa(scaling):
+def test_without_unified_mask_the_result_is_that_of_sdpa(scaling):
     query, key, value = inputs(2)
     module = SimpleNamespace(is_causal=False, training=True, num_key_value_groups=2)
     seen = TREE.dense().expand(ROWS, 1, -1, -1)

@@ -173,7 +173,7 @@ def test_tasks_that_were_learnt_together_share_the_samples(run):
 
 
 def test_a_task_that_was_learnt_with_others_has_folders_called_like_its_head(run):
-    """The dot of "squad1.1" is none of a head's name."""
+    """A head's name has no dot: "squad1.1" is "squad1_1"."""
     (run / "results.json").unlink()
     member = WeightedTask(TASKS["squad1.1"])
     result(run / member.name, member.task.name, together=["squad1.1", "rte"])

@@ -136,6 +136,10 @@ def test_an_empty_and_a_damaged_model_are_told_apart(tmp_path):
     made = train_sentencepiece(LINES, "char")
     made.save(tmp_path)
     assert (tmp_path / "tokenizer.model").read_bytes() == made.model
+
+
+def test_all_types_and_normalizations_that_can_be_chosen_are_sentencepieces():
+    """Tests above train each of them."""
     assert sentencepiece_tokenizer.MODEL_TYPES == ("unigram", "bpe", "char")
     assert sentencepiece_tokenizer.NORMALIZATIONS == ("nmt_nfkc", "nfkc", "identity")
 
