@@ -151,10 +151,13 @@ def test_a_confusion_matrix_counts_every_pair_of_labels(tmp_path):
     assert table.rows == [(one, *(str(pairs.count((one, other))) for other in "abc")) for one in "abc"]
 
 
-def test_numbers_of_choices_stand_in_their_order(tmp_path):
-    items = [{"label": number} for number in (10, 2, 9)]
-    [table] = answered(tmp_path, items, [{"label": 2}] * 3).mistakes(random.Random(1))
-    assert table.header[1:] == ("2", "9", "10") and [row[0] for row in table.rows] == ["2", "9", "10"]
+@pytest.mark.parametrize(
+    ("labels", "order"), [([10, 2, 9], ["2", "9", "10"]), (["b", "10", "a", "2"], ["2", "10", "a", "b"])]
+)
+def test_numbers_stand_in_their_order_and_in_front_of_names(tmp_path, labels, order):
+    items = [{"label": label} for label in labels]
+    [table] = answered(tmp_path, items, [{"label": labels[0]}] * len(labels)).mistakes(random.Random(1))
+    assert table.header[1:] == tuple(order) and [row[0] for row in table.rows] == order
 
 
 def test_of_many_labels_the_twenty_most_frequent_confusions_are_listed(tmp_path):
