@@ -1,4 +1,4 @@
-"""Fine-tuned models in files that have learnt nothing, and trainings that leave such a model at once."""
+"""Files of models whose task heads have random weights, and a stand-in for fairseq-train that writes one at once."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from unified.tasks.heads.base import Understanding
 from unified.tasks.heads.items import read_items
 from unified.training.fairseq_options import by_name
 
-#: Class of a head and the head, by the name that a model has for it.
+#: Name of a head in its model -> name of its type, and the head.
 Heads = Mapping[str, tuple[str, Understanding[Any]]]
 
 
 def task_model(folder: Path, heads: Mapping[str, Understanding[Any]], longest: int = 32, **changes: Any) -> Path:
-    """A folder with a model of these heads by their names, over the words of :mod:`.task_folders`."""
+    """A folder with a model that has these heads; its vocabulary is the words of :mod:`.task_folders`."""
     language_model(folder, initializer_range=0.3, **changes)
     path = folder / "checkpoint_last.pt"
     _with_heads(path, path, {name: (type(head).name, head) for name, head in heads.items()}, longest, folder)

@@ -39,7 +39,10 @@ def test_white_space_becomes_one_blank_and_of_30_000_characters_the_ends_are_loo
 
 def test_half_of_a_character_is_written_as_its_code():
     assert str(UnifiedError("a\ud800\n b")) == "a\\ud800 b" and UnifiedError("a\n  b").details == "a\n  b"
-    for kind in (TrainingFailed, Interrupted, EmptyField):
+
+
+def test_a_refusal_is_a_value_error():
+    for kind in (TrainingFailed, Interrupted, EmptyField, MissingField, SeveralProblems):
         assert issubclass(kind, UnifiedError)
     assert issubclass(UnifiedError, ValueError)
 

@@ -112,7 +112,7 @@ def test_nothing_but_a_weight_stands_behind_settings():
     assert refused(parse_entries, "a(b=1) c", "head") == f"head 'a(b=1) c': 'c' after the settings; expected {SHAPE}"
 
 
-def test_an_entry_knows_itself():
+def test_an_entry_gives_its_settings_and_refusals_that_name_it():
     (entry,) = parse_entries("x=a(b=1, c='d'):2", "head")
     assert entry.settings == {"b": 1, "c": "d"} and entry.type_with_settings == "a(b=1, c='d')"
     assert (entry.what, entry.text) == ("head", "x=a(b=1, c='d'):2")

@@ -10,7 +10,6 @@ from docs.examples.suffix_objective import Suffix
 from tests.support.token_files import Reads
 from unified.data.annotations import KINDS, SOURCE_KINDS, TAGS, columns
 from unified.data.example import Examples
-from unified.data.randomness import EXAMPLE, Draws
 from unified.data.targets import TOKEN, ExampleTargets
 from unified.data.texts import UNASKED
 from unified.errors import UnifiedError
@@ -236,7 +235,7 @@ def test_where_words_begin_may_be_missing_if_the_objective_says_that_it_needs_it
     assert seen == [(True, 220, (), 2004), (False, 220, (), 2004)]
 
 
-def test_examples_have_the_random_numbers_of_their_seed():
+def test_the_seed_decides_what_examples_draw():
     drawn = []
 
     class Drawing(Suffix):
@@ -244,7 +243,11 @@ def test_examples_have_the_random_numbers_of_their_seed():
             drawn.append(draws.uniforms("share").tolist())
             return super().examples(texts, draws)
 
-    for options, seed in (({}, 1), ({"seed": 5}, 5)):
+    def numbers(**options):
         drawn.clear()
         check_objective(Drawing(), **options)
-        assert Draws.of(seed, 1, EXAMPLE, np.arange(8)).uniforms("share").tolist() in drawn
+        return list(drawn)
+
+    first = numbers()
+    assert first and len(set(first[0])) == len(SIZES)  # each text has numbers of its own
+    assert first == numbers(seed=1) != numbers(seed=5)
