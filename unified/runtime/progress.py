@@ -141,7 +141,7 @@ class StepProgress:
             print(text, file=self._stream, flush=True)
 
     def _print(self, seconds: float, made: int) -> None:
-        left = f"{_clock(seconds / made * (self._total - self._done))} left" if made else ""
+        left = f"{_clock(seconds / made * max(self._total - self._done, 0))} left" if made else ""
         parts = [f"{self._done:,} of {self._total:,} {self._unit}", self._note, left]
         print(f"{self._what}: {', '.join(filter(None, parts))}", file=self._stream, flush=True)
 

@@ -210,6 +210,15 @@ def test_the_last_note_stays_until_there_is_another(clock):
     ]
 
 
+def test_a_job_of_more_steps_than_were_told_has_no_time_left(clock):
+    log = io.StringIO()
+    job = StepProgress("predict", 2, "items", stream=log)
+    for _ in range(3):
+        job.advance()
+        clock[0] += 1
+    assert log.getvalue().splitlines()[-1] == "predict: 3 of 2 items, 0:00:00 left"
+
+
 def test_a_patient_job_waits_for_its_interval_from_the_start(clock):
     log = io.StringIO()
     job = StepProgress("predict", 3, "items", stream=log, eager=False)
