@@ -58,7 +58,7 @@ def test_predictions_are_those_of_each_item_alone(predictor):
     assert [one["label"] for one in few] == [one["label"] for one in found]
 
 
-def test_so_many_items_are_read_before_the_first_is_answered(predictor):
+def test_items_are_read_ahead_in_groups_and_answered_in_their_order(predictor):
     read: list[int] = []
 
     def coming(count: int):

@@ -73,7 +73,7 @@ def test_what_is_right_of_an_item():
     assert WritingItem("1", "s", "t", ()).right == ["t"]
 
 
-def test_a_task_of_writing_says_no_more_than_it_is_told():
+def test_what_a_generation_task_need_not_say():
     needed = {name: getattr(TASK, name) for name in ("name", "read", "item", "score", "training", "decoding")}
     plain = WritingTask(**needed)
     assert (plain.parts, plain.may_repeat, plain.separator, plain.published) == ({}, (), None, {})
@@ -211,7 +211,7 @@ def test_each_source_is_written_from_and_what_was_not_read_is_counted(lm):
     )[0]  # fmt: skip
 
 
-def test_so_many_items_are_read_ahead_and_written_in_their_order(lm, monkeypatch):
+def test_items_are_read_ahead_in_groups_and_written_in_their_order(lm, monkeypatch):
     read, batches = [], []
     hypotheses = lm.hypotheses
     monkeypatch.setattr(
