@@ -100,8 +100,9 @@ def test_lengths_are_positive(name):
         with pytest.raises(UnifiedError) as raised:
             WritingTraining(**{name: value})
         assert str(raised.value) == f"--{name.replace('_', '-')} must be above 0, got {value}"
-    with pytest.raises(UnifiedError, match="^--lr must be above 0, got 0$"):  # as of any fine-tuning
-        WritingTraining(lr=0)
+    for field in ("lr", "epochs"):  # as of any fine-tuning
+        with pytest.raises(UnifiedError, match=f"^--{field} must be above 0, got 0$"):
+            WritingTraining(**{field: 0})
 
 
 @pytest.mark.parametrize("max_length", [20, 40, 60])

@@ -6,12 +6,9 @@ from dataclasses import replace
 import pytest
 
 from tests.support.task_folders import language_model
-from unified import UnifiedLM
 from unified.cli import main
 from unified.errors import UnifiedError
-from unified.generation.lengths import PairLengths
 from unified.tasks.catalogue import task_named, with_changes
-from unified.tasks.writing import Writer
 
 MORE = [".", "|"]
 
@@ -57,30 +54,6 @@ def test_what_is_given_is_taken_as_it_is_or_refused():
         else:
             with pytest.raises(UnifiedError, match=r"--max-\w+ \d+: a sequence of 40 tokens .* has room for 37 of a"):
                 lengths(max_length=40, max_source=source, max_target=target)
-    for name in ("max_source", "max_target"):
-        with pytest.raises(UnifiedError, match=f"^--{name.replace('_', '-')} must be above 0, got 0$"):
-            lengths(**{name: 0})
-    with pytest.raises(UnifiedError, match="^--epochs must be above 0, got 0$"):  # as of any task
-        lengths(epochs=0)
-
-
-def test_longer_targets_of_training_are_written_whole(tmp_path):
-    lm = UnifiedLM.from_pretrained(language_model(tmp_path / "model", *MORE, max_positions=900))
-    for learnt, written in ((0, 125), (60, 60), (125, 125), (200, 200)):
-        lm.lengths = PairLengths(300, learnt, learnt)
-        assert Writer(lm, task_named("texts")).config.max_length == written
-
-
-def test_an_option_overrides_what_the_model_was_trained_with(tmp_path):
-    lm = UnifiedLM.from_pretrained(language_model(tmp_path / "model", *MORE, max_positions=200))
-    lm.lengths = PairLengths(30, 50, 50)
-    task = task_named("texts")
-    assert [Writer(lm, task, max_source=given).max_source_tokens for given in (None, 1, 147)] == [30, 1, 147]
-    for given in (0, 148):
-        with pytest.raises(
-            UnifiedError, match=f"--max-source {given}: the model has room for 1 to 147 tokens of a sou"
-        ):
-            Writer(lm, task, max_source=given)
 
 
 def test_options_of_finetune_reach_fairseq_train(tmp_path, capsys):
