@@ -78,7 +78,7 @@ def test_behind_a_colon_stands_a_class_or_a_weight(text, classes, expected):
         assert parts(text, known=["known"], classes=classes) == [expected]
 
 
-def test_a_weight_of_a_class_is_no_class_where_none_may_be_named():
+def test_behind_a_colon_stands_a_weight_where_no_class_may_be_named():
     says = "head 'p:C': the weight after the colon must be a number, got 'C'"
     assert refused(parse_entries, "p:C", "head") == refused(parse_entries, "p:C", "head", ["p"], classes=True) == says
     assert refused(parse_entries, "x=p:C", "head", ["p"], classes=True).endswith("must be a number, got 'C'")

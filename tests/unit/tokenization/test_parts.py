@@ -18,7 +18,7 @@ from unified.tokenization.wordpiece import WordPieceTokenizer
 
 
 class Pieces(SymbolTokenizer):
-    """Letters; a word begins with the mark of sentencepiece, as far as ``marked`` says; known are ``symbols``."""
+    """Divides words into letters; the first has sentencepiece's mark in front, unless ``marked`` is False."""
 
     marked = True
 
