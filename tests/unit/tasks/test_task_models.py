@@ -180,7 +180,7 @@ def test_a_model_of_tasks_is_loaded_with_its_heads(tmp_path):
 
 
 def test_the_head_of_the_language_model_that_a_checkpoint_kept_is_left_out(tmp_path):
-    path = saved(tmp_path / "one", 1, {"a": TASKS["classes"]}) / "checkpoint_last.pt"
+    path = task_model(tmp_path / "one", {"a": TASKS["classes"]}) / "checkpoint_last.pt"
     expected = TaskModel.from_pretrained(path).classify(["w1 w2"])
     content = load_checkpoint(path)
     content["model"]["core.heads.token.bias"] = torch.zeros(len(CODEC.vocabulary))

@@ -130,4 +130,4 @@ def test_progress_names_the_split_and_counts_items(learnt, monkeypatch):
 
     monkeypatch.setattr(evaluation, "shown", shown)
     assert [outcome.name for outcome in outcomes(learnt, 0.5)] == ["valid", "test"]
-    assert said == [("predicting valid", 8, "items"), ("predicting test", 8, "items")]
+    assert said == [(f"predicting {name}", len(learnt.splits[name]), "items") for name in ("valid", "test")]
