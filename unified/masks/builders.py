@@ -8,8 +8,8 @@ import numpy as np
 import torch
 
 from unified.masks import steps as of_many
-from unified.masks.checks import check_integers, check_length, check_size
-from unified.masks.constants import GIVEN
+from unified.masks.checks import check_integers, check_length, check_size, check_steps
+from unified.masks.constants import GIVEN, NOWHERE
 from unified.masks.mask import AttentionMask, structure_of
 from unified.masks.steps import Integers, Steps
 
@@ -50,7 +50,7 @@ def permutation(steps: Sequence[int] | np.ndarray | torch.Tensor) -> AttentionMa
     Raises:
         ValueError: a step is negative.
     """
-    return of_steps(of_many.permutation(*_checked("steps", steps, GIVEN)))
+    return of_steps(of_many.permutation(*_steps("steps", steps, NOWHERE - 1)))
 
 
 def sliding_window(length: int, left: int | None, right: int | None = 0) -> AttentionMask:
@@ -105,7 +105,7 @@ def pseudo_masked(steps: Sequence[int] | np.ndarray | torch.Tensor) -> Attention
     Raises:
         ValueError: a step is negative.
     """
-    return of_steps(of_many.pseudo_masked(*_checked("steps", steps, GIVEN)))
+    return of_steps(of_many.pseudo_masked(*_steps("steps", steps, NOWHERE // 2 - 1)))
 
 
 def tree(parents: Sequence[int] | np.ndarray | torch.Tensor) -> AttentionMask:
@@ -153,6 +153,14 @@ def of_steps(steps: Steps, structure: str | None = None) -> AttentionMask:
 
 def _lengths(name: str, length: int) -> Integers:
     return np.array([check_length(name, length)])
+
+
+def _steps(name: str, values: Sequence[int] | np.ndarray | torch.Tensor, most: int) -> tuple[Integers, Integers]:
+    """int64 (n,) steps of one sequence, up to ``most``, and its length, (1,)."""
+    array, length = _checked(name, values, GIVEN)
+    if array.size:
+        check_steps(name, int(array.max()), most)
+    return array, length
 
 
 def _checked(name: str, values: Sequence[int] | np.ndarray | torch.Tensor, least: int) -> tuple[Integers, Integers]:

@@ -41,6 +41,14 @@ def check_integers(name: str, values: Sequence[int] | np.ndarray | torch.Tensor)
     return array.astype(np.int64)
 
 
+def check_steps(name: str, largest: int, most: int) -> None:
+    """Raise a ValueError where the largest of some steps is beyond the time axis, whose numbers are int32 in rows."""
+    if largest > most:
+        raise ValueError(
+            f"{name} must be at most {most}, got {largest}; only the order of the steps counts, so number them from 0"
+        )
+
+
 def check_indices(name: str, values: torch.Tensor, like: torch.Tensor, of: str = "query_step") -> None:
     """Raise a ValueError unless there is an int64 value for each of ``like``, called ``of``; none is looked at."""
     if not isinstance(values, torch.Tensor) or (values.dtype, values.shape) != (torch.int64, like.shape):
@@ -52,6 +60,9 @@ def check_indices(name: str, values: torch.Tensor, like: torch.Tensor, of: str =
 def check_mask(mask: MaskVectors) -> None:
     """Raise a ValueError that names the first field that does not make a mask, and what arrived."""
     _check_shapes(mask)
+    for name, steps in (("query_step", mask.query_step), ("document_ends", mask.document_ends)):
+        if steps is not None and steps.numel():
+            check_steps(name, int(steps.max()), NOWHERE)
     if mask.query_step.numel() and int(mask.query_step.min()) < 0:
         raise ValueError(f"query_step must be at least 0, got {int(mask.query_step.min())}")
     if mask.document_ends is not None:

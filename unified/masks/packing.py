@@ -79,6 +79,7 @@ def _packed(rows: list[list[AttentionMask]], length: int, query_length: int | No
     queries = np.array([mask.query_step.shape[0] for mask in masks], dtype=np.int64)
     square = np.array_equal(queries, keys)
     offsets, axis_ends = on_one_axis(each.ends, per_row)
+    _require_an_axis(offsets + each.ends, per_row, batched=batched)
     joined = each.shifted(keys if square else queries, keys, offsets)
     key_lengths = sums_in_rows(keys, per_row)
     query_lengths = key_lengths if square else sums_in_rows(queries, per_row)
@@ -223,6 +224,18 @@ def _require_fit(masks: list[AttentionMask], length: int, query_length: int | No
             )
 
 
+def _require_an_axis(ends: Integers, per_row: Integers, *, batched: bool) -> None:
+    """Raise a ValueError where a mask's part of its row's time axis ends beyond what int32 holds."""
+    beyond = np.flatnonzero(ends > NOWHERE)
+    if beyond.size:
+        row = int(np.searchsorted(per_row.cumsum(), beyond[0], side="right"))
+        where = f"row {row}: " if batched else ""
+        raise ValueError(
+            f"{where}the masks have {ends[beyond[0]]} steps together, at most {NOWHERE} fit; only the order of the "
+            "steps counts, so number them from 0"
+        )
+
+
 def _joined(vectors: list[torch.Tensor]) -> Integers:
     """int64, the vectors one after the other."""
     if not vectors:
@@ -231,8 +244,10 @@ def _joined(vectors: list[torch.Tensor]) -> Integers:
 
 
 def _stacked(vectors: list[torch.Tensor]) -> torch.Tensor:
-    """int32 (B, length)."""
-    return torch.from_numpy(np.stack([vector.numpy() for vector in vectors], dtype=np.int32, casting="same_kind"))
+    """int32 (B, length); what lies beyond int32 becomes its limit, which says the same to every step of a mask."""
+    limits = np.iinfo(np.int32)
+    stacked = np.stack([vector.numpy() for vector in vectors])
+    return torch.from_numpy(stacked.clip(limits.min, limits.max).astype(np.int32, copy=False))
 
 
 def _ends(masks: Sequence[AttentionMask]) -> tuple[Integers, Integers]:

@@ -70,9 +70,9 @@ class Steps:
             queries, keys: int64 (n,), how many each sequence has.
             offsets: int64 (n,), the step at which its part begins.
         """
-        before = offsets.repeat(keys)
-        start = np.maximum(self.key_start, 0) + before
-        stop = np.minimum(self.key_stop + before, (offsets + self.ends).repeat(keys))
+        before, ends = offsets.repeat(keys), self.ends.repeat(keys)
+        # Cut off first and moved then: an interval may reach to the limits of int64.
+        start, stop = np.clip(self.key_start, GIVEN, ends) + before, np.minimum(self.key_stop, ends) + before
         hidden, nowhere = start >= stop, self.query_step == NOWHERE
         if self.key_start is self.query_step and not hidden.any():
             return Steps(start, start, stop, self.ends)  # what looks when it appears still does

@@ -7,6 +7,7 @@ import torch
 from tests.support.mask_samples import drawn, random_document, random_queries, random_row, visible_by_definition
 from unified import masks
 from unified.masks import GIVEN, NO_DOCUMENT, NO_KEY, AttentionMask
+from unified.masks.constants import NOWHERE
 from unified.masks.packing import steps_of
 
 SIDES = ("query_length", "key_length")
@@ -143,6 +144,30 @@ def test_rows_packed_at_once_are_the_rows_packed_one_by_one(seed):
     if all(rows):  # what excludes itself and a row of nothing make no batch
         assert packed == masks.batch([masks.pack(row, keys, queries) for row in rows])
     assert AttentionMask(**packed.tensors(), exclude_self=packed.exclude_self).dense().equal(packed.dense())
+
+
+@pytest.mark.parametrize("never", [2**31, 2**40, torch.iinfo(torch.int64).max])
+def test_intervals_that_reach_beyond_int32_show_the_same_in_rows(never):
+    step = torch.arange(3)
+    always = torch.tensor([-never, 1, 2])
+    mask = AttentionMask(step, always, key_stop=torch.full((3,), never))
+    hiding = AttentionMask(step, torch.full((3,), never), key_stop=torch.full((3,), -never))
+    causal, nothing = drawn("x.. xx. xxx"), torch.zeros(3, 3, dtype=torch.bool)
+    assert torch.equal(mask.dense(), causal) and torch.equal(hiding.dense(), nothing)
+    assert torch.equal(masks.batch([mask, hiding]).dense(), torch.stack([causal, nothing]))
+    assert torch.equal(masks.pack([hiding, mask, mask], 10).dense(), block_diagonal([hiding, mask, mask], 10, 10))
+    assert masks.pack_rows([[mask, mask], [hiding]], 6).key_documents().tolist() == [[0] * 3 + [1] * 3, [-1] * 6]
+
+
+def test_rows_whose_steps_go_beyond_int32_are_refused():
+    step = torch.tensor([0, NOWHERE - 2])
+    wide, one = AttentionMask(step, step, torch.full((2,), NOWHERE - 1)), masks.bidirectional(1)
+    assert torch.equal(masks.pack([wide, one], 4).dense(), block_diagonal([wide, one], 4, 4))
+    message = f"the masks have {NOWHERE + 1} steps together, at most {NOWHERE} fit; only the order of the steps counts"
+    with pytest.raises(ValueError, match=f"^{message}"):
+        masks.pack([wide, one, one], 4)
+    with pytest.raises(ValueError, match=f"^row 2: {message}"):
+        masks.pack_rows([[wide, one], [], [one, wide, one]], 4)
 
 
 def test_rows_of_one_kind_packed_at_once_keep_their_structure():
