@@ -126,7 +126,7 @@ class _Preparations(threading.local):
 
 
 _preparations = _Preparations()
-#: Hooks before and after a model's forward, which find out whether its attention has met the mask.
+#: Called before and after a model's forward, to find out whether its attention has met the mask.
 begin_forward, mask_was_used = map(torch.compiler.disable, (_preparations.begin, _preparations.were_used))
 
 

@@ -36,13 +36,15 @@ def register() -> None:
     """Make "unified" known to ``set_attn_implementation`` and ``attn_implementation=`` of all models.
 
     ``transformers`` takes a registered name for every model, also for one whose attention would ignore it and train
-    without the mask, in silence. So both ways to choose an attention ask :func:`unsupported` first, and a model that
-    has chosen this one looks behind each forward whether its attention has met the mask.
+    without the mask, in silence. So both ways to choose an attention ask :func:`unsupported` first, and a call of any
+    model with a mask looks behind the forward whether an attention has met it: most models take keywords that they do
+    not know, also one that was loaded and has the attention "sdpa" again.
     """
     AttentionInterface.register(NAME, unified_attention)
     AttentionMaskInterface.register(NAME, sdpa_mask)  # a name without one gets no mask at all, not even for padding
     for method in ("set_attn_implementation", "get_correct_attn_implementation"):
         setattr(PreTrainedModel, method, _checking(getattr(PreTrainedModel, method)))
+    PreTrainedModel.__call__ = _looking(PreTrainedModel.__call__)  # called by its class, it is nn.Module's otherwise
 
 
 def _checking(method: Callable[..., Any]) -> Callable[..., Any]:
@@ -52,28 +54,38 @@ def _checking(method: Callable[..., Any]) -> Callable[..., Any]:
             reason = unsupported(model)
             if reason is not None:
                 raise UnifiedError(f"{type(model).__name__} cannot take the attention {NAME!r}: {reason}")
-            for part in model.modules():
-                if isinstance(part, PreTrainedModel) and require_use not in part._forward_hooks.values():
-                    part.register_forward_pre_hook(note_begin)
-                    part.register_forward_hook(require_use, with_kwargs=True)
         return method(model, *args, **kwargs)
 
     return check_and_call
 
 
-def note_begin(model: PreTrainedModel, args: tuple[Any, ...]) -> None:
-    """Note, before a forward, that its attention has not met a mask yet."""
-    begin_forward()
+def _looking(call: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(call)
+    def call_and_look(model: PreTrainedModel, *args: Any, **kwargs: Any) -> Any:
+        if kwargs.get("unified_mask") is None:
+            return call(model, *args, **kwargs)
+        begin_forward()
+        output = call(model, *args, **kwargs)
+        require_use(model)
+        return output
+
+    return call_and_look
 
 
-def require_use(model: PreTrainedModel, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
-    """Refuses, after a forward pass, a model that has not handed ``unified_mask`` to its attention.
+def require_use(model: PreTrainedModel) -> None:
+    """Refuses, after a forward pass with ``unified_mask``, a model that has not handed it to our attention.
 
     Raises:
         UnifiedError: no layer has attended under the mask.
     """
-    if kwargs.get("unified_mask") is not None and not mask_was_used():
+    if mask_was_used():
+        return
+    chosen = model.config._attn_implementation
+    if chosen != NAME:
         raise UnifiedError(
-            f"{type(model).__name__} has not handed unified_mask to its attention; a newer release of transformers "
-            "may, or another attention was set after this one"
+            f"{type(model).__name__} has the attention {chosen!r}, which does not know unified_mask; call "
+            f"set_attn_implementation({NAME!r}) first, also on a model that was loaded"
         )
+    raise UnifiedError(
+        f"{type(model).__name__} has not handed unified_mask to its attention; a newer release of transformers may"
+    )

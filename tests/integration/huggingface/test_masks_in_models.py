@@ -303,13 +303,8 @@ def test_a_model_that_cannot_take_a_mask_is_refused(words):
 
 
 def test_a_model_that_keeps_the_mask_to_itself_is_refused(monkeypatch):
-    """Its class says that it hands keywords to its attention, and it does not; or another attention was set later."""
+    """Its class says that it hands keywords to its attention, and it does not."""
     mask, _, ids = rows("tree")
-    tiny("llama")(ids, unified_mask=mask)  # another model has used the same mask
-    model = tiny("llama")
-    model.set_attn_implementation("sdpa")
-    with pytest.raises(UnifiedError, match="LlamaModel has not handed unified_mask to its attention"):
-        model(ids, unified_mask=mask)
     model = tiny("bert")
     forward = model.bert.encoder.forward
     monkeypatch.setattr(model.bert.encoder, "forward", lambda states, **kwargs: forward(states))
@@ -318,6 +313,35 @@ def test_a_model_that_keeps_the_mask_to_itself_is_refused(monkeypatch):
     assert model(ids).logits.shape == (2, LENGTH, VOCABULARY)
     loaded = pickle.loads(pickle.dumps(tiny("bert")))
     assert torch.equal(loaded(ids, unified_mask=mask).logits, tiny("bert")(ids, unified_mask=mask).logits)
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_a_model_with_another_attention_is_refused_a_mask(name, tmp_path):
+    """It takes keywords that it does not know, and would go on without the mask, in silence."""
+    mask, _, ids = rows("tree")
+    model = tiny(name)
+    model(ids, unified_mask=mask)  # another model has used the same mask
+    model.save_pretrained(tmp_path)
+    loaded = type(model).from_pretrained(tmp_path)  # a saved model does not keep its attention
+    words = (
+        r"Model has the attention 'sdpa', which does not know unified_mask; call set_attn_implementation\('unified'\)"
+    )
+    with pytest.raises(UnifiedError, match=words):
+        loaded(ids, unified_mask=mask)
+    model.set_attn_implementation("sdpa")
+    with pytest.raises(UnifiedError, match=words):
+        model(ids, unified_mask=mask)
+    with pytest.raises(UnifiedError, match="Model has the attention 'eager', which does not know"):
+        tiny(name, "eager").base_model(ids, unified_mask=mask)
+    loaded.set_attn_implementation("unified")
+    assert loaded(ids, unified_mask=mask).logits.shape == (2, LENGTH, VOCABULARY)
+
+
+def test_a_whole_model_is_compiled_under_a_mask(models):
+    mask, positions, ids = rows("tree")
+    compiled = torch.compile(models["llama"], backend="eager")
+    for inputs in ({}, {"unified_mask": mask, "position_ids": positions}):
+        torch.testing.assert_close(compiled(ids, **inputs).logits, models["llama"](ids, **inputs).logits)
 
 
 def test_a_layer_that_changes_the_scores_is_refused(models):

@@ -10,7 +10,7 @@ from unified import masks
 from unified.errors import UnifiedError
 from unified.huggingface import unified_attention
 from unified.huggingface.attention import begin_forward, mask_was_used
-from unified.huggingface.registration import note_begin, require_use, unsupported
+from unified.huggingface.registration import require_use, unsupported
 
 ROWS, HEADS, LENGTH, WIDTH = 2, 4, 5, 6
 MODULE = SimpleNamespace(is_causal=False, training=False)
@@ -92,23 +92,30 @@ def test_a_mask_of_another_kind_or_shape_is_refused(mask, keys, says):
     assert str(raised.value) == says
 
 
-def test_a_model_that_does_not_hand_the_mask_to_its_attention_is_refused_behind_its_forward():
+@pytest.mark.parametrize(
+    "chosen, says",
+    [
+        ("unified", "has not handed unified_mask to its attention; a newer release of transformers may"),
+        (
+            "sdpa",
+            "has the attention 'sdpa', which does not know unified_mask; call set_attn_implementation('unified') "
+            "first, also on a model that was loaded",
+        ),
+    ],
+)
+def test_a_model_whose_attention_has_not_met_the_mask_is_refused_behind_its_forward(chosen, says):
     query, key, value = inputs()
-    note_begin(MODULE, ())
-    assert not mask_was_used()
-    require_use(MODULE, (), {"unified_mask": None}, None)
-    require_use(MODULE, (), {}, None)
+    model = SimpleNamespace(config=SimpleNamespace(_attn_implementation=chosen))
+    begin_forward()
+    assert mask_was_used() is False
     with pytest.raises(UnifiedError) as raised:
-        require_use(MODULE, (), {"unified_mask": TREE}, None)
-    assert str(raised.value) == (
-        "SimpleNamespace has not handed unified_mask to its attention; a newer release of transformers may, or another "
-        "attention was set after this one"
-    )
+        require_use(model)
+    assert str(raised.value) == f"SimpleNamespace {says}"
     unified_attention(MODULE, query, key, value, None)
     assert not mask_was_used()
     unified_attention(MODULE, query, key, value, None, unified_mask=TREE)
     assert mask_was_used() is True
-    require_use(MODULE, (), {"unified_mask": TREE}, None)
+    require_use(model)
     begin_forward()
     assert mask_was_used() is False
 
