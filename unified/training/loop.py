@@ -14,6 +14,7 @@ from unified.arguments import require_integer, require_path
 from unified.data.collate import collate_flat
 from unified.data.example import Batch
 from unified.data.prepared_folder import DataFolder
+from unified.errors import UnifiedError
 from unified.files.destination import check_destination
 from unified.files.locks import locked_model
 from unified.inference.language_model import UnifiedLM
@@ -67,7 +68,7 @@ def train(
 
     Raises:
         UnifiedError: an argument is wrong, data or model do not go with the objectives, or ``output`` is not empty,
-            or another training writes into it.
+            or another training writes into it; or gradients are not finite: what was saved before stays.
     """
     settings = TrainingSettings(tokens_per_sample, max_tokens, update_freq, updates, warmup_updates, lr, seed)
     settings = settings.checked(lambda name: {"max_update": "updates"}.get(name, name))
@@ -122,10 +123,15 @@ def _steps(
             losses = model(batch)
             sum_of_means(losses, divisors).backward()
             parts.append({name: one.nll for name, one in losses.items()})
-        torch.nn.utils.clip_grad_norm_(model.parameters(), settings.clip_norm)
-        optimizer.step()
+        norm = torch.nn.utils.clip_grad_norm_(model.parameters(), settings.clip_norm)
         bits = {name: nll.item() / math.log(2) for name, nll in _summed(parts).items()}
         means = {f"{name}_loss": bits[name] / n for name in bits if (n := divisors[name].item())}
+        if not norm.isfinite():  # fairseq-train ends here, too
+            found = ", ".join(f"{name} {value:.3f}" for name, value in means.items())
+            raise UnifiedError(
+                f"update {update + 1}: its gradients are not finite ({found}); lower lr or raise warmup_updates"
+            )
+        optimizer.step()
         yield {"update": update + 1, "lr": settings.rate(update), "loss": sum(means.values()), **means}
 
 

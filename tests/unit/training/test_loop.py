@@ -8,6 +8,7 @@ import unified
 from tests.support.token_files import numbered_documents, random_sizes, write_documents
 from unified import UnifiedLM
 from unified.data.vocabulary import Vocabulary
+from unified.errors import UnifiedError
 from unified.model import PRESETS
 from unified.training import loop
 
@@ -49,6 +50,22 @@ def test_it_saves_as_often_as_asked_and_at_the_end(folder, tmp_path, monkeypatch
     monkeypatch.setattr(UnifiedLM, "save", lambda lm, output: found.append((len(updates), output)))
     trained(folder, output=tmp_path / "model", save_every=save_every)
     assert found == [(count, tmp_path / "model") for count in saved]
+
+
+def test_it_ends_where_gradients_are_not_finite_and_keeps_what_it_has_saved(folder, tmp_path, monkeypatch):
+    found, updates = [], []
+    clip = torch.nn.utils.clip_grad_norm_
+
+    def norm_of(*given):
+        updates.append(1)
+        return clip(*given) if len(updates) < 4 else torch.tensor(float("inf"))
+
+    monkeypatch.setattr(torch.nn.utils, "clip_grad_norm_", norm_of)
+    monkeypatch.setattr(UnifiedLM, "save", lambda lm, output: found.append(len(updates)))
+    message = r"update 4: its gradients are not finite \(bidirectional_loss \d\.\d+, bidirectional_next_sentence_loss "
+    with pytest.raises(UnifiedError, match=message):
+        trained(folder, output=tmp_path / "model", save_every=1)
+    assert found == [1, 2, 3]
 
 
 def test_without_a_folder_nothing_is_saved(folder, monkeypatch):
