@@ -11,6 +11,7 @@ import torch
 
 from unified.data.extents import Extents, ranges
 from unified.data.targets import NEXT_SENTENCE, TOKEN, ExampleTargets, Targets
+from unified.errors import UnifiedError
 from unified.masks import AttentionMask
 from unified.masks.builders import of_steps
 from unified.masks.packing import steps_of
@@ -82,7 +83,7 @@ class Examples:
         """The examples of a list, joined in new arrays.
 
         Raises:
-            ValueError: a mask is not of an example's tokens.
+            UnifiedError: a mask is not of an example's tokens.
         """
         for example in examples:
             _check_mask(example)
@@ -315,15 +316,17 @@ class Batch:
 
 
 def _check_mask(example: Example) -> None:
-    """Raise a ValueError unless the mask is one of the example's tokens alone."""
+    """Raise a UnifiedError unless the mask is one of the example's tokens alone."""
     mask, length = example.mask, len(example.tokens)
-    if mask.batched or (mask.query_length, mask.key_length) != (length, length):
-        raise ValueError(
+    if mask.batched:
+        raise UnifiedError(f"the mask of an example of {example.objective!r} must be of one row, got a batch")
+    if (mask.query_length, mask.key_length) != (length, length):
+        raise UnifiedError(
             f"an example of {example.objective!r} has {length} tokens, but its mask has {mask.query_length} queries "
             f"and {mask.key_length} keys"
         )
     if not mask.only_steps or mask.document_count > 1:
-        raise ValueError(
+        raise UnifiedError(
             f"the mask of an example of {example.objective!r} must be one of steps alone, of one document: "
             "without_self, causal and windowed are a model's, and packing comes later"
         )

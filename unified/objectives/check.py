@@ -154,6 +154,10 @@ def _check_targets(called: str, head: str, targets: ExampleTargets) -> None:
     for name, array in ({"labels": labels} | factors | dict(targets.inputs)).items():
         if array is not None and len(array) != len(targets):
             raise _refusal(called, f"made {len(array)} {name} for {len(targets)} predictions of the head {head!r}")
+    for name, array in ({"labels": labels} | factors).items():
+        if array is not None and (array.ndim != 1 or array.dtype.kind not in "fiu"):
+            kind = f"{name} of shape {array.shape} and dtype {array.dtype}"
+            raise _refusal(called, f"made {kind} for the head {head!r}; expected numbers (N,)")
     for name, array in factors.items():
         if array is not None and not (np.isfinite(array) & (array >= 0)).all():
             raise _refusal(called, f"made {name} for the head {head!r} that are negative or not finite")

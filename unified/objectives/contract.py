@@ -13,12 +13,12 @@ from torch import nn
 from unified.data.annotations import KINDS, SOURCE_KINDS, how_to_annotate
 from unified.data.example import Example, Examples
 from unified.data.randomness import Draws
-from unified.data.targets import PREDICTION_HEADS, TASK, loss_name
+from unified.data.targets import PREDICTION_HEADS, TASK, ExampleTargets, loss_name
 from unified.data.text import Text
 from unified.data.texts import Texts
 from unified.data.vocabulary import SpecialTokens
 from unified.errors import UnifiedError
-from unified.masks import TEXT_MASKS
+from unified.masks import TEXT_MASKS, AttentionMask
 from unified.model.config import TransformerConfig
 from unified.model.heads import PredictionHead
 from unified.planning.documents import DocumentTexts
@@ -180,7 +180,10 @@ class Objective(ABC):
 
     def examples(self, texts: Texts, draws: Draws) -> Examples:
         """Makes the examples of many texts, here one by one; see :class:`BatchedObjective`."""
-        return Examples.of(list(map(self, texts.texts(), draws.generators("example"))))
+        made = list(map(self, texts.texts(), draws.generators("example")))
+        for example in made:
+            _require_example(self.name, example)
+        return Examples.of(made)
 
 
 class BatchedObjective(Objective):
@@ -192,6 +195,27 @@ class BatchedObjective(Objective):
 
     def __call__(self, text: Text, rng: np.random.Generator) -> Example:
         return self.examples(Texts.of([text]), Draws.from_generator(rng)).split()[0]
+
+
+def _require_example(name: str, made: object) -> None:
+    """Refuse what the call of an objective has returned, unless it is an Example of a mask, targets and flat arrays."""
+
+    def refusal(problem: str) -> UnifiedError:
+        return UnifiedError(f"objective {name} {problem}")
+
+    if not isinstance(made, Example):
+        raise refusal(f"returns {type(made).__name__} when called; expected an Example")
+    if not isinstance(made.mask, AttentionMask):
+        raise refusal(f"makes examples whose mask is {type(made.mask).__name__}; expected an AttentionMask")
+    if not isinstance(made.targets, Mapping):
+        raise refusal(f"makes examples whose targets are {type(made.targets).__name__}; expected a dictionary by head")
+    for head, targets in made.targets.items():
+        if not isinstance(targets, ExampleTargets):
+            raise refusal(f"has {type(targets).__name__} as targets of the head {head!r}; expected an ExampleTargets")
+    for field in ("tokens", "positions", "token_types"):
+        shape = np.shape(vars(made)[field])
+        if len(shape) != 1:
+            raise refusal(f"makes examples whose {field} have shape {shape}; expected (T,)")
 
 
 def require_declared(objective_class: type[Objective]) -> None:
