@@ -31,6 +31,8 @@ Splits = Mapping[str, Sequence[Any]]
 _ItemT = TypeVar("_ItemT", bound=Item)
 _T = TypeVar("_T")
 _OWN_NAMES = FieldNames()
+#: Labels of a regression are float32 in training, where the sum of the squares of a batch has to be finite.
+_LARGEST_NUMBER = 1e18
 
 
 @dataclass(frozen=True)
@@ -184,6 +186,8 @@ def _number(label: object) -> float:
         number = None
     if isinstance(number, bool) or not isinstance(number, int | float):
         raise UnifiedError(f"'label' must be a number, got {label!r}")
+    if not abs(number) <= _LARGEST_NUMBER:  # NaN is no number
+        raise UnifiedError(f"'label' must be a number from {-_LARGEST_NUMBER:g} to {_LARGEST_NUMBER:g}, got {label!r}")
     return number
 
 

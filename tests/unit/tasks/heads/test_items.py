@@ -102,6 +102,14 @@ def test_labels_that_are_no_numbers_are_refused(label):
     )
 
 
+@pytest.mark.parametrize("label", ["nan", "inf", "-1e400", "1.1e18", -1.1e18, 10**20])
+def test_numbers_that_training_cannot_square_are_refused(label):
+    said = refusal(text_item, {"text": "a", "label": label}, 1, labelled=True, numeric=True)
+    assert said == f"'label' must be a number from -1e+18 to 1e+18, got {label!r}"
+    for fitting in ("1e18", -1e18, 0):
+        assert text_item({"text": "a", "label": fitting}, 1, labelled=True, numeric=True).label == float(fitting)
+
+
 def test_names_of_classes():
     assert [class_name(label) for label in ("a b", 0, -3)] == ["a b", "0", "-3"]
 
