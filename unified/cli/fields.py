@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+from collections import Counter
 
+from unified.errors import UnifiedError
 from unified.files.fields import FieldNames, option_of
 
 #: Contents of the field of each part, in words.
@@ -40,8 +42,23 @@ def field_names(args: argparse.Namespace) -> FieldNames:
     labels = options.get("labels")
     return FieldNames(
         given={part: name for part, name in given.items() if name is not None},
-        labels=() if labels is None else tuple(label.strip() for label in labels.split(",")),
+        labels=() if labels is None else _label_names(labels),
     )
+
+
+def _label_names(text: str) -> tuple[str, ...]:
+    """The names of ``--labels``.
+
+    Raises:
+        UnifiedError: one is empty, or two labels would have the same name.
+    """
+    names = tuple(name.strip() for name in text.split(","))
+    if not all(names):
+        raise UnifiedError(f"--labels {text}: a name is empty")
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise UnifiedError(f"--labels {text}: two labels have the name {twice[0]}, and would be one class")
+    return names
 
 
 def field_options(args: argparse.Namespace) -> dict[str, str]:

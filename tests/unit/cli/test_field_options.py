@@ -2,7 +2,10 @@
 
 import argparse
 
+import pytest
+
 from unified.cli.fields import READ_FIELDS, add_field_arguments, field_names, field_options
+from unified.errors import UnifiedError
 from unified.files.fields import FieldNames
 
 PARTS = ("text", "second", "label", "source", "target")
@@ -47,6 +50,21 @@ def test_options_that_are_given_name_fields():
     assert field_names(args) == FieldNames(given={"text": "a", "label": ""}, labels=("bad", "good", "fair"))
     assert field_options(args) == {"--text-field": "a", "--label-field": "", "--labels": "bad, good ,fair"}
     assert field_names(parsed("--labels", "one")).labels == ("one",)
+
+
+@pytest.mark.parametrize(
+    ("labels", "says"),
+    [
+        ("a,b, a", "--labels a,b, a: two labels have the name a, and would be one class"),
+        ("a,,b", "--labels a,,b: a name is empty"),
+        ("a, ", "--labels a, : a name is empty"),
+        ("", "--labels : a name is empty"),
+    ],
+)
+def test_each_label_has_a_name_of_its_own(labels, says):
+    with pytest.raises(UnifiedError) as refused:
+        field_names(parsed("--labels", labels))
+    assert str(refused.value) == says
 
 
 def test_a_command_may_declare_some_of_them():
