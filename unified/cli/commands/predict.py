@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import os
 import sys
 import uuid
 from collections.abc import Iterator
@@ -122,10 +123,8 @@ def run(args: argparse.Namespace) -> int:
         value = getattr(args, name)
         if value is not None and value < 1:
             raise UnifiedError(f"--{name.replace('_', '-')} must be at least 1, got {value}")
-    if args.output is not None and not args.overwrite and Path(args.output).exists():
-        raise UnifiedError(f"{args.output}: exists already; --overwrite replaces it, or give another --output")
-    if args.output is not None and not Path(args.output).parent.is_dir():
-        raise UnifiedError(f"--output {args.output}: there is no folder {Path(args.output).parent}")
+    if args.output is not None:
+        _check_output(args)
     # Imported here, so that --help does not wait for torch.
     import torch
 
@@ -176,6 +175,23 @@ def run(args: argparse.Namespace) -> int:
     if note:
         print(f"predict: {note}", file=sys.stderr, flush=True)
     return 0
+
+
+def _check_output(args: argparse.Namespace) -> None:
+    """Refuse an ``--output`` that cannot be written or must not be replaced, before anything is read.
+
+    Raises:
+        UnifiedError: says why.
+    """
+    output = Path(args.output)
+    if output.is_dir():
+        raise UnifiedError(f"--output {output}: a folder, where the file of predictions should be")
+    if output.exists() and not args.overwrite:
+        raise UnifiedError(f"{output}: exists already; --overwrite replaces it, or give another --output")
+    if output.exists() and os.path.exists(args.input) and output.samefile(args.input):
+        raise UnifiedError(f"--output {output}: is INPUT, which would be lost; give another --output")
+    if not output.parent.is_dir():
+        raise UnifiedError(f"--output {output}: there is no folder {output.parent}")
 
 
 def _plain_text(args: argparse.Namespace, names: FieldNames) -> str | None:

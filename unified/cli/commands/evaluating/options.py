@@ -97,15 +97,21 @@ def add_output_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def require_new_results(args: argparse.Namespace) -> None:
-    """Refuse a folder that holds results, before any work.
+    """Refuse a folder that cannot be made or that holds results, before any work.
 
     Raises:
-        UnifiedError: it does, and ``--overwrite`` is not given.
+        UnifiedError: a file stands in its way, or it holds results and ``--overwrite`` is not given.
     """
     from unified.reports.results import FILE_NAME
 
-    if args.output and not args.overwrite and (Path(args.output) / FILE_NAME).exists():
-        raise UnifiedError(f"{Path(args.output) / FILE_NAME}: there already; --overwrite replaces it")
+    if args.output is None:
+        return
+    folder = Path(args.output)
+    for path in (folder, *folder.parents):
+        if path.is_file():
+            raise UnifiedError(f"--output {folder}: {path} is a file, where a folder should be")
+    if not args.overwrite and (folder / FILE_NAME).exists():
+        raise UnifiedError(f"{folder / FILE_NAME}: there already; --overwrite replaces it")
 
 
 def chosen_names(args: argparse.Namespace) -> list[str]:

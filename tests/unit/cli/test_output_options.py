@@ -1,0 +1,49 @@
+"""Where commands write: what stands in the way is refused by its name before anything is read."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from unified.cli import main
+
+ROW = '{"text": "a"}\n'
+
+
+@pytest.fixture
+def work(tmp_path, monkeypatch):
+    """The current folder, with a file and a folder."""
+    monkeypatch.chdir(tmp_path)
+    Path("rows.jsonl").write_text(ROW, encoding="utf-8")
+    Path("folder").mkdir()
+    return tmp_path
+
+
+def refusal(capsys, *words: str) -> str:
+    """What a command prints that is refused."""
+    assert main(list(words)) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    return printed.err.partition(" error: ")[2].removesuffix("\n")
+
+
+def test_predictions_replace_neither_a_folder_nor_their_own_input(work, capsys):
+    os.link("rows.jsonl", "other.jsonl")
+    for output, says in (
+        ("folder", "--output folder: a folder, where the file of predictions should be"),
+        ("rows.jsonl", "--output rows.jsonl: is INPUT, which would be lost; give another --output"),
+        ("other.jsonl", "--output other.jsonl: is INPUT, which would be lost; give another --output"),
+    ):
+        words = ("predict", "classification", "rows.jsonl", "--model", "nothing", "--output", output, "--overwrite")
+        assert refusal(capsys, *words) == says
+    assert Path("rows.jsonl").read_text(encoding="utf-8") == ROW
+    assert sorted(os.listdir()) == ["folder", "other.jsonl", "rows.jsonl"]
+
+
+@pytest.mark.parametrize("family", ["minimal-pairs", "perplexity", "similarity"])
+def test_results_of_an_evaluation_go_into_a_folder(work, capsys, family):
+    for output in ("rows.jsonl", "rows.jsonl/a/b"):
+        words = ("evaluate", family, "nowhere", "--model", "nothing", "--output", output)
+        assert refusal(capsys, *words) == f"--output {output}: rows.jsonl is a file, where a folder should be"
