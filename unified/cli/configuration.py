@@ -33,10 +33,14 @@ def add_config_argument(parser: argparse.ArgumentParser) -> None:
 
 
 def config_first(arguments: Sequence[str]) -> list[str]:
-    """Words of a command with ``--config`` moved to the front, so that all other options come after its own."""
+    """Words of a command with ``--config`` moved to the front, so that all other options come after its own.
+
+    As in the parser, its name may be cut, as ``--conf``.
+    """
     for i, word in enumerate(arguments):
-        if word == _OPTION or word.startswith(f"{_OPTION}="):
-            stop = i + (2 if word == _OPTION else 1)
+        option, equals, _ = word.partition("=")
+        if len(option) > len("--") and _OPTION.startswith(option):
+            stop = i + (1 if equals else 2)
             behind = next((j for j, other in enumerate(arguments[:i], 1) if not other.startswith("-")), None)
             if behind is None:  # no command stands before it
                 break

@@ -65,6 +65,14 @@ def test_what_the_command_line_says_wins_and_null_says_nothing(tmp_path):
     assert parsed(tmp_path, "data: there\n", "sst2").batch_size == 8
 
 
+def test_what_the_command_line_says_wins_where_the_name_of_the_option_is_cut(tmp_path):
+    (tmp_path / "run.yaml").write_text("data: there\nlr: 1\n", encoding="utf-8")
+    parser = argparse.ArgumentParser()
+    add_arguments(parser)
+    for words in (["--conf", str(tmp_path / "run.yaml")], [f"--confi={tmp_path / 'run.yaml'}"]):
+        assert parser.parse_args(config_first(["finetune", "sst2", "--lr", "2", *words])[1:]).lr == 2
+
+
 def test_an_option_that_the_file_gives_is_no_longer_required_and_another_one_is(tmp_path):
     assert parsed(tmp_path, "data: there\n", "sst2").data == "there"
     assert parsed(tmp_path, "data: there\ntask: sst2\nfiles: []\n").task == "sst2"
@@ -139,6 +147,9 @@ def test_a_type_that_refuses_by_its_own_words_is_refused_like_others(tmp_path):
         ("--config f finetune sst2 --lr 1", "--config f finetune sst2 --lr 1"),
         ("-q --config=f finetune sst2", "-q --config=f finetune sst2"),
         ("finetune --lr 1 --config", "finetune --config --lr 1"),
+        ("finetune sst2 --lr 1 --conf f --fp16", "finetune --conf f sst2 --lr 1 --fp16"),
+        ("finetune sst2 --lr 1 --c=f --fp16", "finetune --c=f sst2 --lr 1 --fp16"),
+        ("finetune sst2 --lr 1 -- f", "finetune sst2 --lr 1 -- f"),
         ("--config", "--config"),
         ("-q --config=f", "-q --config=f"),
         ("--config f -q", "--config f -q"),
