@@ -105,6 +105,19 @@ def words_of(option: str, text: str) -> list[str]:
         raise UnifiedError(f"{option} {text!r}: a quotation mark is not closed") from None
 
 
+def require_own_folder(further: str) -> None:
+    """Refuse another folder for the checkpoints than that of ``--output``, which claims and results go by.
+
+    Args:
+        further: options of ``--fairseq`` in one string.
+
+    Raises:
+        UnifiedError: it names one.
+    """
+    if "--save-dir" in by_name(words_of("--fairseq", further)):
+        raise UnifiedError("--fairseq --save-dir: the checkpoints go into the folder of --output; leave it out")
+
+
 def print_command(arguments: Sequence[str], further: str) -> list[str]:
     """Print the command line, with the plug-ins and the options of ``--fairseq``; returns its words.
 

@@ -42,6 +42,18 @@ def test_predictions_replace_neither_a_folder_nor_their_own_input(work, capsys):
     assert sorted(os.listdir()) == ["folder", "other.jsonl", "rows.jsonl"]
 
 
+@pytest.mark.parametrize("further", ["--save-dir elsewhere", "--fp16 --save-dir=elsewhere", "--save-dir output"])
+def test_checkpoints_go_into_the_folder_of_output(work, capsys, further):
+    says = "--fairseq --save-dir: the checkpoints go into the folder of --output; leave it out"
+    for words in (
+        ("pretrain", "nowhere"),
+        ("finetune", "classification", "--data", "nowhere", "--init", "nothing"),
+        ("finetune", "classification", "--data", "nowhere", "--init", "nothing", "--seeds", "1,2"),
+    ):
+        assert refusal(capsys, *words, "--output", "output", f"--fairseq={further}") == says
+    assert sorted(os.listdir()) == ["folder", "rows.jsonl"]
+
+
 @pytest.mark.parametrize("family", ["minimal-pairs", "perplexity", "similarity"])
 def test_results_of_an_evaluation_go_into_a_folder(work, capsys, family):
     for output in ("rows.jsonl", "rows.jsonl/a/b"):

@@ -15,6 +15,7 @@ from unified.cli.fairseq_train import (
     gpu_count,
     print_command,
     report_options,
+    require_own_folder,
     run_command,
     words_of,
 )
@@ -76,6 +77,7 @@ def run(args: argparse.Namespace) -> int:
     from unified.files.claims import claimed_folder
     from unified.training.fairseq_options import by_name
 
+    require_own_folder(args.fairseq)
     cards = gpu_count(args.device)
     pretraining = _pretraining(args)
     further = by_name(words_of("--fairseq", args.fairseq))
