@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
-import os
 import sys
 import uuid
 from collections.abc import Iterator
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from unified.cli.commands.annotating.pipeline import add_pipeline_arguments, entity_source
+from unified.cli.commands.predicting.output import check_output
 from unified.cli.fields import add_field_arguments, field_names, field_options
 from unified.cli.values import non_negative
 from unified.errors import UnifiedError
@@ -124,7 +124,7 @@ def run(args: argparse.Namespace) -> int:
         if value is not None and value < 1:
             raise UnifiedError(f"--{name.replace('_', '-')} must be at least 1, got {value}")
     if args.output is not None:
-        _check_output(args)
+        check_output(args)
     # Imported here, so that --help does not wait for torch.
     import torch
 
@@ -175,23 +175,6 @@ def run(args: argparse.Namespace) -> int:
     if note:
         print(f"predict: {note}", file=sys.stderr, flush=True)
     return 0
-
-
-def _check_output(args: argparse.Namespace) -> None:
-    """Refuse an ``--output`` that cannot be written or must not be replaced, before anything is read.
-
-    Raises:
-        UnifiedError: says why.
-    """
-    output = Path(args.output)
-    if output.is_dir():
-        raise UnifiedError(f"--output {output}: a folder, where the file of predictions should be")
-    if output.exists() and not args.overwrite:
-        raise UnifiedError(f"{output}: exists already; --overwrite replaces it, or give another --output")
-    if output.exists() and os.path.exists(args.input) and output.samefile(args.input):
-        raise UnifiedError(f"--output {output}: is INPUT, which would be lost; give another --output")
-    if not output.parent.is_dir():
-        raise UnifiedError(f"--output {output}: there is no folder {output.parent}")
 
 
 def _plain_text(args: argparse.Namespace, names: FieldNames) -> str | None:
