@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from itertools import chain, islice
 from multiprocessing import connection, parent_process
 from typing import Any, TypeVar
 
@@ -28,7 +29,8 @@ _function: Callable[[Any], Any]  # what a worker process calls; set by _start, i
 def ordered_map(function: Callable[[Item], Result], items: Iterable[Item], workers: int) -> Iterator[Result]:
     """``function(item)`` of each item, in order, by ``workers`` processes (this one where ``workers`` is 1).
 
-    ``function`` reaches each process once. No more than three items per worker are under way.
+    ``function`` reaches each process once. No more than three items per worker are under way, and no more processes
+    are started than there are items.
 
     Raises:
         Interrupted: a process was killed.
@@ -37,9 +39,11 @@ def ordered_map(function: Callable[[Item], Result], items: Iterable[Item], worke
         yield from map(function, items)
         return
     waiting: deque[Future[Result]] = deque()
-    executor = ProcessPoolExecutor(workers, initializer=_start, initargs=(function,))
+    left = iter(items)
+    first = list(islice(left, workers))
+    executor = ProcessPoolExecutor(max(len(first), 1), initializer=_start, initargs=(function,))
     try:
-        for item in items:
+        for item in chain(first, left):
             waiting.append(executor.submit(_call, item))
             if len(waiting) >= 3 * workers:
                 yield waiting.popleft().result()

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import time
+from multiprocessing import active_children
 
 import pytest
 import torch
@@ -42,6 +43,13 @@ def test_results_come_in_order_and_little_is_taken_ahead():
         assert square == i * i and len(taken) <= i + 6
         processes.add(process)
     assert os.getpid() not in processes and len(taken) == 60
+
+
+def test_no_more_processes_are_started_than_there_are_items():
+    squares = ordered_map(slow_square, iter([1, 2]), workers=9)
+    assert next(squares)[1] == 1 and len(active_children()) == 2
+    assert [square for _, square in squares] == [4]
+    assert list(ordered_map(slow_square, [], workers=9)) == []
 
 
 def ignores_interrupts(_):
