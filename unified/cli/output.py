@@ -1,4 +1,4 @@
-"""Results printed for programs: with ``--json`` standard output is one JSON object and nothing else."""
+"""What commands write: the file of ``--output``; with ``--json`` one JSON object on standard output alone."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ import os
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout
+from pathlib import Path
 from typing import Any
+
+from unified.errors import UnifiedError
 
 
 def add_json_argument(parser: argparse.ArgumentParser) -> None:
@@ -21,6 +24,39 @@ def add_json_argument(parser: argparse.ArgumentParser) -> None:
 def print_json(content: Mapping[str, Any]) -> None:
     """Print an object; paths are written as texts."""
     print(json.dumps(content, indent=2, ensure_ascii=False, default=os.fspath), flush=True)
+
+
+def require_output_file(args: argparse.Namespace) -> None:
+    """Refuse, before any work, an ``--output`` that cannot be a file, or that would replace another file of the line.
+
+    Raises:
+        UnifiedError: it is a folder, or a file that another argument names.
+    """
+    if args.output is None:
+        return
+    output = Path(args.output)
+    if output.is_dir():
+        raise UnifiedError(f"--output {output}: a folder; name a file")
+    if output.exists() and any(os.path.exists(path) and output.samefile(path) for path in _other_paths(args)):
+        raise UnifiedError(f"--output {output}: a file that the command reads; name another one")
+
+
+def require_output_folder(args: argparse.Namespace) -> None:
+    """Refuse, before any work, an ``--output`` in a folder that is not there.
+
+    Raises:
+        UnifiedError: names the folder.
+    """
+    if args.output is not None and not Path(args.output).parent.is_dir():
+        raise UnifiedError(f"--output {args.output}: there is no folder {Path(args.output).parent}")
+
+
+def _other_paths(args: argparse.Namespace) -> Iterator[str | Path]:
+    """What other arguments than ``--output`` name, as far as it can be the name of a file."""
+    for name, value in vars(args).items():
+        for text in value if isinstance(value, list) else [value]:
+            if name != "output" and isinstance(text, str | Path):
+                yield text
 
 
 @contextmanager

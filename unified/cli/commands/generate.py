@@ -7,6 +7,7 @@ import re
 from dataclasses import fields
 from pathlib import Path
 
+from unified.cli.output import require_output_file
 from unified.cli.values import positive
 from unified.errors import UnifiedError
 from unified.generation.config import GenerationConfig
@@ -121,6 +122,7 @@ def run(args: argparse.Namespace) -> int:
     from unified.inference.several_processes import ChunkWriter, spread
     from unified.runtime.devices import usable_device
 
+    require_output_file(args)
     if args.data is None and args.input is None:
         raise UnifiedError("nothing to write from: give a prepared folder DATA, or a text file with --input")
     if args.max_source is not None and args.max_source < 0:

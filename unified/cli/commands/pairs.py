@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from dataclasses import asdict
 
-from unified.cli.output import add_json_argument, print_json
+from unified.cli.output import add_json_argument, print_json, require_output_file
 from unified.errors import UnifiedError
 
 #: Data sets of :data:`unified.tasks.datasets.summaries.formats.FORMATS` with their forms in words, and the searches of
@@ -66,6 +66,7 @@ def run(args: argparse.Namespace) -> None:
     workers = available_cores() if args.workers is None else args.workers
     if workers < 1:
         raise UnifiedError(f"--workers must be at least 1, got {workers}")
+    require_output_file(args)
     inputs = Inputs(args.data_set, tuple(args.inputs), args.list)
     converter = PairConverter(inputs, args.separator, args.oracle, args.skip_empty)
     counts = write_pairs(converter, args.output, workers, args.overwrite)

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from unified.cli.commands.annotating.pipeline import add_pipeline_arguments, entity_source
-from unified.cli.commands.predicting.output import check_output
 from unified.cli.fields import add_field_arguments, field_names, field_options
+from unified.cli.output import require_output_file, require_output_folder
 from unified.cli.values import non_negative
 from unified.errors import UnifiedError
 from unified.files.json_text import NotJson, parse_json
@@ -123,8 +123,10 @@ def run(args: argparse.Namespace) -> int:
         value = getattr(args, name)
         if value is not None and value < 1:
             raise UnifiedError(f"--{name.replace('_', '-')} must be at least 1, got {value}")
-    if args.output is not None:
-        check_output(args)
+    require_output_file(args)
+    if args.output is not None and not args.overwrite and Path(args.output).exists():
+        raise UnifiedError(f"{args.output}: exists already; --overwrite replaces it, or give another --output")
+    require_output_folder(args)
     # Imported here, so that --help does not wait for torch.
     import torch
 

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from unified.cli.output import add_json_argument, print_json
+from unified.cli.output import add_json_argument, print_json, require_output_file, require_output_folder
 from unified.errors import UnifiedError
 from unified.reports.measurement_page import page
 from unified.reports.measurements import measurement_files, read_measurements, table
@@ -58,6 +58,8 @@ def run(args: argparse.Namespace) -> int:
             print(tables(results, args.measures, args.differences, args.intervals))
         return 0
     _require_measurements(args, files)
+    require_output_file(args)
+    require_output_folder(args)
     lines = read_measurements(files)
     if args.output:
         Path(args.output).write_text(page(lines), encoding="utf-8")

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from unified.cli.commands.scoring import answers, coreference, labels, texts
-from unified.cli.output import add_json_argument, print_json
+from unified.cli.output import add_json_argument, print_json, require_output_file, require_output_folder
 from unified.errors import UnifiedError
 
 if TYPE_CHECKING:
@@ -48,6 +48,8 @@ def run(args: argparse.Namespace) -> int:
         raise UnifiedError(
             f"--resamples must be at least 2 and --seed at least 0, got --resamples {args.resamples} --seed {args.seed}"
         )
+    require_output_file(args)
+    require_output_folder(args)
     examples: Examples = args.score(args)
     scores = examples.scores()
     if args.intervals:

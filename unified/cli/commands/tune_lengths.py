@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from unified.cli.commands.scoring.texts import add_clean_up, add_inputs, cleaned, read_inputs
-from unified.cli.output import add_json_argument, print_json
+from unified.cli.output import add_json_argument, print_json, require_output_file, require_output_folder
 from unified.errors import UnifiedError
 
 HELP = "choose length penalty and length limits on a development set, from one decoding with several hypotheses"
@@ -70,6 +70,8 @@ def run(args: argparse.Namespace) -> int:
 
     if min(*args.min_lengths, *(args.max_lengths or [0])) < 0:
         raise UnifiedError("--min-lengths and --max-lengths must be numbers of tokens, at least 0")
+    require_output_file(args)
+    require_output_folder(args)
     _, references = read_inputs(args)
     written = read_n_best(args.files)
     texts, references, _ = cleaned(args, [one.text for some in written for one in some], references)
