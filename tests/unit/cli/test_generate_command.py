@@ -161,6 +161,12 @@ def test_options_take_their_smallest_values(asked):
     ("line", "says"),
     [
         ("--model cut", "nothing to write from: give a prepared folder DATA, or a text file with --input"),
+        ("data --input input.txt --model cut --gen-subset test",
+         "--gen-subset chooses pairs of DATA; --input is read instead of them"),
+        ("--input input.txt --model cut -s source",
+         "--source-lang chooses pairs of DATA; --input is read instead of them"),
+        ("--input input.txt --model cut --target-lang de",
+         "--target-lang chooses pairs of DATA; --input is read instead of them"),
         ("data --model cut --max-source -1", "--max-source must be 0 or a number of tokens, got -1"),
         ("data --model continues --windows",
          "--windows divides sources, but the model continues prompts, which are read whole"),

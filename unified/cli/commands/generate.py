@@ -13,6 +13,7 @@ from unified.errors import UnifiedError
 from unified.generation.config import GenerationConfig
 from unified.generation.penalties import PENALTIES
 
+_SUBSET = "test"
 HELP = "generate texts from a trained model, in several processes, resuming after a crash where it stopped"
 
 
@@ -36,9 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--overwrite", action="store_true", help="replace FILE if it exists")
     parser.add_argument("--input", metavar="FILE", help="text file with one source a line, to read instead of DATA")
-    parser.add_argument(
-        "--gen-subset", default="test", metavar="NAME", help="split of DATA to read sources from (default: test)"
-    )
+    parser.add_argument("--gen-subset", metavar="NAME", help=f"split of DATA to read sources from (default: {_SUBSET})")
     parser.add_argument(
         "-s", "--source-lang", metavar="NAME", help="name of the source side, if DATA holds several pairs"
     )
@@ -125,6 +124,9 @@ def run(args: argparse.Namespace) -> int:
     require_output_file(args)
     if args.data is None and args.input is None:
         raise UnifiedError("nothing to write from: give a prepared folder DATA, or a text file with --input")
+    for option in ("gen_subset", "source_lang", "target_lang"):
+        if args.input is not None and vars(args)[option] is not None:
+            raise UnifiedError(f"--{option.replace('_', '-')} chooses pairs of DATA; --input is read instead of them")
     if args.max_source is not None and args.max_source < 0:
         raise UnifiedError(f"--max-source must be 0 or a number of tokens, got {args.max_source}")
     if usable_device(args.device, "--device").type != "cpu" and args.int8:
@@ -142,7 +144,8 @@ def run(args: argparse.Namespace) -> int:
     if args.input is not None:
         sentences = FileSentences(Path(args.input))
     else:
-        sentences = FolderSentences(Path(args.data), args.gen_subset, args.source_lang, args.target_lang)
+        subset = _SUBSET if args.gen_subset is None else args.gen_subset
+        sentences = FolderSentences(Path(args.data), subset, args.source_lang, args.target_lang)
     spread(
         ChunkWriter(
             checkpoint=checkpoint,
