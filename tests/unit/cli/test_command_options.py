@@ -50,7 +50,7 @@ LINES: dict[str, dict[str, Any]] = {
         "threshold": "0.5", "threads": 4, "json": True, "device": "cuda",
     },
     GENERATE: {
-        "data": None, "model": "m", "output": "o", "overwrite": False, "input": None, "gen_subset": "test",
+        "data": None, "model": "m", "output": "o", "overwrite": False, "input": None, "gen_subset": None,
         "source_lang": None, "target_lang": None, "workers": 1, "threads": 1, "device": "cpu", "int8": False,
         "batch_size": 32, "chunk": 128, "max_source": None, "windows": False, "prompt": None, "beam": 5,
         "max_length": None, "min_length": 1, "nbest": 1, "length_penalty": "fairseq", "lenpen": 1.0,
@@ -102,7 +102,7 @@ LINES: dict[str, dict[str, Any]] = {
         "text_field": "a", "second_field": "b", "label_field": "c", "pooling": "cls", "max_length": 1,
         "batch_size": 2,
     },
-    "score squad d p": OF_SCORES | SQUAD | {"na_prob": None, "na_prob_thresh": 1.0},
+    "score squad d p": OF_SCORES | SQUAD | {"na_prob": None, "na_prob_thresh": None},
     "score squad d p --rules 1.1 --na-prob n --na-prob-thresh 0.5 --intervals --resamples 2 --seed 0 --json "
     "--output o": {
         "data": "d", "predictions": "p", "rules": "1.1", "na_prob": "n", "na_prob_thresh": 0.5, "intervals": True,

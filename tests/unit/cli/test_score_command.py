@@ -168,6 +168,17 @@ def test_the_version_of_the_data_or_the_option_chooses_the_rules(capsys):
     assert taken_back == SquadV2Examples(QUESTIONS, found, known, 0.5).scores() and taken_back["HasAns_exact"] == 0
 
 
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (["--na-prob-thresh", "1"], "--na-prob-thresh is for the probabilities of --na-prob; give their file"),
+        (["--na-prob", "none", "--na-prob-thresh", "nan"], "--na-prob-thresh must be a number, got nan"),
+    ],
+)
+def test_a_threshold_without_an_effect_is_refused_before_files_are_read(capsys, options, says):
+    assert refusal(capsys, "squad", "none", "none", *options) == says
+
+
 def test_a_file_of_squad_is_told_from_rows_by_its_name(capsys):
     predictions = save("p.json", {"a": "red"})
     for name in ("rows.csv", "rows.jsonl", "rows.tsv.gz"):

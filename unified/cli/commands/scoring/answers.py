@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,8 @@ from unified.errors import UnifiedError
 
 if TYPE_CHECKING:
     from unified.tasks.metrics.bootstrap import Examples
+
+_NO_ANSWER_ABOVE = 1.0
 
 
 def add_parsers(scores: ScoreParsers) -> None:
@@ -29,9 +32,8 @@ def add_parsers(scores: ScoreParsers) -> None:
     squad.add_argument(
         "--na-prob-thresh",
         type=float,
-        default=1.0,
         metavar="X",
-        help="probability above which no answer is given (default: 1.0)",
+        help=f"probability above which no answer is given, with --na-prob (default: {_NO_ANSWER_ABOVE})",
     )
     squad.set_defaults(score=_squad)
     mrqa = add_parser(scores, "mrqa", "exact match and F1 of MRQA")
@@ -69,6 +71,11 @@ def _squad(args: argparse.Namespace) -> Examples:
 
     if has_fields(args.data) and not without_compression(args.data).lower().endswith(".json"):
         raise UnifiedError(f"{args.data}: rows, not a file of SQuAD; `unified score span` scores answers to them")
+    threshold = _NO_ANSWER_ABOVE if args.na_prob_thresh is None else args.na_prob_thresh
+    if math.isnan(threshold):
+        raise UnifiedError(f"--na-prob-thresh must be a number, got {threshold}")
+    if args.na_prob_thresh is not None and not args.na_prob:
+        raise UnifiedError("--na-prob-thresh is for the probabilities of --na-prob; give their file")
     data = read_squad(args.data)
     rules = args.rules or data.version.lstrip("v")
     if rules not in ("1.1", "2.0"):
@@ -80,7 +87,7 @@ def _squad(args: argparse.Namespace) -> Examples:
         return _by_squad_1(data.answers, predictions, args)
     na_probs = read_probabilities(args.na_prob) if args.na_prob else None
     with naming(args.data, args.predictions):
-        return SquadV2Examples(data.answers, predictions, na_probs, args.na_prob_thresh)
+        return SquadV2Examples(data.answers, predictions, na_probs, threshold)
 
 
 def _mrqa(args: argparse.Namespace) -> Examples:
