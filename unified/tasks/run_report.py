@@ -38,6 +38,8 @@ def report_of(run: Path, samples: int, seed: int) -> RunPage:
     Raises:
         UnifiedError: the folder holds no log of a training, or other files of the run are damaged.
     """
+    if not run.is_dir():
+        raise UnifiedError(f"{run}: no such folder")
     path = run / LOG_NAME
     if not path.is_file():
         raise UnifiedError(

@@ -184,6 +184,14 @@ def test_a_task_that_was_learnt_with_others_has_folders_called_like_its_head(run
     assert [table.title for table in page.tables] == ["Scores: squad1.1", "Confusion matrix: squad1.1, valid"]
 
 
+@pytest.mark.parametrize("name", ["file", "none"])
+def test_what_is_no_folder_is_no_run(tmp_path, name):
+    (tmp_path / "file").write_text("x\n")
+    with pytest.raises(UnifiedError) as raised:
+        report_of(tmp_path / name, 1, 1)
+    assert str(raised.value) == f"{tmp_path / name}: no such folder"
+
+
 def test_a_folder_without_a_log_is_no_run(tmp_path):
     with pytest.raises(UnifiedError) as raised:
         report_of(tmp_path, 1, 1)
