@@ -1,4 +1,4 @@
-"""What commands write: the file of ``--output``; with ``--json`` one JSON object on standard output alone."""
+"""Files of ``--output``, and results printed for programs: with ``--json`` one JSON object alone on standard output."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def require_output_folder(args: argparse.Namespace) -> None:
 
 
 def _other_paths(args: argparse.Namespace) -> Iterator[str | Path]:
-    """What other arguments than ``--output`` name, as far as it can be the name of a file."""
+    """Texts of all arguments but ``--output``, each of which may be the name of a file."""
     for name, value in vars(args).items():
         for text in value if isinstance(value, list) else [value]:
             if name != "output" and isinstance(text, str | Path):
