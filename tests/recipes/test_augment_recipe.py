@@ -112,4 +112,4 @@ def _questions(articles) -> dict[str, tuple]:
 def _new(log) -> list[str]:
     """Parameters that fairseq-train says are new, of each training in a log."""
     lines = log.read_text(encoding="utf-8").splitlines()
-    return [line.rpartition(": ")[2] for line in lines if "that are new, initialised at random" in line]
+    return [line.rpartition(": ")[2] for line in lines if "initialised at random" in line]

@@ -48,7 +48,7 @@ def test_the_oracles_choice_is_learnt(data, started, tmp_path):
         "--batch-size", 16, "--max-update", 100, "--lr", 3e-3, "--max-source", 20, "--log-interval", 1,
     )  # fmt: skip
     log = result.stdout + result.stderr
-    (named,) = [line for line in log.splitlines() if "new, initialised at random" in line]
+    (named,) = [line for line in log.splitlines() if "initialised at random" in line]
     parts = ("dense.weight", "dense.bias", "norm.weight", "norm.bias", "classifier.weight", "classifier.bias")
     assert named.endswith(": " + ", ".join(f"heads.extractive.{part}" for part in parts))
     assert "train: 1,500 of 1,500 sources are cut to their first 20 tokens (--max-source)" in log

@@ -182,7 +182,7 @@ def test_a_synthetic_classification_is_learnt_and_goes_on_from_a_language_model(
     torch.save(checkpoint, tmp_path / "lm.pt")
     result = train(data, tmp_path / "more", "--max-update", 2, "--finetune-from-model", tmp_path / "lm.pt")
     log = result.stdout + result.stderr
-    assert "new, initialised at random: heads.classification.output.weight, heads.classification.output.bias" in log
+    assert "initialised at random: heads.classification.output.weight, heads.classification.output.bias" in log
     # The token head without the embeddings, and of next sentences all but the pooler, which the classifier takes.
     assert "unused, left out: heads.token (5 parameters), heads.next_sentence (2 parameters)\n" in log
 

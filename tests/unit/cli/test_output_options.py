@@ -32,9 +32,9 @@ def refusal(capsys, *words: str) -> str:
 def test_predictions_replace_neither_a_folder_nor_their_own_input(work, capsys):
     os.link("rows.jsonl", "other.jsonl")
     for output, says in (
-        ("folder", "--output folder: a folder, where the file of predictions should be"),
-        ("rows.jsonl", "--output rows.jsonl: is INPUT, which would be lost; give another --output"),
-        ("other.jsonl", "--output other.jsonl: is INPUT, which would be lost; give another --output"),
+        ("folder", "--output folder: a folder; name a file"),
+        ("rows.jsonl", "--output rows.jsonl: a file that the command reads; name another one"),
+        ("other.jsonl", "--output other.jsonl: a file that the command reads; name another one"),
     ):
         words = ("predict", "classification", "rows.jsonl", "--model", "nothing", "--output", output, "--overwrite")
         assert refusal(capsys, *words) == says

@@ -151,7 +151,8 @@ def predict(*words: str) -> int:
     [
         (("--ahead", "0"), "--ahead must be at least 1, got 0"),
         (("--max-tokens", "0"), "--max-tokens must be at least 1, got 0"),
-        (("--output", "rows.jsonl"), "rows.jsonl: exists already; --overwrite replaces it, or give another --output"),
+        (("--output", "rows.jsonl"), "--output rows.jsonl: a file that the command reads; name another one"),
+        (("--output", "before"), "before: exists already; --overwrite replaces it, or give another --output"),
         (("--output", "no/out.jsonl"), "--output no/out.jsonl: there is no folder no"),
         (("--second", "x"),
          "--second goes with a plain text of several words as INPUT; other items have it as a field"),
@@ -161,6 +162,7 @@ def predict(*words: str) -> int:
     ],
 )  # fmt: skip
 def test_a_command_that_cannot_work_is_refused(work, capsys, words, says):
+    Path("before").touch()
     assert predict("classification", "rows.jsonl", "--model", "classes", *words) == 2
     printed = capsys.readouterr()
     assert (printed.out, printed.err) == ("", f"unified predict: error: {says}\n")

@@ -91,6 +91,7 @@ def test_models_write_together_that_share_what_decides_a_text(saved):
     lm = UnifiedLM.from_pretrained(saved)
     found = lm.shared_properties()
     assert found.keys() == {
+        "types of model",
         "vocabularies",
         "tokenizers",
         "heads",
