@@ -6,10 +6,9 @@ import warnings
 import pytest
 import torch
 
-from tests.support.checkpoint_samples import checkpoint, data_folder
+from tests.support.refusals import refused
 from tests.support.tiny_models import model, vocabulary
 from unified import UnifiedLM
-from unified.errors import UnifiedError
 from unified.generation import GenerationConfig
 from unified.generation.ensemble import EnsembleDecoder
 from unified.generation.lengths import PairLengths
@@ -25,20 +24,6 @@ POSITIONS = 48
 
 def handle(writes="cloze", lengths=PairLengths(), **changes) -> UnifiedLM:  # noqa: B008 (it is frozen)
     return UnifiedLM(model(**changes), WORDS, SymbolTokenizer(WORDS.symbols), writes, "folder", lengths)
-
-
-def refused(function, *arguments, **options) -> str:
-    with pytest.raises(UnifiedError) as raised:
-        function(*arguments, **options)
-    return str(raised.value)
-
-
-@pytest.fixture(scope="module")
-def saved(tmp_path_factory):
-    """A checkpoint in a folder with dictionary and tokenizer."""
-    folder = tmp_path_factory.mktemp("model")
-    checkpoint(folder / "checkpoint_last.pt", data_folder(folder / "data", pairs=False), str(folder / "data"))
-    return folder
 
 
 def test_a_model_is_saved_into_a_new_folder_and_read_again(saved, tmp_path):

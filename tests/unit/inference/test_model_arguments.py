@@ -6,13 +6,12 @@ from dataclasses import replace
 import pytest
 import torch
 
-from tests.support.checkpoint_samples import checkpoint, data_folder
+from tests.support.refusals import refused
 from tests.support.tiny_models import model, vocabulary
 from tests.support.untrained_models import task_model
 from unified import UnifiedLM
 from unified.checkpoints import load_checkpoint
 from unified.checkpoints.files import save
-from unified.errors import UnifiedError
 from unified.generation import GenerationConfig, Hypothesis
 from unified.generation.lengths import PairLengths
 from unified.inference import language_model
@@ -27,20 +26,6 @@ FIRST = WORDS.index("w0")
 
 def handle(writes="cloze", lengths=PairLengths(), **changes) -> UnifiedLM:  # noqa: B008 (it is frozen)
     return UnifiedLM(model(**changes), WORDS, SymbolTokenizer(WORDS.symbols), writes, "folder", lengths)
-
-
-def refused(function, *arguments, **options) -> str:
-    with pytest.raises(UnifiedError) as raised:
-        function(*arguments, **options)
-    return str(raised.value)
-
-
-@pytest.fixture(scope="module")
-def saved(tmp_path_factory):
-    """A checkpoint in a folder with dictionary and tokenizer."""
-    folder = tmp_path_factory.mktemp("model")
-    checkpoint(folder / "checkpoint_last.pt", data_folder(folder / "data", pairs=False), str(folder / "data"))
-    return folder
 
 
 # ---------------------------------------------------------------- files
