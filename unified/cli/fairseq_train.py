@@ -115,7 +115,7 @@ def require_own_folder(further: str) -> None:
         UnifiedError: it names one.
     """
     if "--save-dir" in by_name(words_of("--fairseq", further)):
-        raise UnifiedError("--fairseq --save-dir: the checkpoints go into the folder of --output; leave it out")
+        raise UnifiedError("--fairseq: the checkpoints go into the folder of --output; leave out save-dir")
 
 
 def print_command(arguments: Sequence[str], further: str) -> list[str]:

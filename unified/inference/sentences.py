@@ -48,17 +48,11 @@ class FolderSentences:
 
 
 class FileSentences:
-    """Lines of a text file, plain or compressed; there are no references.
-
-    Raises:
-        UnifiedError: the file cannot be read, is no text or holds no line.
-    """
+    """Lines of a text file, plain or compressed; there are no references."""
 
     def __init__(self, path: Path):
         self.files = [path]
         self.lines = [line for chunk in RawTextReader(str(path)).chunks() for line in chunk.lines]
-        if not self.lines:
-            raise UnifiedError(f"{path}: the file is empty; expected one source a line")
 
     def __len__(self) -> int:
         return len(self.lines)

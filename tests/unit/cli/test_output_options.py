@@ -44,7 +44,7 @@ def test_predictions_replace_neither_a_folder_nor_their_own_input(work, capsys):
 
 @pytest.mark.parametrize("further", ["--save-dir elsewhere", "--fp16 --save-dir=elsewhere", "--save-dir output"])
 def test_checkpoints_go_into_the_folder_of_output(work, capsys, further):
-    says = "--fairseq --save-dir: the checkpoints go into the folder of --output; leave it out"
+    says = "--fairseq: the checkpoints go into the folder of --output; leave out save-dir"
     for words in (
         ("pretrain", "nowhere"),
         ("finetune", "classification", "--data", "nowhere", "--init", "nothing"),

@@ -11,7 +11,6 @@ from transformers.masking_utils import sdpa_mask
 from unified import masks
 from unified.errors import UnifiedError
 from unified.huggingface import NAME, unified_attention
-from unified.huggingface.registration import note_begin, require_use
 
 #: Named here, as transformers imports a class where it is first named.
 MODEL, CONFIG = transformers.BertForMaskedLM, transformers.BertConfig
@@ -21,24 +20,15 @@ SHAPE = {
 }  # fmt: skip
 IDS, MASK = torch.tensor([[5, 6, 7, 8]]), masks.left_to_right(4)
 CROSS = "{} cannot take the attention 'unified': it has cross-attention, whose keys are of another text than the mask's"
-KEPT = (
-    "{} has not handed unified_mask to its attention; a newer release of transformers may, or another attention was "
-    "set after this one"
+OTHER = (
+    "{} has the attention 'sdpa', which does not know unified_mask; call set_attn_implementation('unified') first, "
+    "also on a model that was loaded"
 )
 
 
 def bert(**changes):
     torch.manual_seed(0)
     return MODEL(CONFIG(**SHAPE, **changes)).eval()
-
-
-def hooked(model) -> list[str]:
-    """Names of modules with the hooks, which are there once, before and after each forward."""
-    found = [name for name, part in model.named_modules() if require_use in part._forward_hooks.values()]
-    for name, part in model.named_modules():
-        before, after = [*part._forward_pre_hooks.values()], [*part._forward_hooks.values()]
-        assert before.count(note_begin) == after.count(require_use) == (name in found)
-    return found
 
 
 def test_the_import_of_the_package_registers_the_attention():
@@ -71,17 +61,6 @@ def test_a_model_that_has_chosen_it_attends_under_the_mask(how):
     torch.testing.assert_close(model(IDS, padding).logits, plain(IDS, padding).logits, atol=1e-5, rtol=1e-5)
 
 
-def test_the_hooks_are_those_of_models_of_transformers_alone_and_are_there_once():
-    model = bert()
-    assert hooked(model) == []
-    for _ in range(2):
-        model.set_attn_implementation(NAME)
-        assert hooked(model) == ["", "bert"]
-    other = bert()
-    other.set_attn_implementation("eager")
-    assert hooked(other) == [] and other.config._attn_implementation == "eager"
-
-
 @torch.no_grad()
 def test_a_model_whose_layers_have_not_met_the_mask_is_refused_also_behind_one_that_has():
     model = bert()
@@ -91,7 +70,7 @@ def test_a_model_whose_layers_have_not_met_the_mask_is_refused_also_behind_one_t
     for call in (model, model.bert):
         with pytest.raises(UnifiedError) as raised:
             call(IDS, unified_mask=MASK)
-        assert str(raised.value) == KEPT.format("BertModel")
+        assert str(raised.value) == OTHER.format("BertModel")
     model(IDS)
 
 
@@ -105,13 +84,11 @@ def test_a_model_that_cannot_take_the_mask_is_refused_both_ways():
         with pytest.raises(UnifiedError) as raised:
             call()
         assert str(raised.value) == CROSS.format("BertForMaskedLM")
-    assert model.config._attn_implementation == "sdpa" and hooked(model) == []
+    assert model.config._attn_implementation == "sdpa"
     model.set_attn_implementation("eager")
 
 
 def test_what_a_method_gives_is_given():
     model = bert()
     assert model.get_correct_attn_implementation("eager", is_init_check=True) == "eager"
-    assert hooked(model) == []
     assert model.get_correct_attn_implementation(requested_attention=NAME) == NAME
-    assert hooked(model) == ["", "bert"]

@@ -107,13 +107,3 @@ def test_lines_of_a_file_are_sources_without_references(tmp_path, name):
     assert [found.source(lm, i) for i in range(3)] == [[5, 6], [], [7]]
     assert [found.parts(lm, i) for i in range(3)] == [["5 6"], [""], ["7"]]
     assert [found.texts(lm, i) for i in range(3)] == [("5 6", None), ("", None), ("7", None)]
-
-
-def test_an_empty_file_is_refused_but_not_an_empty_line(tmp_path):
-    path = tmp_path / "prompts.txt"
-    path.write_bytes(b"")
-    with pytest.raises(UnifiedError) as refused:
-        FileSentences(path)
-    assert str(refused.value) == f"{path}: the file is empty; expected one source a line"
-    path.write_bytes(b"\n")
-    assert FileSentences(path).lines == [""]

@@ -239,7 +239,12 @@ def test_inputs_that_do_not_fit(tmp_path, capsys, monkeypatch, name, inputs, say
 
 def test_outputs_that_are_refused(tmp_path, capsys):
     path = jsonl(tmp_path / "in.jsonl", [{"document": "a", "summary": "b"}])
-    for output, says in ((path, "exists already"), (tmp_path / "out.txt", "name it *.jsonl")):
+    (tmp_path / "out.jsonl").touch()
+    for output, says in (
+        (path, "a file that the command reads"),
+        (tmp_path / "out.jsonl", "exists already"),
+        (tmp_path / "out.txt", "name it *.jsonl"),
+    ):
         assert main(["pairs", "xsum", path, "--output", str(output)]) == 2
         assert says in capsys.readouterr().err
 
