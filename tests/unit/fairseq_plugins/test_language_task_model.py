@@ -89,7 +89,7 @@ def test_the_model_of_a_checkpoint_is_taken_as_it_is(pairs, writes, continues):
 
 
 def test_symbols_that_training_or_validation_has_as_targets(tmp_path):
-    """Those of all folders' training texts, of what was loaded besides, and the separator."""
+    """They are those of the training texts of all folders and of each split that was loaded, and the separator."""
     folders = [document_folder(tmp_path / str(first), first) for first in (4, 5)]
     write_documents(folders[0] / "valid", [[[20, 21]], [[20]]])
     task = language_task(*folders, objectives="bert")

@@ -184,7 +184,7 @@ def test_a_validation_forgets_the_last_one(make, monkeypatch):
 
 
 def test_scores_are_logged_where_batches_have_shares(make):
-    """Those of all batches and processes together; training has none."""
+    """The scores are of all batches and processes together; training has none."""
     task, shares = make(), []
     task.predictions.log = shares.append
     criterion = UnifiedUnderstandingCriterion(task)

@@ -49,8 +49,8 @@ def test_a_search_is_served_where_its_columns_fit_into_a_quarter_of_the_memory(m
         assert serves(plain, scheme, source, 5, most) is False
 
 
-def test_no_is_an_answer():
-    """Of a search on a processor, and of a scheme with a query stream on a card."""
+def test_rooms_of_fixed_size_do_not_serve_a_processor_nor_a_query_stream():
+    """The answer is False itself, not another false value."""
     on = {name: SimpleNamespace(keys=[SimpleNamespace(device=torch.device(name))], bytes=0) for name in ("cpu", "cuda")}
     assert serves(model(), SCHEMES["cloze"], on["cpu"], 2, 3) is False
     assert serves(model(), SCHEMES["permutation"], on["cuda"], 2, 3) is False

@@ -164,7 +164,7 @@ def test_attention_of_tokens_and_of_neighbours(hides_self, window):
 
 
 def row_of(own: View, b: int, i: int, j: int) -> int:
-    """Of the table of distances: the first row is that of the farthest key before the query."""
+    """The row of the table of distances; the first one is that of the farthest key before the query."""
     distance = int(own.key_positions[b, j] - own.query_positions[b, i])
     return min(max(distance, -2), 2) + 2
 

@@ -45,7 +45,7 @@ PASSAGE = "the Red fox, a red fox"
 @pytest.mark.parametrize(
     ("answers", "detected", "learnt"),
     [
-        # Of all spans of all detected answers the first one, and of those that begin there the shortest.
+        # The first span of all detected answers is taken; if several begin there, the shortest.
         (["fox"], [("a red fox", [[13, 21]]), ("red fox", [[15, 21], [4, 10]])], Answer("Red fox", 4)),
         (["r"], [("Red fox", [[4, 10]]), ("Red", [[4, 6]])], Answer("Red", 4)),
         (["f"], [("Red", [[4, 6]]), (PASSAGE, [[0, 21]])], Answer(PASSAGE, 0)),
