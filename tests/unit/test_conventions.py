@@ -68,7 +68,7 @@ def test_tests_use_public_names():
     assert len(ours) > 500
     used = re.compile(r"(?:[\w)\]]\.|\bimport )(_[a-zA-Z]\w*[a-zA-Z])\b")
     named = re.compile(r"""setattr\(\s*[\w.]+,\s*["'](_[a-zA-Z]\w*)["']""")
-    # Of argparse's parsers, omegaconf's settings, fairseq's search and transformers' models, which have no public one.
+    # Names in argparse, omegaconf, fairseq and transformers for which those have no public one.
     foreign = {"_actions", "_name", "_generate", "_init_weights"}
     found = {
         f"{path}: {name}"

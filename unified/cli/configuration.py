@@ -35,7 +35,7 @@ def add_config_argument(parser: argparse.ArgumentParser) -> None:
 def config_first(arguments: Sequence[str]) -> list[str]:
     """Words of a command with ``--config`` moved to the front, so that all other options come after its own.
 
-    As in the parser, its name may be cut short.
+    Its name may be cut short, which the parser allows.
     """
     for i, word in enumerate(arguments):
         option, equals, _ = word.partition("=")
