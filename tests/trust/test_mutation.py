@@ -261,6 +261,17 @@ def test_constants_are_tried_on_the_tests_of_the_package_that_import_the_module(
     assert own == "tests/unit/c/test_z.py::test" and others == ["tests/unit/a/test_y.py::test"]
 
 
+def test_the_tests_of_a_module_come_before_those_of_its_package_and_quick_ones_before_slow_ones():
+    files = ["integration/test_one.py", "unit/a/test_two.py", "unit/a/test_one_more.py", "unit/test_one.py"]
+    tests = {f"tests/{file}::{name}": 1.0 + number for number, file in enumerate(files) for name in ("x", "y")}
+    tests["tests/unit/a/test_one_more.py::y"] = 0.1
+    covered = Coverage(tests, tests={"unified/a/one.py": {3: {*tests}}})
+    found = [one.removeprefix("tests/") for one in covered.concerned("unified/a/one.py", [3])]
+    others = ("unit/a/test_two.py", "integration/test_one.py", "unit/test_one.py")
+    own = [f"unit/a/test_one_more.py::{name}" for name in "yx"]
+    assert found == own + [f"{file}::{name}" for file in others for name in "xy"]
+
+
 def test_equal_mistakes_in_equal_lines_are_numbered_in_the_order_of_the_module():
     source = "def first(a):\n    return 0, 0\n\n\ndef second(a):\n    return 0, 0\n"
     said = [(one.line, one.said) for one in mutants_of(source) if one.operator == "constant"]

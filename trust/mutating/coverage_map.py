@@ -42,16 +42,17 @@ class Coverage:
     failed: list[str] = field(default_factory=list)
 
     def concerned(self, module: str, lines: Sequence[int]) -> list[str]:
-        """Ids of the tests that may notice a change of some lines, quick ones first.
+        """Ids of the tests that may notice a change of some lines: those nearest to the module first, then quick ones.
 
-        First come tests that run the lines themselves, then all tests of files whose fixtures or cases do.
+        First come tests that run the lines themselves, then all tests of files whose fixtures or cases do. Nearest are
+        those of a file that has the module's name in its own, then the others of the package's folder of tests.
         Without lines, for what runs when the module is imported, these are all tests that run anything of it, or, where
         it has nothing but that, anything of its package; behind them those of the package's folder of tests that
         import the module, since they may read its constants.
         """
         if lines:
             files = self._at(self.makers, module, lines) | self._at(self.importers, module, lines)
-            return self._ordered(self._at(self.tests, module, lines), files)
+            return self._ordered(module, self._at(self.tests, module, lines), files)
         package = module.rpartition("/")[0]
         for members in ([module], [name for name in self.tests | self.makers if name.rpartition("/")[0] == package]):
             own = {test for one in members for test in self._at(self.tests, one)}
@@ -59,7 +60,7 @@ class Coverage:
             if own or files:
                 break
         beside = {one for one in self._at(self.importers, module) if _is_of(one, package)}
-        return self._ordered(own, files | beside)
+        return self._ordered(module, own, files | beside)
 
     @staticmethod
     def _at(where: dict[str, dict[int, set[str]]], module: str, lines: Sequence[int] | None = None) -> set[str]:
@@ -67,12 +68,12 @@ class Coverage:
         by_line = where.get(module, {})
         return set().union(*(by_line.get(line, set()) for line in (by_line if lines is None else lines)))
 
-    def _ordered(self, own: set[str], files: set[str]) -> list[str]:
-        shared = {test for test in self.seconds if test.partition("::")[0] in files} - own
-        return [*sorted(own, key=self._order), *sorted(shared, key=self._order)]
+    def _ordered(self, module: str, own: set[str], files: set[str]) -> list[str]:
+        def order(test: str) -> tuple[int, float, str]:
+            return _distance(test.partition("::")[0], module), self.seconds[test], test
 
-    def _order(self, test: str) -> tuple[float, str]:
-        return self.seconds[test], test
+        shared = {test for test in self.seconds if test.partition("::")[0] in files} - own
+        return [*sorted(own, key=order), *sorted(shared, key=order)]
 
 
 def measure(
@@ -114,6 +115,13 @@ def _is_of(file: str, package: str) -> bool:
     folder = file.split("/")[2:-1]
     inner = [] if package == "unified" else package.removeprefix("unified/").split("/")
     return folder == inner or (bool(folder) and inner[: len(folder)] == folder)
+
+
+def _distance(file: str, module: str) -> int:
+    """How far a file of tests is from a module: 0 if it has its name, 1 in the folder of its package's tests, or 2."""
+    if not _is_of(file, module.rpartition("/")[0]):
+        return 2
+    return int(Path(module).stem not in Path(file).stem)
 
 
 def _hash(paths: Iterable[Path]) -> str:
