@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from unified.arguments import shown
+from unified.cli.paths import misfit
 from unified.errors import UnifiedError, nearest
 from unified.files.yaml_text import read_yaml_object
 
@@ -102,6 +103,9 @@ def _converted(where: str, action: argparse.Action, value: Any) -> Any:
 def _one(where: str, action: argparse.Action, value: Any) -> Any:
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise UnifiedError(f"{where}: must be a text or a number, got {shown(value)}; put it in quotes if it is a text")
+    wrong = misfit(action, value)
+    if wrong is not None:
+        raise UnifiedError(f"{where}: {wrong}")
     try:
         converted = action.type(str(value)) if callable(action.type) else str(value)
     except (TypeError, ValueError, argparse.ArgumentTypeError):

@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 
 from unified import __version__
 from unified.cli import commands
+from unified.cli.paths import misfit
 from unified.errors import nearest
 
 
@@ -50,6 +51,12 @@ class Parser(argparse.ArgumentParser):
     def _with_hint(self, argument: str) -> str:
         option = argument.partition("=")[0]
         return option + nearest(option, self._option_string_actions) if option.startswith("-") else argument
+
+    def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
+        wrong = misfit(action, arg_string)
+        if wrong is not None:
+            raise argparse.ArgumentError(action, wrong)
+        return super()._get_value(action, arg_string)
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is not None and value not in action.choices:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import re
 from collections.abc import Iterator
 
 from unified.cli.parsing import make_parser
+from unified.cli.paths import is_path, shown_as
 
 HELP = "print a script for your shell that completes what you type after `unified`"
 
-#: Metavars of arguments that are files or folders, such as FILE.html and DATA.
-_PATHS = re.compile(r"\b(FILE|FOLDER|PATH|DATA|CHECKPOINT|DIR|MODEL|INPUT|IN|OUT|RUN|PREDICTIONS|GOLD|RESPONSE|KEY)\b")
 #: shtab's test for a script that is read into a running zsh takes `eval` for the only way.
 _READ_BY_EVAL, _READ_IN = "$zsh_eval_context[-1] == eval", "$zsh_eval_context[-1] == (eval|file)"
 #: Such a script needs this of zsh, where no startup file has asked for it.
@@ -36,10 +34,9 @@ def run(args: argparse.Namespace) -> int:
     names = _names()
     for action in _actions(parser):
         if action.choices is None and action.nargs != 0:
-            shown = _shown_as(action)
-            if (action.dest, shown) in names:
-                action.choices = names[action.dest, shown]
-            elif _PATHS.search(shown):
+            if (action.dest, shown_as(action)) in names:
+                action.choices = names[action.dest, shown_as(action)]
+            elif is_path(action):
                 vars(action)["complete"] = shtab.FILE
     script = shtab.complete(parser, args.shell)
     if args.shell == "zsh":
@@ -75,9 +72,3 @@ def _actions(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
                 yield from _actions(subparser)
         else:
             yield action
-
-
-def _shown_as(action: argparse.Action) -> str:
-    """Placeholder for an argument's value in the help."""
-    metavar = action.metavar or action.dest
-    return " ".join(metavar if isinstance(metavar, tuple) else (metavar,)).upper()

@@ -1,0 +1,31 @@
+"""Arguments that are files or folders, which their placeholders in the help tell."""
+
+from __future__ import annotations
+
+import argparse
+import re
+
+#: Placeholders of such arguments, such as FILE.html and DATA.
+_PATHS = re.compile(
+    r"\b(FILE|FOLDER|PATH|DATA|CHECKPOINT|DIR|MODEL|INPUT|IN|OUT|RUN|PREDICTIONS|GOLD|RESPONSE|KEY|PIPELINE)\b"
+)
+
+
+def is_path(action: argparse.Action) -> bool:
+    """Whether an argument takes files or folders."""
+    takes_others = action.choices is not None or action.nargs == 0
+    return not takes_others and _PATHS.search(shown_as(action)) is not None
+
+
+def misfit(action: argparse.Action, value: object) -> str | None:
+    """Says why a value is no path, where the argument takes one; None where nothing is wrong.
+
+    An empty text, such as a variable of the shell that is not set, would mean the current folder.
+    """
+    return "names no file or folder; its value is empty" if value == "" and is_path(action) else None
+
+
+def shown_as(action: argparse.Action) -> str:
+    """Placeholder for an argument's value in the help, in capitals."""
+    metavar = action.metavar or action.dest
+    return " ".join(metavar if isinstance(metavar, tuple) else (metavar,)).upper()
