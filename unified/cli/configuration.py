@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -23,30 +24,45 @@ _LEFT_OUT = frozenset(("help", "config", "dry-run", "json", "quiet", "verbose"))
 
 
 def add_config_argument(parser: argparse.ArgumentParser) -> None:
-    """Declare ``--config``, which may stand for all others; behind it, options of the command line win."""
+    """Declare ``--config``, which may stand for all others, and several times.
+
+    A later file wins over an earlier one, and the command line over all files (:func:`config_first`).
+    """
     parser.add_argument(
         _OPTION,
         metavar="FILE",
         action=_Config,
-        help="YAML file with options by their names, such as `lr: 1e-4`; an option on the command line wins. Every "
+        help="YAML file with options by their names, such as `lr: 1e-4`. Of several files, each with its own --config, "
+        "a later one wins over an earlier one, and an option on the command line over all, wherever it stands. Every "
         f"run writes such a file, {FILE_NAME}, beside its checkpoints",
     )
 
 
 def config_first(arguments: Sequence[str]) -> list[str]:
-    """Words of a command with ``--config`` moved to the front, so that all other options come after its own.
+    """Words of a command with every ``--config`` moved to the front, so that all other options come after their own.
 
-    Its name may be cut short, which the parser allows.
+    The files keep their order: of two that give an option, the later one counts. The name of ``--config`` may be cut
+    short, which the parser allows.
     """
-    for i, word in enumerate(arguments):
-        option, equals, _ = word.partition("=")
-        if len(option) > len("--") and _OPTION.startswith(option):
-            stop = i + (1 if equals else 2)
-            behind = next((j for j, other in enumerate(arguments[:i], 1) if not other.startswith("-")), None)
-            if behind is None:  # no command stands before it
+    command = next((i for i, word in enumerate(arguments) if not word.startswith("-")), None)
+    if command is None or any(map(_is_config, arguments[:command])):  # no command stands before it
+        return list(arguments)
+    files: list[str] = []
+    others: list[str] = []
+    words = iter(arguments[command + 1 :])
+    for word in words:
+        if _is_config(word):
+            files += [word] if "=" in word else [word, *islice(words, 1)]
+        else:
+            others.append(word)
+            if word == "--":  # no options follow
                 break
-            return [*arguments[:behind], *arguments[i:stop], *arguments[behind:i], *arguments[stop:]]
-    return list(arguments)
+    return [*arguments[: command + 1], *files, *others, *words]
+
+
+def _is_config(word: str) -> bool:
+    option = word.partition("=")[0]
+    return len(option) > len("--") and _OPTION.startswith(option)
 
 
 def write_run(folder: Path, args: argparse.Namespace, add_arguments: Callable[[argparse.ArgumentParser], None]) -> None:

@@ -73,6 +73,25 @@ def test_what_the_command_line_says_wins_where_the_name_of_the_option_is_cut(tmp
         assert parser.parse_args(config_first(["finetune", "sst2", "--lr", "2", *words])[1:]).lr == 2
 
 
+def test_of_several_files_the_later_one_wins_and_the_command_line_over_all_wherever_it_stands(tmp_path):
+    contents = {
+        "a": "data: a\nlr: 1\nbatch-size: 1\nfp16: true\nselect: best\n",
+        "b": "lr: 2\nbatch-size: 2\nfp16: false\nselect: null\n",
+    }
+    for name, content in contents.items():
+        (tmp_path / f"{name}.yaml").write_text(content, encoding="utf-8")
+    files = [f"--config={tmp_path / 'a.yaml'}", f"--conf={tmp_path / 'b.yaml'}"]
+    parser = argparse.ArgumentParser()
+    add_arguments(parser)
+    for words in (
+        ["--batch-size", "3", "sst2", *files],
+        [*files, "sst2", "--batch-size", "3"],
+        [files[0], "sst2", "--batch-size", "3", files[1]],
+    ):
+        found = parser.parse_args(config_first(["finetune", *words])[1:])
+        assert (found.data, found.lr, found.batch_size, found.fp16, found.select) == ("a", 2, 3, False, "best")
+
+
 def test_an_option_that_the_file_gives_is_no_longer_required_and_another_one_is(tmp_path):
     assert parsed(tmp_path, "data: there\n", "sst2").data == "there"
     assert parsed(tmp_path, "data: there\ntask: sst2\nfiles: []\n").task == "sst2"
@@ -143,7 +162,10 @@ def test_a_type_that_refuses_by_its_own_words_is_refused_like_others(tmp_path):
         ("-q finetune sst2 --config f", "-q finetune --config f sst2"),
         ("finetune --config f sst2", "finetune --config f sst2"),
         ("finetune sst2 --configuration f", "finetune sst2 --configuration f"),
-        ("finetune --config=a --lr 1 --config=b", "finetune --config=a --lr 1 --config=b"),
+        ("finetune --config=a --lr 1 --config=b", "finetune --config=a --config=b --lr 1"),
+        ("finetune --lr 1 --config a sst2 --conf b", "finetune --config a --conf b --lr 1 sst2"),
+        ("finetune sst2 --config a --config", "finetune --config a --config sst2"),
+        ("-q finetune --lr 1 --config a -- --config b", "-q finetune --config a --lr 1 -- --config b"),
         ("--config f finetune sst2 --lr 1", "--config f finetune sst2 --lr 1"),
         ("-q --config=f finetune sst2", "-q --config=f finetune sst2"),
         ("finetune --lr 1 --config", "finetune --config --lr 1"),
