@@ -63,12 +63,31 @@ def test_the_penalty_and_the_score_that_chooses_are_those_of_the_options(capsys)
         assert scores == sorted(scores, reverse=True) and len(set(scores)) == 2
 
 
-def test_limits_of_length_are_tried_in_all_combinations_that_hold_a_length(capsys):
-    found = tried(capsys, "--lenpens", "0", "--min-lengths", "0", "3", "--max-lengths", "0", "2", "3", "9")
+def test_limits_of_length_are_tried_in_all_combinations_that_a_hypothesis_meets(capsys):
+    options = ("--lenpens", "0", "--min-lengths", "0", "3", "--max-lengths", "0", "2", "3", "9")
+    found = tried(capsys, *options)
     assert sorted((one.min_length, one.max_length, one.outside) for one in found) == [
-        (0, 0, 2), (0, 2, 0), (0, 3, 0), (0, 9, 0), (3, 3, 2), (3, 9, 0),
+        (0, 2, 0), (0, 3, 0), (0, 9, 0), (3, 9, 0),
     ]  # fmt: skip
     assert (found[0].min_length, found[0].max_length, found[0].rouge2) == (3, 9, 100)
+
+
+def test_limits_that_are_left_out_are_counted_and_equal_values_are_tried_once(capsys):
+    words = ["tune-lengths", "out", "--lenpens", "0", "2", "0.0", "2", "--min-lengths", "0", "0"]
+    assert exit_status(*words, "--max-lengths", "4", "1", "0", "4") == 0
+    out, err = capsys.readouterr()
+    assert out.splitlines()[0] == "4 hypotheses of 2 sentences; 2 settings tried, best first:"
+    assert err == "limits that no hypothesis meets are left out: 2; the hypotheses have 2 to 4 tokens\n"
+    assert exit_status(*words) == 0 and capsys.readouterr().err == ""
+
+
+def test_of_settings_with_equal_scores_the_one_that_more_sentences_meet_is_recommended(capsys):
+    sentences = [f"S-{i}\tx\nT-{i}\t{text}\nH-{i}\t-1\t{text}\nD-{i}\t-1\t{text}\nP-{i}\t{'-1 ' * size}\n"
+                 for i, (text, size) in enumerate([("a b", 3), ("a", 2)])]  # fmt: skip
+    Path("out").write_text("".join(sentences), encoding="utf-8")
+    found = tried(capsys, "--lenpens", "0", "--min-lengths", "2", "0")
+    assert [(one.min_length, one.outside) for one in found] == [(0, 0), (2, 1)]
+    assert found[0].rouge2 == found[1].rouge2
 
 
 @pytest.mark.parametrize(
@@ -78,10 +97,14 @@ def test_limits_of_length_are_tried_in_all_combinations_that_hold_a_length(capsy
             (options, "--min-lengths and --max-lengths must be numbers of tokens, at least 0")
             for options in ("--min-lengths -1", "--min-lengths 1 -1", "--max-lengths -1", "--max-lengths 4 -1")
         ),
-        ("--min-lengths 5", "every one of --min-lengths is above every one of --max-lengths; nothing to try"),
-        (
-            "--min-lengths 3 4 --max-lengths 2",
-            "every one of --min-lengths is above every one of --max-lengths; nothing to try",
+        *(
+            (options, "no hypothesis meets any of --min-lengths and --max-lengths; the hypotheses have 2 to 4 tokens")
+            for options in (
+                "--min-lengths 5",
+                "--min-lengths 5 --max-lengths 9",
+                "--min-lengths 3 4 --max-lengths 2",
+                "--max-lengths 1",
+            )
         ),
         ("--lenpens 1 nan", "--lenpens nan: a text of 5 tokens has no such length penalty"),
         ("--lenpens inf", "--lenpens inf: a text of 5 tokens has no such length penalty"),

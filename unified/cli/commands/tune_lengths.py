@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from dataclasses import asdict
+from itertools import product
 from pathlib import Path
 
 from unified.cli.commands.scoring.texts import add_clean_up, add_inputs, cleaned, read_inputs
@@ -75,14 +77,18 @@ def run(args: argparse.Namespace) -> int:
     _, references = read_inputs(args)
     written = read_n_best(args.files)
     texts, references, _ = cleaned(args, [one.text for some in written for one in some], references)
-    longest = max(one.length - 1 for some in written for one in some)
+    nbest = NBest(written, texts, references, args.sentence_separator)
+    shortest, longest = nbest.lengths
     for exponent in args.lenpens:
         require_exponent("--lenpens", args.length_penalty, exponent, longest + 1)
-    nbest = NBest(written, texts, references, args.sentence_separator)
     limits = args.min_lengths, args.max_lengths or [longest]
     found = tuned(nbest, args.length_penalty, args.lenpens, *limits, args.metric)
+    lengths = f"the hypotheses have {shortest:,} to {longest:,} tokens"
     if not found:
-        raise UnifiedError("every one of --min-lengths is above every one of --max-lengths; nothing to try")
+        raise UnifiedError(f"no hypothesis meets any of --min-lengths and --max-lengths; {lengths}")
+    unmet = {pair for pair in product(*limits) if not nbest.meets(*pair)}
+    if unmet:
+        print(f"limits that no hypothesis meets are left out: {len(unmet):,}; {lengths}", file=sys.stderr)
     document = {"length_penalty": args.length_penalty, "metric": args.metric, "tried": [asdict(f) for f in found]}
     if args.output:
         Path(args.output).write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")

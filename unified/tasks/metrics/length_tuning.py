@@ -67,6 +67,16 @@ class NBest:
         self._log_probs[there] = [one.log_prob for some in written for one in some]
         self._lengths[there] = [one.length for some in written for one in some]
         self._scores[there] = np.array(columns).T
+        self._tokens = self._lengths[there] - 1  # (hypotheses,), end symbols not counted
+
+    @property
+    def lengths(self) -> tuple[int, int]:
+        """Tokens of the shortest and of the longest hypothesis, their end symbols not counted."""
+        return int(self._tokens.min()), int(self._tokens.max())
+
+    def meets(self, min_length: int, max_length: int) -> bool:
+        """Whether a hypothesis has such a length."""
+        return bool(((self._tokens >= min_length) & (self._tokens <= max_length)).any())
 
     def scores(self, penalty: str, exponent: float, min_length: int, max_length: int) -> LengthScores:
         """Scores of the hypotheses that these settings rank first; of equal ones the earlier is taken."""
@@ -88,6 +98,11 @@ def tuned(
     max_lengths: Iterable[int],
     metric: str,
 ) -> list[LengthScores]:
-    """All combinations, best by ``metric`` first; combinations whose limits contradict each other are left out."""
-    settings = [(e, low, high) for e, low, high in product(exponents, min_lengths, max_lengths) if low <= high]
-    return sorted((nbest.scores(penalty, *s) for s in settings), key=lambda found: -getattr(found, metric))
+    """Scores of all combinations, best by ``metric`` first; of equal ones that with fewer sentences outside.
+
+    Of equal values one is tried. Limits that no hypothesis meets are left out, as nothing is known of what they would
+    make the search find.
+    """
+    settings = dict.fromkeys(product(exponents, min_lengths, max_lengths))
+    found = [nbest.scores(penalty, *setting) for setting in settings if nbest.meets(*setting[1:])]
+    return sorted(found, key=lambda one: (-getattr(one, metric), one.outside))
