@@ -67,6 +67,10 @@ class GenerationConfig:
         if not self.sampling and (self.top_k or self.top_p < 1):
             raise UnifiedError(f"top_k {self.top_k} and top_p {self.top_p} choose what is drawn; they need sampling")
         object.__setattr__(self, "no_repeat_ngram_ignore", frozenset(self.no_repeat_ngram_ignore))
+        if self.no_repeat_ngram_ignore and not self.no_repeat_ngram_size:
+            raise UnifiedError(
+                "no_repeat_ngram_ignore names what no_repeat_ngram_size never blocks; it needs a size of at least 1"
+            )
 
     @classmethod
     def of_options(cls, vocabulary: Vocabulary, **options: Any) -> GenerationConfig:

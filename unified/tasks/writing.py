@@ -150,7 +150,7 @@ class WritingTask:
         parts: what the objects call the parts that ``--source-field`` and ``--target-field`` name; none for others.
         training: published settings.
         decoding: fields of :class:`GenerationConfig`.
-        may_repeat: marks that no-repeat leaves alone.
+        may_repeat: marks that no-repeat leaves alone; ``no_repeat_ngram_size`` of ``decoding`` says what it blocks.
         separator: between the sentences of a target.
         published: split -> system -> measure -> figure in percent, with full training data.
         source: where settings and figures are published.
@@ -178,6 +178,10 @@ class WritingTask:
     measures: tuple[str, ...] = ("rougeL", "rouge1", "rouge2")
     grid: Grid | None = None
     submit: Callable[[Path, Path], list[Path]] | None = None
+
+    def __post_init__(self) -> None:
+        if self.may_repeat and not self.decoding.get("no_repeat_ngram_size"):
+            raise UnifiedError(f"task {self.name}: may_repeat needs a no_repeat_ngram_size of decoding")
 
     def as_in(self, system: str) -> WritingTask:
         """The task with its published settings, or with those for an encoder.

@@ -174,6 +174,8 @@ def test_options_take_their_smallest_values(asked):
          "--windows divides sources, but the model continues prompts, which are read whole"),
         ("data --model cut --no-repeat-ngram-ignore beam",
          "--no-repeat-ngram-ignore: 'beam' is not a symbol of the dictionary"),
+        ("data --model cut --no-repeat-ngram-ignore w1",
+         "--no-repeat-ngram-ignore names what --no-repeat-ngram-size never blocks; it needs a size of at least 1"),
         ("data --model cut --min-length 11 --max-length 10", "--min-length 11 exceeds --max-length 10"),
         ("data --model cut --nbest 6", "--nbest 6 exceeds --beam 5; there are no more hypotheses than that"),
         ("data --model cut --top-k 3",

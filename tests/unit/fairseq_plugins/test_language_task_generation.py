@@ -95,7 +95,6 @@ def test_texts_are_as_long_as_targets_in_training_and_at_least_as_the_user_says(
 
 def test_symbols_that_blocking_leaves_alone_are_named(pairs):
     task = pairs(no_repeat_ngram_ignore="w3 w1")
-    assert generator_of(task).repeat_ngram_blocker is None
     written = torch.tensor([[2, WORDS.index("w1"), WORDS.index("w2")]])
     scores = generator_of(task, {"no_repeat_ngram_size": 1}).repeat_ngram_blocker(
         written, torch.zeros(1, len(WORDS)), 1, 1, 2
@@ -105,6 +104,19 @@ def test_symbols_that_blocking_leaves_alone_are_named(pairs):
     with pytest.raises(SystemExit) as raised:
         generator_of(task)
     assert str(raised.value) == ("unified_lm: error: --no-repeat-ngram-ignore names symbols that dict.txt lacks: x y")
+
+
+@pytest.mark.parametrize("options", [{}, {"no_repeat_ngram_size": 0}])
+def test_symbols_that_no_rule_blocks_are_refused(pairs, options):
+    task = pairs()
+    assert generator_of(task, options).repeat_ngram_blocker is None
+    task.cfg.no_repeat_ngram_ignore = "w3"
+    with pytest.raises(SystemExit) as raised:
+        generator_of(task, options)
+    assert str(raised.value) == (
+        "unified_lm: error: --no-repeat-ngram-ignore names what --no-repeat-ngram-size never blocks; it needs a size "
+        "of at least 1"
+    )
 
 
 def test_what_others_ask_of_the_search_stays(pairs):

@@ -73,13 +73,23 @@ def test_what_is_drawn_needs_sampling(options):
 
 
 def test_ignored_ids_become_a_set():
-    assert GenerationConfig(no_repeat_ngram_ignore=[3, 4, 3]).no_repeat_ngram_ignore == frozenset({3, 4})
+    found = GenerationConfig(no_repeat_ngram_size=1, no_repeat_ngram_ignore=[3, 4, 3])
+    assert found.no_repeat_ngram_ignore == frozenset({3, 4})
+
+
+def test_what_blocking_leaves_alone_needs_blocking():
+    with pytest.raises(UnifiedError) as raised:
+        GenerationConfig(no_repeat_ngram_ignore=[3])
+    assert str(raised.value) == (
+        "no_repeat_ngram_ignore names what no_repeat_ngram_size never blocks; it needs a size of at least 1"
+    )
 
 
 def test_a_users_keywords_may_name_symbols():
     words = vocabulary()
-    found = GenerationConfig.of_options(words, beam=2, no_repeat_ngram_ignore=["w3", 5])
-    assert found == GenerationConfig(beam=2, no_repeat_ngram_ignore=frozenset({words.index("w3"), 5}))
+    found = GenerationConfig.of_options(words, no_repeat_ngram_size=2, no_repeat_ngram_ignore=["w3", 5])
+    ids = frozenset({words.index("w3"), 5})
+    assert found == GenerationConfig(no_repeat_ngram_size=2, no_repeat_ngram_ignore=ids)
     assert GenerationConfig.of_options(words) == GenerationConfig()
 
 

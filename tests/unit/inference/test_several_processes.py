@@ -170,11 +170,11 @@ def test_a_claim_has_all_that_decides_the_texts(job):
     (job.data / "dict.target.txt").write_text("more words")
     (job.data / "vocab.txt").write_text("pieces")
     (job.data / "notes.txt").write_text("of no use")
-    config = replace(job.config, no_repeat_ngram_ignore=frozenset({9, 4}), seed=6)
+    config = replace(job.config, no_repeat_ngram_size=3, no_repeat_ngram_ignore=frozenset({9, 4}), seed=6)
     claim = replace(job, config=config, prompt=True, windows=True, int8=True, max_source=2).claim
     assert claim.settings == {
         "--beam": 3, "--max-length": 9, "--min-length": 1, "--nbest": 1, "--length-penalty": "fairseq",
-        "--lenpen": 1.0, "--no-repeat-ngram-size": 0, "--no-repeat-ngram-ignore": [4, 9], "--sampling": False,
+        "--lenpen": 1.0, "--no-repeat-ngram-size": 3, "--no-repeat-ngram-ignore": [4, 9], "--sampling": False,
         "--top-k": 0, "--top-p": 1.0, "--temperature": 1.0, "--seed": 6, "--prompt": True, "--max-source": 2,
         "--windows": True, "--chunk": 2, "--int8": True,
     }  # fmt: skip

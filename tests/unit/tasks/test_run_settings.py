@@ -56,11 +56,13 @@ def test_settings_are_those_of_training_and_of_options_that_decide(start, tmp_pa
 
 
 def test_settings_of_a_task_that_writes_are_its_search(start, tmp_path):
-    task = replace(task_named("texts"), separator=".", decoding={"beam": 2, "max_length": 4}, may_repeat=(".", "w1"))
+    task = replace(
+        task_named("texts"), separator=".", decoding={"beam": 2, "no_repeat_ngram_size": 4}, may_repeat=(".", "w1")
+    )
     training = replace(task.training, max_length=32, max_source=20, max_target=4)
     found = settings_of(options(task="texts", max_source=20), job_of(task, training, start, tmp_path),
                         ["--max-update", "1"])  # fmt: skip
-    assert found["decoding"] == {"beam": 2, "max_length": 4, "may-repeat": [".", "w1"]}
+    assert found["decoding"] == {"beam": 2, "no_repeat_ngram_size": 4, "may-repeat": [".", "w1"]}
     assert found["separator"] == "." and not {"head", "mask", "lstm"} & found.keys()
     assert (found["max-source"], found["max-target"], found["smoothing"]) == (20, 4, 0.1)
 

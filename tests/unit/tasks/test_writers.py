@@ -44,7 +44,7 @@ TASK = WritingTask(
     item=source_item,
     score=scores,
     training=WritingTraining(max_length=POSITIONS, max_source=20, max_target=8),
-    decoding={"beam": 2, "max_length": 8},
+    decoding={"beam": 2, "max_length": 8, "no_repeat_ngram_size": 3},
     may_repeat=(".",),
     separator="|",
 )
@@ -59,7 +59,7 @@ def written(lm: UnifiedLM, sources: list[str], read: int) -> list[str]:
     short = [" ".join(source.split()[:read]) for source in sources]
     ignored = frozenset([lm.vocabulary.index(".")])
     return [
-        lm.generate([one], prompt=False, beam=2, max_length=8, max_source=0, no_repeat_ngram_ignore=ignored)[0]
+        lm.generate([one], prompt=False, max_source=0, **TASK.decoding, no_repeat_ngram_ignore=ignored)[0]
         for one in short
     ]
 
@@ -149,7 +149,9 @@ def test_a_writer_reads_so_many_tokens_as_it_learnt_to(lm):
         assert writer.max_source_tokens == most and writer.reads == f"the first {most} tokens of a source"
         assert Writer(lm, TASK, max_source=5).max_source_tokens == 5
     lm.lengths = PairLengths()
-    assert Writer(lm, replace(TASK, decoding={"max_length": 100})).max_source_tokens == 0  # no position is left
+    assert (
+        Writer(lm, replace(TASK, decoding={"max_length": 100, "no_repeat_ngram_size": 3})).max_source_tokens == 0
+    )  # no position is left
 
 
 def test_a_number_of_tokens_that_the_positions_have_no_room_for_is_refused(lm):
@@ -180,10 +182,14 @@ def test_a_users_object_is_made_an_item_within_the_budget(lm):
     ("max_target", "learnt", "written_at_most"), [(8, 0, 6), (8, 4, 4), (8, 7, 6), (8, 8, 6), (8, 9, 9), (5, 6, 6)]
 )
 def test_texts_are_as_long_as_targets_were(lm, max_target, learnt, written_at_most):
-    task = replace(TASK, training=replace(TASK.training, max_target=max_target), decoding={"max_length": 6})
+    task = replace(
+        TASK,
+        training=replace(TASK.training, max_target=max_target),
+        decoding={"max_length": 6, "no_repeat_ngram_size": 3},
+    )
     lm.lengths = PairLengths(20, learnt, learnt)
     assert Writer(lm, task).config.max_length == written_at_most
-    assert task.decoding == {"max_length": 6}
+    assert task.decoding == {"max_length": 6, "no_repeat_ngram_size": 3}
 
 
 def test_the_search_is_the_tasks_and_marks_may_be_repeated(lm):
@@ -192,6 +198,13 @@ def test_the_search_is_the_tasks_and_marks_may_be_repeated(lm):
     assert config.no_repeat_ngram_ignore == {lm.vocabulary.index(".")}
     both = Writer(lm, replace(TASK, may_repeat=(".", "|"))).config
     assert both.no_repeat_ngram_ignore == {lm.vocabulary.index("."), lm.vocabulary.index("|")}
+
+
+def test_marks_that_no_rule_blocks_are_refused():
+    with pytest.raises(UnifiedError) as refused:
+        replace(TASK, decoding={"beam": 2})
+    assert str(refused.value) == "task mine: may_repeat needs a no_repeat_ngram_size of decoding"
+    assert replace(TASK, decoding={"beam": 2}, may_repeat=()).may_repeat == ()
 
 
 # ---------------------------------------------------------------- what is written
@@ -208,7 +221,7 @@ def test_each_source_is_written_from_and_what_was_not_read_is_counted(lm):
     ]  # fmt: skip
     parts = list(Writer(lm, TASK).predict([WritingItem("p", (words(2), words(3)))]))
     assert parts[0]["text"] == lm.generate(
-        [(words(2), words(3))], prompt=False, beam=2, max_length=8, no_repeat_ngram_ignore=["."]
+        [(words(2), words(3))], prompt=False, **TASK.decoding, no_repeat_ngram_ignore=["."]
     )[0]  # fmt: skip
 
 

@@ -85,6 +85,8 @@ class Search:
             raise ValueError(f"top_p must be in (0, 1] and top_k at least 0, got {self.top_p} and {self.top_k}")
         if not self.sampling and (self.top_k or self.top_p < 1):
             raise ValueError(f"top_k {self.top_k} and top_p {self.top_p} choose what is drawn; they need sampling")
+        if self.no_repeat_ngram_ignore and not self.no_repeat_ngram_size:
+            raise ValueError("no_repeat_ngram_ignore needs no_repeat_ngram_size, which is 0")
 
 
 class Text:

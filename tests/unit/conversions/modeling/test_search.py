@@ -92,6 +92,7 @@ def test_the_defaults_are_those_of_the_library():
         ({"min_length": 4, "max_length": 3}, "min_length 4 exceeds max_length 3"),
         ({"beam": 2, "nbest": 3}, "nbest 3 exceeds beam 2"),
         ({"length_penalty": "x"}, "length_penalty must be one of ['fairseq', 'unilm'], got 'x'"),
+        ({"no_repeat_ngram_ignore": [7]}, "no_repeat_ngram_ignore needs no_repeat_ngram_size, which is 0"),
         ({"temperature": 0.0}, "temperature must be above 0, got 0.0"),
         ({"temperature": math.nan}, "temperature must be above 0, got nan"),
         ({"sampling": True, "top_p": 0.0}, "top_p must be in (0, 1] and top_k at least 0, got 0.0 and 0"),
