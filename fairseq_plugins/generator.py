@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import torch
@@ -11,6 +11,7 @@ from fairseq.models import BaseFairseqModel
 from fairseq.sequence_generator import SequenceGenerator
 
 from fairseq_plugins.dataset import Sample
+from unified.errors import UnifiedError
 from unified.generation.ensemble import EnsembleDecoder
 from unified.generation.ngrams import NgramBlocker
 from unified.generation.penalties import unilm_penalty
@@ -27,6 +28,9 @@ class UnifiedSequenceGenerator(SequenceGenerator):
         ngram_ignore: ids that n-gram blocking never touches (UniLM ignores the full stop).
         unilm_lenpen: rank finished hypotheses by UniLM's ``score / ((5 + length) / 6) ** lenpen``.
         max_target: most tokens to write, whatever fairseq's own limits allow; 0 sets no limit.
+
+    Raises:
+        UnifiedError: there are ids to leave alone, and nothing is blocked.
     """
 
     def __init__(
@@ -34,12 +38,16 @@ class UnifiedSequenceGenerator(SequenceGenerator):
         models: Sequence[BaseFairseqModel],
         dictionary: Dictionary,
         *,
-        ngram_ignore: Iterable[int] = frozenset(),
+        ngram_ignore: Collection[int] = frozenset(),
         unilm_lenpen: bool = False,
         max_target: int = 0,
         **options: Any,
     ):
         no_repeat_ngram_size = options.pop("no_repeat_ngram_size", 0)
+        if ngram_ignore and not no_repeat_ngram_size:
+            raise UnifiedError(
+                "--no-repeat-ngram-ignore names what --no-repeat-ngram-size never blocks; it needs a size of at least 1"
+            )
         super().__init__(models, dictionary, **options)
         self.max_len: int  # set by fairseq's class
         self.position_limit = self.max_len

@@ -328,12 +328,7 @@ class UnifiedLMTask(DictionaryTask):
             args = Namespace(**{**vars_of(args), "unnormalized": True})
         most = 0 if self.continues else self.lengths.trained.max_target
         most = most and max(most, vars_of(args).get("min_len", 1))
-        ignored = self._ignored_symbols()
-        if ignored and not vars_of(args).get("no_repeat_ngram_size", 0):
-            raise UnifiedError(
-                "--no-repeat-ngram-ignore names what --no-repeat-ngram-size never blocks; it needs a size of at least 1"
-            )
-        extra.update(ngram_ignore=ignored, unilm_lenpen=unilm, max_target=most)
+        extra.update(ngram_ignore=self._ignored_symbols(), unilm_lenpen=unilm, max_target=most)
         return super().build_generator(models, args, UnifiedSequenceGenerator, extra, **kwargs)
 
     def _ignored_symbols(self) -> frozenset[int]:
