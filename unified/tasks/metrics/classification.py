@@ -145,12 +145,26 @@ def score_regression(gold: Sequence[float] | np.ndarray, predicted: Sequence[flo
     Raises:
         UnifiedError: nothing to score, unequal lengths, or a number is not finite.
     """
-    return Regression(np.asarray(gold, dtype=np.float64), np.asarray(predicted, dtype=np.float64)).scores()
+    scored = Regression(np.asarray(gold, dtype=np.float64), np.asarray(predicted, dtype=np.float64))
+    return {"pearson": 0.0, "spearman": 0.0} | scored.scores()
+
+
+def require_different(name: str, numbers: np.ndarray) -> None:
+    """Refuse numbers that are all equal, with which no correlation is defined.
+
+    Raises:
+        UnifiedError: begins with ``name``.
+    """
+    if _constant(numbers):
+        raise UnifiedError(f"{name}: the correlation is not defined, as every number is {numbers[0]:g}")
 
 
 @dataclass(frozen=True)
 class Regression:
-    """Numbers, float64 (N,), that are scored as :func:`score_regression` says."""
+    """Numbers, float64 (N,), that are scored as :func:`score_regression` says.
+
+    A correlation that is not defined is missing (:func:`require_different`).
+    """
 
     gold: np.ndarray
     predicted: np.ndarray
@@ -175,6 +189,8 @@ class Regression:
         gold, predicted = self.gold, self.predicted
         if counts is not None:
             gold, predicted = (np.repeat(side, counts.astype(np.int64)) for side in (gold, predicted))
+        if _constant(gold) or _constant(predicted):
+            return {}
         return {
             "pearson": 100 * _correlation(gold, predicted),
             "spearman": 100 * _correlation(_ranks(gold), _ranks(predicted)),
@@ -195,9 +211,12 @@ def check_pairs(gold: Sequence[object] | np.ndarray, predicted: Sequence[object]
         raise UnifiedError("nothing to score: no labels")
 
 
+def _constant(numbers: np.ndarray) -> bool:
+    """Whether all numbers are equal, exactly: the mean of equal numbers can differ from them."""
+    return bool((numbers == numbers[0]).all())
+
+
 def _correlation(a: np.ndarray, b: np.ndarray) -> float:
-    if (a == a[0]).all() or (b == b[0]).all():  # exactly; the mean of equal numbers can differ from them
-        return 0.0
     a, b = a - a.mean(), b - b.mean()
     return float(np.clip((a / np.linalg.norm(a)) @ (b / np.linalg.norm(b)), -1, 1))
 

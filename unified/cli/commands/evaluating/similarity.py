@@ -71,13 +71,14 @@ def run(args: argparse.Namespace) -> int:
     from unified.evaluation.similarity import similarities
     from unified.tasks.loading import load
     from unified.tasks.metrics.bootstrap import bootstrap_intervals
-    from unified.tasks.metrics.classification import Regression
+    from unified.tasks.metrics.classification import Regression, require_different
 
     items = _items(args)
+    gold = np.array([item.gold_number for item in items])
+    require_different(args.data, gold)
     model = load(args.model, device=use_device(args))
     config = model.model.config
     longest = args.max_length or (0 if config.positions_in_attention else config.position_limit - 2)
-    gold = np.array([item.gold_number for item in items])
     found = similarities(
         model,
         [item.text for item in items],
@@ -86,6 +87,7 @@ def run(args: argparse.Namespace) -> int:
         longest,
         args.batch_size,
     )
+    require_different("similarities", found)
     scored = Regression(gold, found)
     scores: dict[str, Any] = {**scored.scores()}
     if args.intervals:

@@ -87,11 +87,15 @@ def _choice(args: argparse.Namespace) -> Examples:
 def _regression(args: argparse.Namespace) -> Examples:
     import numpy as np
 
-    from unified.tasks.metrics.classification import Regression
+    from unified.tasks.metrics.classification import Regression, require_different
     from unified.tasks.metrics.files import LABEL, read_numbers
 
-    gold, predicted = read_numbers(args.gold, args.predictions, _names(args, LABEL))
-    return Regression(np.asarray(gold, dtype=np.float64), np.asarray(predicted, dtype=np.float64))
+    found = read_numbers(args.gold, args.predictions, _names(args, LABEL))
+    gold, predicted = (np.asarray(numbers, dtype=np.float64) for numbers in found)
+    scored = Regression(gold, predicted)
+    require_different(args.gold, gold)
+    require_different(args.predictions, predicted)
+    return scored
 
 
 def _relation(args: argparse.Namespace) -> Examples:
