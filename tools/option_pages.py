@@ -48,7 +48,7 @@ def row(action: argparse.Action, prog: str) -> str:
     meaning = cell((action.help or "") % values)
     if action.choices and action.option_strings:
         meaning = f"{meaning.removesuffix('.')}. One of {', '.join(f'`{choice}`' for choice in action.choices)}."
-    return f"| {', '.join(names)} | {cell_of_code(shown_default(action))} | {meaning.strip()} |"
+    return f"| {cell_of_code(', '.join(names))} | {cell_of_code(shown_default(action))} | {meaning.strip()} |"
 
 
 def cell_of_code(text: str) -> str:

@@ -16,6 +16,7 @@ from unified.files.json_text import NotJson, object_of_line, parse_json
 from unified.files.shapes import Each, Maybe, misfit
 from unified.files.text_files import numbered_lines
 from unified.reports.differences import canonical, described, differing, flat, short_paths
+from unified.reports.markdown import table_lines
 
 #: Fields of every line.
 _FIELDS = ("benchmark", "configuration", "unit", "spread", "bar", "holds")
@@ -82,14 +83,15 @@ def table(lines: Sequence[Line]) -> str:
     """Markdown: for each machine a table with a row for each measurement, its spread and whether its target holds."""
     tables = []
     for machine, own in by_machine(lines).items():
-        rows = [f"### {machine}", "", "| measurement | settings | median (spread) | wanted |", "|---|---|---|---|"]
+        rows = []
         for line in own:
             unit = f" {unit_of(line)}" if unit_of(line) else ""
             spread = f" ({spread_of(line)})" if spread_of(line) else ""
             median = f"{number(value_of(line))}{spread}{unit}"
             wanted = wanted_of(line) + {True: ": holds", False: ": **missed**", None: ""}[line["holds"]]
-            rows.append(f"| {line['benchmark']} | {settings_of(line)} | {median} | {wanted} |")
-        tables.append("\n".join(rows))
+            rows.append([line["benchmark"], settings_of(line), median, wanted])
+        heading = ["measurement", "settings", "median (spread)", "wanted"]
+        tables.append("\n".join([f"### {machine}", "", *table_lines(heading, rows)]))
     return "\n\n".join(tables)
 
 

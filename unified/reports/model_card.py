@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from unified.reports.markdown import table_lines
 from unified.reports.results import measures_of
 
 #: Names on the Hugging Face hub of what models do, by the end of the name of their class in ``transformers``.
@@ -124,11 +125,7 @@ def _training(result: Mapping[str, Any]) -> dict[str, Any]:
     return settings | {"seed": result["seed"], "date": result["date"]} | result["versions"]
 
 
-def _table(head: Sequence[str], rows: Any) -> list[str]:
-    lines = [_row(head), "|" + "---|" * len(head)]
-    return lines + [_row(row) for row in rows]
-
-
-def _row(cells: Sequence[Any]) -> str:
-    texts = (cell if isinstance(cell, str) else json.dumps(cell, ensure_ascii=False) for cell in cells)
-    return "| " + " | ".join(text.replace("|", "\\|").replace("\n", " ") for text in texts) + " |"
+def _table(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> list[str]:
+    """Lines of a table; what is no text is written as JSON."""
+    texts = ([cell if isinstance(cell, str) else json.dumps(cell, ensure_ascii=False) for cell in row] for row in rows)
+    return table_lines(head, texts)

@@ -14,6 +14,7 @@ from typing import Any
 
 from unified.errors import UnifiedError, first_few, nearest
 from unified.reports.differences import described, differing, short_paths
+from unified.reports.markdown import table_lines
 from unified.reports.result_runs import Result, Run, file_of, runs_of
 from unified.reports.results import measures_of
 from unified.reports.seeds import SeedScores, seed_scores
@@ -54,17 +55,15 @@ class Table:
         """The table, with the intervals of means if wanted."""
         further = {"folder": self._folders(), "differs in": self.distinctions}
         more = {heading: cells for heading, cells in further.items() if any(cells)}
-        lines = [
-            _line("run", *more, "seeds", *self.columns),
-            "|---" * (2 + len(more) + len(self.columns)) + "|",
-        ]
+        rows = []
         for i, run in enumerate(self.runs):
             seeds = (f"{seed} ({count} times)" if count > 1 else str(seed) for seed, count in sorted(run.seeds.items()))
             scores = (_cell(score, intervals) for score in self.scores(run).values())
-            lines.append(_line(run.name, *(cells[i] for cells in more.values()), ", ".join(seeds), *scores))
+            rows.append([run.name, *(cells[i] for cells in more.values()), ", ".join(seeds), *scores])
         for system, figures in self.published.items():
             cells = (f"{figures[column]:.2f}" if column in figures else "" for column in self.columns)
-            lines.append(_line(f"{system} (published)", *("" for _ in more), "", *cells))
+            rows.append([f"{system} (published)", *("" for _ in more), "", *cells])
+        lines = table_lines(["run", *more, "seeds", *self.columns], rows)
         notes = [_COPIES] if any(max(run.seeds.values()) > 1 for run in self.runs) else []
         notes += [_INTERVALS] if intervals and any(len(run.seeds) > 1 for run in self.runs) else []
         return "\n".join([f"### {self.task}, {self.split}", "", *lines, *(["", *notes] if notes else [])])
@@ -170,11 +169,6 @@ def _published(results: Iterable[Result], split: str) -> dict[str, Mapping[str, 
     for result in results:
         found |= result.get("published", {}).get(split, {})
     return found
-
-
-def _line(*cells: str) -> str:
-    """A line of a table; a bar within a cell would end it."""
-    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
 
 
 def _common(scores: Sequence[Mapping[str, Any]]) -> list[str]:

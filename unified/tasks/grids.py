@@ -10,6 +10,7 @@ from itertools import product
 from typing import TypeVar
 
 from unified.errors import UnifiedError, nearest
+from unified.reports.markdown import table_lines
 
 #: Settings that a grid may vary, as :class:`unified.tasks.settings.Training` has them, and the type of each.
 VARIED: Mapping[str, Callable[[str], float]] = {
@@ -165,17 +166,14 @@ def table(grid: Sequence[Tried], seeds: Iterable[int], measure: str, chosen: Tri
     """Table in Markdown: a line for each setting with the score of each seed, mean, deviation, and remarks."""
     seeds = list(seeds)
     names = [option(name) for name in grid[0].setting]
-    lines = [
-        _line(*names, *(f"seed {seed}" for seed in seeds), measure, ""),
-        "|---" * (len(names) + len(seeds) + 2) + "|",
-    ]
+    rows = []
     for tried in grid:
         shown = [f"{tried.scores[seed]:.2f}" if seed in tried.scores else "failed" for seed in seeds]
         mean = "" if math.isnan(tried.mean) else f"{tried.mean:.2f}"
         mean += "" if tried.deviation is None else f" ± {tried.deviation:.2f}"
         said = "chosen" if tried is chosen else "; ".join(f"seed {s}: {why}" for s, why in tried.problems.items())
-        lines.append(_line(*(f"{value:g}" for value in tried.setting.values()), *shown, mean, said))
-    return "\n".join(lines)
+        rows.append([*(f"{value:g}" for value in tried.setting.values()), *shown, mean, said])
+    return "\n".join(table_lines([*names, *(f"seed {seed}" for seed in seeds), measure, ""], rows))
 
 
 def _values(word: str, listed: str, parse: Callable[[str], _Number]) -> tuple[_Number, ...]:
@@ -187,7 +185,3 @@ def _values(word: str, listed: str, parse: Callable[[str], _Number]) -> tuple[_N
     if len(set(found)) < len(found):
         raise UnifiedError(f"{word}: a value is there twice")
     return found
-
-
-def _line(*cells: str) -> str:
-    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"

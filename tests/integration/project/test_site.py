@@ -183,3 +183,5 @@ def test_every_option_of_the_plug_ins_is_on_the_page_of_options():
     fields = {field.replace("_", "-") for field in fairseq_runs.fields_of_plugins() - {"_name", "data"}}
     assert len(fields) > 25 and fields <= told
     assert "`--vocabulary-size`" in pages["reference/options/unified.md"]
+    rows = [line for page in pages.values() for line in page.splitlines() if line.startswith("|")]
+    assert [row for row in rows if len(re.findall(r"(?<!\\)\|", row)) != 4] == [], "a bar ends a cell"

@@ -20,6 +20,7 @@ from unified.cli.commands.evaluating.options import (
     write_results,
 )
 from unified.cli.output import print_json
+from unified.reports.markdown import table_lines
 
 NAME = "minimal-pairs"
 HELP = "share of pairs whose grammatical sentence gets the higher score: BLiMP, Zorro"
@@ -93,15 +94,15 @@ def _table(scores: Mapping[str, Any], scoring: str) -> Iterator[str]:
     intervals = scores.get("intervals", {})
     yield f"minimal pairs, scoring {scoring}: {scores['pairs']:,} pairs, {scores['ties']:,} ties"
     yield ""
-    yield "| of | | accuracy | ties |" if not intervals else "| of | | accuracy | 95 % interval | ties |"
-    yield "|---" * (5 if intervals else 4) + "|"
 
-    def line(kind: str, name: str, value: float, interval: list[float] | None, ties: str = "") -> str:
+    def row(kind: str, name: str, value: float, interval: list[float] | None, ties: str = "") -> list[str]:
         shown = [f"{interval[0]:.1f} to {interval[1]:.1f}"] if interval is not None else []
-        return f"| {' | '.join([kind, name, f'{value:.2f}', *shown, ties])} |"
+        return [kind, name, f"{value:.2f}", *shown, ties]
 
-    yield line("all", "mean over paradigms", scores["accuracy"], intervals.get("accuracy"), str(scores["ties"] or ""))
+    all_ties = str(scores["ties"] or "")
+    rows = [row("all", "mean over paradigms", scores["accuracy"], intervals.get("accuracy"), all_ties)]
     for kind in ("field", "linguistics_term", "paradigm"):
         for name, value in scores.get(kind, {}).items():
             ties = str(scores["tied"].get(name, "")) if kind == "paradigm" else ""
-            yield line(kind.replace("_", " "), name, value, intervals.get(kind, {}).get(name), ties)
+            rows.append(row(kind.replace("_", " "), name, value, intervals.get(kind, {}).get(name), ties))
+    yield from table_lines(["of", "", "accuracy", *(["95 % interval"] if intervals else []), "ties"], rows)

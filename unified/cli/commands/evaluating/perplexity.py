@@ -21,6 +21,7 @@ from unified.cli.commands.evaluating.options import (
 from unified.cli.output import print_json
 from unified.cli.values import positive
 from unified.errors import UnifiedError
+from unified.reports.markdown import table_lines
 
 NAME = "perplexity"
 HELP = "perplexity of running text per token and word, bits per character and byte"
@@ -113,8 +114,8 @@ def _lines(scores: Mapping[str, Any], scoring: str) -> Iterator[str]:
     yield f"scoring {scoring}: {counts}; {scores['unknown']:,} tokens unknown"
     yield ""
     intervals = scores.get("intervals", {})
-    yield "| measure | | 95 % interval |" if intervals else "| measure | |"
-    yield "|---" * (3 if intervals else 2) + "|"
+    rows = []
     for name in ("token_perplexity", "word_perplexity", "bits_per_character", "bits_per_byte"):
         shown = [f"{intervals[name][0]:.3f} to {intervals[name][1]:.3f}"] if intervals else []
-        yield f"| {' | '.join([name.replace('_', ' '), f'{scores[name]:.3f}', *shown])} |"
+        rows.append([name.replace("_", " "), f"{scores[name]:.3f}", *shown])
+    yield from table_lines(["measure", "", *(["95 % interval"] if intervals else [])], rows)
