@@ -11,7 +11,12 @@ from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from typing import Any
 
+from unified.cli.configuration import FILE_NAME as OPTIONS
 from unified.errors import UnifiedError
+from unified.files.claims import FILE_NAME as CLAIM
+from unified.files.destination import MANIFEST
+from unified.reports.results import FILE_NAME as RESULTS
+from unified.reports.results import command_of
 
 
 def add_json_argument(parser: argparse.ArgumentParser) -> None:
@@ -27,10 +32,11 @@ def print_json(content: Mapping[str, Any]) -> None:
 
 
 def require_output_file(args: argparse.Namespace) -> None:
-    """Refuse, before any work, an ``--output`` that cannot be a file, or that would replace another file of the line.
+    """Refuse, before any work, an ``--output`` that cannot be a file, or that would replace what it must not.
 
     Raises:
-        UnifiedError: it is a folder, or a file that another argument names.
+        UnifiedError: it is a folder, a file that another argument names, or one that runs and prepared folders consist
+            of: a checkpoint, results, settings, a manifest.
     """
     if args.output is None:
         return
@@ -39,6 +45,8 @@ def require_output_file(args: argparse.Namespace) -> None:
         raise UnifiedError(f"--output {output}: a folder; name a file")
     if output.exists() and any(os.path.exists(path) and output.samefile(path) for path in _other_paths(args)):
         raise UnifiedError(f"--output {output}: a file that the command reads; name another one")
+    if output.exists() and _is_kept(output):
+        raise UnifiedError(f"--output {output}: belongs to a run or to prepared data; name another file")
 
 
 def require_output_folder(args: argparse.Namespace) -> None:
@@ -49,6 +57,13 @@ def require_output_folder(args: argparse.Namespace) -> None:
     """
     if args.output is not None and not Path(args.output).parent.is_dir():
         raise UnifiedError(f"--output {args.output}: there is no folder {Path(args.output).parent}")
+
+
+def _is_kept(file: Path) -> bool:
+    """Whether a folder that a command has made needs a file; a user may call scores ``results.json``, too."""
+    if file.name == RESULTS:
+        return bool(command_of(file))
+    return file.name in (OPTIONS, CLAIM, MANIFEST) or file.suffix == ".pt"
 
 
 def _other_paths(args: argparse.Namespace) -> Iterator[str | Path]:

@@ -115,6 +115,15 @@ def write_whole(path: Path, content: Mapping[str, Any]) -> Path:
     return path
 
 
+def command_of(path: Path) -> list[str]:
+    """The command that wrote a file of results, its words; none where the file is something else."""
+    try:
+        command = read_object(path, nan=True).get("command")
+    except UnifiedError:
+        return []
+    return command if isinstance(command, list) else []
+
+
 def chosen_run(path: Path) -> Path | None:
     """The folder of the run that a grid has chosen, of the grid's ``results.json``; None where it is another file."""
     try:

@@ -298,9 +298,9 @@ def test_files_without_pairs_of_texts_are_refused(evaluate, shared, capsys):
 
 
 def test_existing_results_and_unknown_scorings_are_refused_before_any_work(shared, tmp_path, capsys):
-    (tmp_path / "results.json").write_text("{}", encoding="utf-8")
     there = f"{tmp_path / 'results.json'}: there already; --overwrite replaces it"
     for kind in ("minimal-pairs", "perplexity", "similarity"):
+        jsonl(tmp_path / "results.json", [{"command": ["unified", "evaluate", kind]}])
         assert main(["evaluate", kind, "nowhere", "--model", "nothing", "--output", str(tmp_path)]) == 2
         assert capsys.readouterr().err == f"unified evaluate: error: {there}\n"
         assert main(["evaluate", kind, "nowhere", "--model", "nothing", "--output", str(tmp_path), "--overwrite"]) == 2

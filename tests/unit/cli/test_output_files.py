@@ -53,3 +53,54 @@ def test_a_file_that_another_command_has_written_is_replaced(capsys):
     Path("scores.json").write_text("old", encoding="utf-8")
     assert main(["score", "classification", "gold", "gold", "--output", "scores.json"]) == 0
     assert Path("scores.json").read_text(encoding="utf-8") == capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["run.yaml", "claim.json", "manifest.json", "checkpoint_last.pt", "results.json"])
+def test_files_that_runs_and_prepared_folders_consist_of_are_not_replaced(capsys, name):
+    Path(name).write_text('{"command": ["fairseq-train"]}', encoding="utf-8")
+    for command, words in (*COMMANDS.items(), ("report", ["folder"]), ("predict", ["cola", "x", "--model", "m"])):
+        assert main([command, *words, "--output", name]) == 2
+        assert capsys.readouterr().err == (
+            f"unified {command}: error: --output {name}: belongs to a run or to prepared data; name another file\n"
+        )
+    assert Path(name).read_text(encoding="utf-8") == '{"command": ["fairseq-train"]}'
+
+
+@pytest.mark.parametrize("content", ["old", "{}", '{"command": "x"}'])
+def test_scores_may_be_called_as_results_are(content, capsys):
+    Path("gold").write_text("a\nb\n", encoding="utf-8")
+    Path("results.json").write_text(content, encoding="utf-8")
+    assert main(["score", "classification", "gold", "gold", "--output", "results.json"]) == 0
+
+
+#: Results of other commands, and of another evaluation.
+OTHERS = [
+    '{"command": ["fairseq-train", "data"]}',
+    '{"command": ["unified", "evaluate", "perplexity"]}',
+    '{"chosen": {"folder": "x"}}',
+    "damaged",
+]
+
+
+@pytest.mark.parametrize("overwrite", [[], ["--overwrite"]])
+@pytest.mark.parametrize("content", OTHERS)
+def test_an_evaluation_replaces_no_results_of_something_else(capsys, content, overwrite):
+    file = Path("folder/results.json")
+    file.write_text(content, encoding="utf-8")
+    assert main(["evaluate", "similarity", "read", "--model", "nothing", "--output", "folder", *overwrite]) == 2
+    assert capsys.readouterr().err == (
+        f"unified evaluate: error: {file}: there already, and not of this evaluation; name another folder for "
+        "--output\n"
+    )
+    assert file.read_text(encoding="utf-8") == content
+
+
+@pytest.mark.parametrize("overwrite", [[], ["--overwrite"]])
+def test_an_evaluation_writes_no_results_into_the_folder_of_a_training(capsys, overwrite):
+    """A fine-tuning that finds results in its folder takes itself for finished."""
+    Path("folder/claim.json").write_text("{}", encoding="utf-8")
+    assert main(["evaluate", "similarity", "read", "--model", "nothing", "--output", "folder", *overwrite]) == 2
+    assert capsys.readouterr().err == (
+        "unified evaluate: error: --output folder: the folder of a training, which keeps its own results there; name "
+        "another\n"
+    )

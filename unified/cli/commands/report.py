@@ -5,9 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from unified.cli.output import add_json_argument, print_json
+from unified.cli.output import add_json_argument, print_json, require_output_file
 from unified.cli.values import non_negative
-from unified.errors import UnifiedError
 
 HELP = "make one HTML page of a run: curves, samples, mistakes, settings"
 
@@ -30,9 +29,8 @@ def run(args: argparse.Namespace) -> int:
     from unified.tasks.run_report import report_of
 
     folder = Path(args.run_folder)
-    output = Path(args.output or folder / "report.html")
-    if output.is_dir():
-        raise UnifiedError(f"--output {output}: a folder; name a file")
+    args.output = output = Path(args.output or folder / "report.html")
+    require_output_file(args)
     page = report_of(folder, require_integer("--samples", args.samples, 1), args.seed).html()
     output.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(output, [page.encode("utf-8")])

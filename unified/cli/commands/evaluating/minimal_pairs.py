@@ -48,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Run the evaluation with parsed options; returns the exit status."""
     names = chosen_names(args)
-    require_new_results(args)
+    require_new_results(args, NAME)
     # Imported here, so that --help does not wait for torch.
     from unified.evaluation.minimal_pairs import score_pairs
     from unified.evaluation.pair_files import read_paradigms

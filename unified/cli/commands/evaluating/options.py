@@ -96,13 +96,18 @@ def add_output_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def require_new_results(args: argparse.Namespace) -> None:
+def require_new_results(args: argparse.Namespace, name: str) -> None:
     """Refuse a folder that cannot be made or that holds results, before any work.
 
+    Args:
+        name: of the type of evaluation, whose results ``--overwrite`` replaces.
+
     Raises:
-        UnifiedError: a file stands in its way, or it holds results and ``--overwrite`` is not given.
+        UnifiedError: a file stands in its way; it is the folder of a training; it holds results of something else, or
+            ``--overwrite`` is not given.
     """
-    from unified.reports.results import FILE_NAME
+    from unified.files.claims import FILE_NAME as CLAIM
+    from unified.reports.results import FILE_NAME, command_of
 
     if args.output is None:
         return
@@ -110,8 +115,15 @@ def require_new_results(args: argparse.Namespace) -> None:
     for path in (folder, *folder.parents):
         if path.is_file():
             raise UnifiedError(f"--output {folder}: {path} is a file, where a folder should be")
-    if not args.overwrite and (folder / FILE_NAME).exists():
-        raise UnifiedError(f"{folder / FILE_NAME}: there already; --overwrite replaces it")
+    if (folder / CLAIM).exists():
+        raise UnifiedError(
+            f"--output {folder}: the folder of a training, which keeps its own results there; name another"
+        )
+    results = folder / FILE_NAME
+    if results.exists() and command_of(results)[:3] != ["unified", "evaluate", name]:
+        raise UnifiedError(f"{results}: there already, and not of this evaluation; name another folder for --output")
+    if results.exists() and not args.overwrite:
+        raise UnifiedError(f"{results}: there already; --overwrite replaces it")
 
 
 def chosen_names(args: argparse.Namespace) -> list[str]:

@@ -67,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
     names = chosen_names(args)
     if len(names) > 1:
         raise UnifiedError(f"--scoring {args.scoring}: perplexity takes one scoring, not a sum of {len(names)}")
-    require_new_results(args)
+    require_new_results(args, NAME)
     # Imported here, so that --help does not wait for torch.
     from unified.evaluation.patterns import Sampling
     from unified.evaluation.perplexity import read_documents, score_documents

@@ -64,7 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run the evaluation with parsed options; returns the exit status."""
-    require_new_results(args)
+    require_new_results(args, NAME)
     # Imported here, so that --help does not wait for torch.
     import numpy as np
 
