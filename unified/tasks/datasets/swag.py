@@ -40,10 +40,15 @@ def read_swag(path: str | Path, labelled: bool = True) -> list[ChoiceItem]:
 
 
 def _endings(path: str | Path, fields: Fields, labelled: bool) -> list[str]:
-    """The names of the columns of endings."""
-    endings = sorted(name for name in fields if re.fullmatch(r"ending\d", name))
-    wanted = ["sent1", "sent2", *(["label"] if labelled else [])]
-    missing = [name for name in wanted if name not in fields] or (["ending1"] if len(endings) < 2 else [])
+    """The names of the columns of endings, in the order of their numbers, by which labels name them.
+
+    Published files have four, ending0 to ending3; two or more are read. Other columns are passed over, as published
+    files have some that say where a sentence comes from.
+    """
+    count = sum(re.fullmatch(r"ending(0|[1-9][0-9]*)", name) is not None for name in fields)
+    endings = [f"ending{number}" for number in range(max(2, count))]
+    wanted = ["sent1", "sent2", *(["label"] if labelled else []), *endings]
+    missing = [name for name in wanted if name not in fields]
     if missing:
         raise UnifiedError(f"{path}, line 1: {MissingField(missing[0], list(fields), 'column')}; is it a file of SWAG?")
     return endings

@@ -61,12 +61,29 @@ def csv(path: Path, header: str, *rows: str) -> Path:
     return path
 
 
-def test_swag_reads_the_endings_0_to_9_that_a_file_has_in_the_order_of_their_numbers(tmp_path):
-    path = csv(tmp_path / "a.csv", "ending1,sent1,sent2,ending0,label,ending10", "b,c,d,a,1,x", "y,z,,w,0,x")
+def test_swag_reads_the_endings_that_a_file_has_in_the_order_of_their_numbers(tmp_path):
+    path = csv(tmp_path / "a.csv", "ending1,sent1,sent2,ending0,label,video-id", "b,c,d,a,1,x", "y,z,,w,0,x")
     assert read_swag(path) == [
         ChoiceItem("0", "c", ("d a", "d b"), None, 1), ChoiceItem("1", "z", ("w", "y"), None, 0),
     ]  # fmt: skip
     assert [item.label for item in read_swag(path, labelled=False)] == [None, None]
+
+
+def test_swag_reads_more_than_ten_endings(tmp_path):
+    """The tenth behind the second, as labels number them."""
+    names = [f"ending{number}" for number in (10, *range(10))]
+    path = csv(tmp_path / "a.csv", f"sent1,sent2,label,{','.join(names)}", f"c,,10,{','.join(names)}")
+    assert read_swag(path) == [ChoiceItem("0", "c", tuple(f"ending{number}" for number in range(11)), None, 10)]
+
+
+@pytest.mark.parametrize(
+    ("there", "missing"), [((0, 2), 1), ((0, 1, 10), 2), ((1,), 0), ((1, 2), 0), ((0, 1, 2, 3, 5), 4)]
+)
+def test_swag_with_a_gap_among_its_endings_is_refused(tmp_path, there, missing):
+    """A label would name another ending."""
+    names = [f"ending{number}" for number in there]
+    path = csv(tmp_path / "a.csv", f"sent1,sent2,label,{','.join(names)}", f"c,d,0,{','.join(names)}")
+    assert refused(read_swag, path).startswith(f"{path}, line 1: no column 'ending{missing}' (did you mean ")
 
 
 @pytest.mark.parametrize("column", ["sent1", "sent2", "label", "ending1"])
