@@ -12,6 +12,7 @@ from torch import nn
 
 from tests.integration.cli.test_task_commands import finetune, items, refused, said
 from tests.support import coreference_naive
+from tests.support.commands import leaving
 from tests.support.peer_items import MAKE, VOCABULARY
 from tests.support.task_folders import language_model
 from tests.support.understanding_runs import assert_predictions_do_not_depend_on_the_batch, run_batch, small_model
@@ -328,5 +329,6 @@ def test_attention_that_goes_one_way_does_so_in_fine_tuning(causal, capsys, tmp_
 def test_options_are_refused_in_one_line(causal, capsys, tmp_path):
     folder, _ = causal
     common = ("--data", folder / "data", "--init", folder / "model", "--output", tmp_path / "out", "--dry-run")
-    assert "mask must be one of" in refused(capsys, "finetune", "classification", *common, "--mask", "causal")
+    status, _, said = leaving(capsys, "finetune", "classification", *map(str, common), "--mask", "causal")
+    assert status == 2 and "argument --mask: invalid choice: 'causal' (choose from bidirectional, " in said
     assert "--lstm 1: texts is a generation task" in refused(capsys, "finetune", "texts", *common, "--lstm", 1)

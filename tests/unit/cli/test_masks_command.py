@@ -85,6 +85,7 @@ KNOWN = ", ".join((*BUILDERS, "pack"))
         ("sliding_window 8 1 right=1,y", "sliding_window: right must be integers separated by commas, got '1,y'"),
         ("sliding_window 8 left=1 left=2", "sliding_window: left is given twice"),
         ("bidirectional 3 --query-stream x", "--query-stream must be integers separated by commas, got 'x'"),
+        ("bidirectional 3 --query-stream 9", "--query-stream 9: targets must lie within the row of 3 tokens, got 9"),
         ("pack x bidirectional:1", "the length of the row must be an integer, got 'x'"),
         ("pack", "pack needs the length of the row and its documents: pack 9 seq2seq:2,2 right_to_left:3"),
     ],
@@ -93,3 +94,9 @@ def test_words_that_name_no_mask_are_refused(words, says, capsys):
     assert main(["masks", "show", *words.split()]) == 2
     told = capsys.readouterr().err.removeprefix("unified masks: error: ").removesuffix("\n")
     assert told == says.format(known=KNOWN)
+
+
+@pytest.mark.parametrize("option", ["--sinks", "--memory"])
+def test_a_number_below_zero_is_refused_by_its_option(option, capsys):
+    status, _, told = leaving(capsys, "masks", "show", "bidirectional", "3", f"{option}=-1")
+    assert status == 2 and f"argument {option}: must be an integer of at least 0, got '-1'" in told

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.support.commands import assert_stands_for, leaving, parsed
+from unified.masks import TEXT_MASKS
 
 FINETUNE = "finetune cola --data d --init i --output o"
 AUGMENT = "augment a b --output o --answer-model x --question-model y --reader-model z"
@@ -25,15 +26,16 @@ LINES: dict[str, dict[str, Any]] = {
         "fairseq": "", "config": None, "json": False,
     },
     f"{FINETUNE} --run r --system unilm --head h --epochs 2 --batch-size 3 --micro-batch 4 --lr 0.5 --head-lr 0.25 "
-    "--layer-decay 0.75 --mask m --lstm 5 --max-length 6 --max-source 7 --max-target 8 --auxiliary-masking 0.125 "
+    "--layer-decay 0.75 --mask seq2seq --lstm 5 --max-length 6 --max-source 7 --max-target 8 --auxiliary-masking 0.125 "
     "--seed 9 --grid lr=1,2 batch-size=3 --seeds 1,2 --select best --validations 10 --valid v --test t "
     "--valid-share 0.5 --skip-empty --text-field f1 --second-field f2 --label-field f3 --source-field f4 "
     "--target-field f5 --labels l --spacy s --spacy-code c --threshold best --device cpu --dry-run "
     "--report-to wandb --fairseq=--fp16 --json": {
         "task": "cola", "data": "d", "init": "i", "output": "o", "run_name": "r", "system": "unilm", "head": "h",
-        "epochs": 2, "batch_size": 3, "micro_batch": 4, "lr": 0.5, "head_lr": 0.25, "layer_decay": 0.75, "mask": "m",
-        "lstm": 5, "max_length": 6, "max_source": 7, "max_target": 8, "auxiliary_masking": 0.125, "seed": 9,
-        "grid": ["lr=1,2", "batch-size=3"], "seeds": "1,2", "select": "best", "validations": 10, "valid": "v",
+        "epochs": 2, "batch_size": 3, "micro_batch": 4, "lr": 0.5, "head_lr": 0.25, "layer_decay": 0.75,
+        "mask": "seq2seq", "lstm": 5, "max_length": 6, "max_source": 7, "max_target": 8, "auxiliary_masking": 0.125,
+        "seed": 9, "grid": ["lr=1,2", "batch-size=3"],
+        "seeds": "1,2", "select": "best", "validations": 10, "valid": "v",
         "test": "t", "valid_share": 0.5, "skip_empty": True, "text_field": "f1", "second_field": "f2",
         "label_field": "f3", "source_field": "f4", "target_field": "f5", "labels": "l", "spacy": "s",
         "spacy_code": "c", "threshold": "best", "device": "cpu", "dry_run": True, "report_to": "wandb",
@@ -142,6 +144,8 @@ AT_LEAST_0, AT_LEAST_1 = "must be an integer of at least 0, got '-1'", "must be 
         ("finetune", "--select", "all", "invalid choice: 'all' (choose from last, best)"),
         ("finetune", "--device", "tpu", "invalid choice: 'tpu' (choose from cpu, cuda)"),
         ("finetune", "--report-to", "file", "invalid choice: 'file' (choose from tensorboard, wandb)"),
+        ("finetune", "--mask", "nope", f"invalid choice: 'nope' (choose from {', '.join(TEXT_MASKS)})"),
+        ("finetune", "--lstm", "-1", AT_LEAST_0),
         ("finetune", "--epochs", "1.5", "invalid int value: '1.5'"),
         ("finetune", "--validations", "x", "invalid int value: 'x'"),
         ("finetune", "--valid-share", "x", "invalid float value: 'x'"),

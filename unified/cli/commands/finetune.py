@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 _ANOTHER = "give another --output, or remove the folder"
 #: Updates below which hardly anything is learnt.
 _FEW_UPDATES = 100
+#: Names of :data:`unified.masks.TEXT_MASKS`, written out so that help does not wait for torch.
+MASKS = ("bidirectional", "left_to_right", "right_to_left", "seq2seq")
 HELP = "fine-tune a model for a task with fairseq-train, and score it"
 
 
@@ -118,13 +120,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--mask",
-        metavar="NAME",
-        help="attention mask over the texts: bidirectional, left_to_right, right_to_left, or seq2seq, where the "
-        "second of two texts is read from left to right (default: the mask of the model's last training)",
+        choices=MASKS,
+        help="attention mask over the texts; with seq2seq the second of two texts is read from left to right "
+        "(default: the mask of the model's last training)",
     )
     parser.add_argument(
         "--lstm",
-        type=int,
+        type=non_negative,
         metavar="N",
         help="layers of a bidirectional LSTM with random initial weights between the model and the head (default: as "
         "many as the model has, mostly 0)",

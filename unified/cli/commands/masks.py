@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias
 
 from unified.cli.output import add_json_argument, print_json
+from unified.cli.values import non_negative
 from unified.errors import UnifiedError
 from unified.notation import imported
 
@@ -71,13 +72,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         )
         own.add_argument(
             "--sinks",
-            type=int,
+            type=non_negative,
             default=0,
             metavar="N",
             help="number of first keys that stay visible to all later queries (default: 0)",
         )
         own.add_argument(
-            "--memory", type=int, default=0, metavar="N", help="number of memory slots in front of the row (default: 0)"
+            "--memory",
+            type=non_negative,
+            default=0,
+            metavar="N",
+            help="number of memory slots in front of the row (default: 0)",
         )
         add_json_argument(own)
         own.add_argument("--without-self", action="store_true", help="hide every token from itself")
@@ -108,7 +113,11 @@ def run(args: argparse.Namespace) -> None:
 def _changed(mask: AttentionMask, args: argparse.Namespace) -> AttentionMask:
     """The mask with the additions that the options name."""
     if args.query_stream is not None:
-        mask = mask.query_stream(_integers("--query-stream", args.query_stream))
+        targets = _integers("--query-stream", args.query_stream)
+        try:
+            mask = mask.query_stream(targets)
+        except ValueError as error:
+            raise UnifiedError(f"--query-stream {args.query_stream}: {error}") from None
     if args.sinks:
         mask = mask.with_sinks(args.sinks)
     if args.memory:
