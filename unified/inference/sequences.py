@@ -76,6 +76,21 @@ class Codec:
             token_types=token_types_under(config.mask, config),
         )
 
+    def room(self, segments: int) -> int:
+        """Tokens of a :func:`sequence` of so many segments beside its special symbols.
+
+        Raises:
+            UnifiedError: they are fewer than one for each segment.
+        """
+        left = self.longest - 1 - segments
+        if left < segments:
+            texts = "a text" if segments == 1 else f"{segments} texts"
+            raise UnifiedError(
+                f"sequences of {self.longest} tokens leave no room for {texts} beside special symbols; the least "
+                f"--max-length is {1 + 2 * segments}"
+            )
+        return left
+
     def encode(self, texts: list[str]) -> list[np.ndarray]:
         """Ids of each text, without special symbols, int64."""
         if not texts:

@@ -56,7 +56,8 @@ class HeadsJob(Job):
     """Fine-tuning with the head of an understanding task, or with several.
 
     Raises:
-        UnifiedError: the model has too few positions, or reads named entities, which items of the task cannot name.
+        UnifiedError: the model has too few positions, or sequences too few tokens for a text; or it reads named
+            entities, which items of the task cannot name.
     """
 
     task: Task | SeveralTasks
@@ -65,6 +66,7 @@ class HeadsJob(Job):
         max_length, limit = self.training.max_length, self.start.config.position_limit
         if max_length > limit:
             raise UnifiedError(f"--max-length {max_length}: the model has {limit} positions; give it shorter sequences")
+        Codec.for_model(self.start.config, self.start.tokenizer, self.start.vocabulary, max_length).room(1)
         if self.start.config.reads_entities:
             for entry in parse_heads(self.task.head):
                 require_markable(entry.head_class)

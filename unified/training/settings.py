@@ -56,6 +56,8 @@ class TrainingSettings:
             value = vars(self)[name]
             if value <= 0:
                 raise UnifiedError(f"{called(name)} must be above 0, got {value}")
+        if self.seed < 0:
+            raise UnifiedError(f"{called('seed')} must be at least 0, got {self.seed}")
         warmup = self.max_update // 20 if self.warmup_updates is None else self.warmup_updates
         if not 0 <= warmup < self.max_update:
             raise UnifiedError(

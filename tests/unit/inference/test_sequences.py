@@ -1,5 +1,7 @@
 """Texts as sequences under each mask, typed out; and which symbol sees all of one."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -108,3 +110,17 @@ def test_texts_are_encoded_at_once_and_apart():
     assert [ids.tolist() for ids in own.encode(texts)] == [[first + 1, first + 2], [], [first]]
     assert all(ids.dtype == np.int64 for ids in own.encode(texts))
     assert own.encode([]) == [] == own.encode_offsets([])
+
+
+@pytest.mark.parametrize(("segments", "least", "texts"), [(1, 3, "a text"), (2, 5, "2 texts")])
+def test_a_sequence_has_room_for_a_token_of_each_text(segments, least, texts):
+    own = codec()
+    assert own.room(segments) == 40 - 1 - segments
+    assert replace(own, longest=least).room(segments) == segments
+    for longest in (least - 1, 1, 0):
+        with pytest.raises(UnifiedError) as refused:
+            replace(own, longest=longest).room(segments)
+        assert str(refused.value) == (
+            f"sequences of {longest} tokens leave no room for {texts} beside special symbols; the least --max-length "
+            f"is {least}"
+        )

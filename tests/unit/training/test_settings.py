@@ -96,3 +96,9 @@ def test_a_batch_holds_a_row():
 
 def test_a_setting_becomes_an_option():
     assert as_option("tokens_per_sample") == "--tokens-per-sample"
+
+
+def test_a_seed_below_zero_is_refused():
+    assert TrainingSettings(seed=0).checked().seed == 0
+    with pytest.raises(UnifiedError, match="^--seed must be at least 0, got -1$"):
+        TrainingSettings(seed=-1).checked()
