@@ -51,10 +51,12 @@ def run(args: argparse.Namespace) -> int:
     require_output_file(args)
     require_output_folder(args)
     examples: Examples = args.score(args)
+    if args.intervals:
+        from unified.tasks.metrics.bootstrap import bootstrap_intervals, require_several
+
+        require_several(examples.size)
     scores = examples.scores()
     if args.intervals:
-        from unified.tasks.metrics.bootstrap import bootstrap_intervals
-
         scores["intervals"] = bootstrap_intervals(examples, args.resamples, args.seed)
     if args.output:
         Path(args.output).write_text(json.dumps(scores, indent=2) + "\n", encoding="utf-8")

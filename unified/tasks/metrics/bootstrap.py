@@ -46,8 +46,7 @@ def bootstrap_intervals(examples: Examples, samples: int = SAMPLES, seed: int = 
     for name, value, least in (("samples", samples, 2), ("seed", seed, 0)):
         if value < least:
             raise UnifiedError(f"{name} must be at least {least}, got {value}")
-    if examples.size < 2:
-        raise UnifiedError(f"intervals need at least 2 examples to draw from; there is {examples.size}")
+    require_several(examples.size)
     paths = [path for path, _ in _leaves(examples.measures())]
     values = np.full((samples, len(paths)), np.nan)
     rng = np.random.default_rng(seed)
@@ -62,6 +61,16 @@ def bootstrap_intervals(examples: Examples, samples: int = SAMPLES, seed: int = 
             inner = inner.setdefault(name, {})
         inner[path[-1]] = [float(low), float(high)]
     return intervals
+
+
+def require_several(size: int) -> None:
+    """Refuse fewer than two examples, before they are scored: no sample of them differs from another.
+
+    Raises:
+        UnifiedError: says how many there are.
+    """
+    if size < 2:
+        raise UnifiedError(f"intervals need at least 2 examples to draw from; there is {size}")
 
 
 def drawn(rng: np.random.Generator, size: int) -> np.ndarray:

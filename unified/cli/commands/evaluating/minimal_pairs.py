@@ -54,17 +54,19 @@ def run(args: argparse.Namespace) -> int:
     from unified.evaluation.pair_files import read_paradigms
     from unified.evaluation.patterns import Sampling
     from unified.runtime.progress import StepProgress
-    from unified.tasks.metrics.bootstrap import bootstrap_intervals
+    from unified.tasks.metrics.bootstrap import bootstrap_intervals, require_several
 
     path = Path(args.data)
     pairs = read_paradigms(path)
     if pairs.left_out:
         print(f"note: left out, as its rows hold no pairs: {', '.join(pairs.left_out)}", file=sys.stderr)
+    count = sum(len(paradigm.good) for paradigm in pairs.paradigms)
+    if args.intervals:
+        require_several(count)
     lm = language_model(args)
     scorings = chosen_scorings(names, lm)
     sampling = Sampling(args.draws, args.seed)
-    total = 2 * len(scorings) * sum(len(paradigm.good) for paradigm in pairs.paradigms)
-    with StepProgress("scoring", total, "sentences") as progress:
+    with StepProgress("scoring", 2 * len(scorings) * count, "sentences") as progress:
         scored = score_pairs(lm, pairs.paradigms, scorings, sampling, lambda count: progress.advance(steps=count))
     scores = scored.scores()
     if args.intervals:

@@ -73,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
     from unified.evaluation.perplexity import read_documents, score_documents
     from unified.evaluation.windows import window_size, windows
     from unified.runtime.progress import StepProgress
-    from unified.tasks.metrics.bootstrap import bootstrap_intervals
+    from unified.tasks.metrics.bootstrap import bootstrap_intervals, require_several
 
     path, lm = Path(args.data), language_model(args)
     [scoring] = chosen_scorings(names, lm)
@@ -82,6 +82,8 @@ def run(args: argparse.Namespace) -> int:
     if stride > size:
         raise UnifiedError(f"--stride {stride}: a window has {size} tokens, and can score no more")
     documents = read_documents(path, lm, args.text_field)
+    if args.intervals:
+        require_several(len(documents.tokens))
     total = sum(len(windows(len(tokens), size, stride)) for tokens in documents.tokens)
     with StepProgress("scoring", total, "windows") as progress:
         sampling = Sampling(args.draws, args.seed)
