@@ -14,7 +14,7 @@ from typing import Any
 from unified.cli.configuration import FILE_NAME as OPTIONS
 from unified.errors import UnifiedError
 from unified.files.claims import FILE_NAME as CLAIM
-from unified.files.destination import MANIFEST
+from unified.files.destination import MANIFEST, require_folders
 from unified.reports.results import FILE_NAME as RESULTS
 from unified.reports.results import command_of
 
@@ -35,12 +35,13 @@ def require_output_file(args: argparse.Namespace) -> None:
     """Refuse, before any work, an ``--output`` that cannot be a file, or that would replace what it must not.
 
     Raises:
-        UnifiedError: it is a folder, a file that another argument names, or one that runs and prepared folders consist
-            of: a checkpoint, results, settings, a manifest.
+        UnifiedError: it is a folder, or would lie in a file; it is a file that another argument names, or one that
+            runs and prepared folders consist of: a checkpoint, results, settings, a manifest.
     """
     if args.output is None:
         return
     output = Path(args.output)
+    require_folders(output.parent, f"--output {output}")
     if output.is_dir():
         raise UnifiedError(f"--output {output}: a folder; name a file")
     if output.exists() and any(os.path.exists(path) and output.samefile(path) for path in _other_paths(args)):

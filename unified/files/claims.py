@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from unified.errors import UnifiedError
+from unified.files.destination import require_folders
 from unified.files.json_text import NotJson, parse_json
 from unified.files.locks import locked_file
 from unified.files.shapes import Each, misfit
@@ -68,6 +69,7 @@ def claimed_folder(folder: Path, claim: Claim, advice: str, begun: Callable[[], 
     Raises:
         UnifiedError: the folder was begun with another claim or without one, or a command is at work in it.
     """
+    require_folders(folder.parent, str(folder))
     if folder.exists() and not folder.is_dir():
         raise UnifiedError(f"{folder}: a file, where a folder should be")
     made = [path for path in (folder, *folder.parents) if not path.exists()]

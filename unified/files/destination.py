@@ -52,6 +52,7 @@ def new_folder(destination: str | Path, overwrite: bool, advice: str = ANOTHER) 
 
 def check_destination(destination: Path, overwrite: bool, advice: str = ANOTHER) -> None:
     """The refusals of :func:`new_folder`, to be had before any work."""
+    require_folders(destination.parent, str(destination))
     if not destination.exists():
         return
     if not destination.is_dir():
@@ -69,6 +70,20 @@ def check_destination(destination: Path, overwrite: bool, advice: str = ANOTHER)
         raise UnifiedError(
             f"{destination}: holds {held}, so it will not be replaced; move it away or name another folder"
         )
+
+
+def require_folders(path: Path, of: str = "") -> None:
+    """Refuse a path in which a file stands where a folder should be.
+
+    Args:
+        of: what the refusal begins with, in the words of the user; the path where it is empty.
+
+    Raises:
+        UnifiedError: names the file.
+    """
+    file = next((folder for folder in (path, *path.parents) if folder.is_file()), None)
+    if file is not None:
+        raise UnifiedError(f"{of or path}: {file} is a file, where a folder should be")
 
 
 def write_manifest(folder: Path, content: dict[str, Any]) -> None:

@@ -43,6 +43,11 @@ def test_a_file_that_is_read_is_no_output(capsys, command):
     )
 
 
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_file_in_place_of_a_folder_is_named(capsys, command):
+    assert refusal(capsys, command, "read/a/b") == "--output read/a/b: read is a file, where a folder should be"
+
+
 @pytest.mark.parametrize("command", ["score", "tune-lengths"])
 def test_a_folder_that_is_not_there_is_named(capsys, command):
     assert refusal(capsys, command, "none/a.json") == "--output none/a.json: there is no folder none"
@@ -104,3 +109,16 @@ def test_an_evaluation_writes_no_results_into_the_folder_of_a_training(capsys, o
         "unified evaluate: error: --output folder: the folder of a training, which keeps its own results there; name "
         "another\n"
     )
+
+
+@pytest.mark.parametrize("command", ["export", "convert"])
+def test_a_folder_that_cannot_be_made_is_refused_before_a_model_is_read(capsys, command):
+    Path("full").mkdir()
+    Path("full/file").touch()
+    for output, says in {
+        "read/x": "read/x: read is a file, where a folder should be",
+        "read": "read: a file, where the new folder should be",
+        "full": "full: not empty; name a new folder",
+    }.items():
+        assert main([command, "nothing", output]) == 2
+        assert capsys.readouterr().err == f"unified {command}: error: {says}\n"

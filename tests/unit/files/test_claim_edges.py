@@ -129,6 +129,8 @@ def test_a_caller_may_say_what_a_claim_has_to_explain(tmp_path):
     (tmp_path / "file").touch()
     says = f"{tmp_path}/file: a file, where a folder should be"
     assert refused(claimed_folder(tmp_path / "file", OURS, "go away")) == says
+    says = f"{tmp_path}/file/a/b: {tmp_path}/file is a file, where a folder should be"
+    assert refused(claimed_folder(tmp_path / "file/a/b", OURS, "go away")) == says
 
 
 def test_a_file_of_one_byte_is_begun_and_an_empty_one_is_not(tmp_path):

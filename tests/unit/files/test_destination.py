@@ -98,6 +98,8 @@ def test_nothing_is_replaced_unless_that_is_asked_for(tmp_path):
     (tmp_path / "file").write_text("x")
     for overwrite in (False, True):
         assert refusal(tmp_path / "file", overwrite) == f"{tmp_path / 'file'}: a file, where the new folder should be"
+        says = f"{tmp_path / 'file/a/new'}: {tmp_path / 'file'} is a file, where a folder should be"
+        assert refusal(tmp_path / "file/a/new", overwrite) == says
     assert texts(tmp_path / "new") == {"a": "1"}
 
 

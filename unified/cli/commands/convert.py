@@ -55,12 +55,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run the command with parsed options; returns the exit status."""
+    from unified.files.destination import check_destination
     from unified.tokenization import tokenizer_files
 
     if args.writes is not None and args.vocabulary:
         raise UnifiedError("--writes says how an imported model writes; with --vocabulary leave it out")
     if args.seed is not None and not args.vocabulary:
         raise UnifiedError("--seed is that of --vocabulary's new rows; leave it out")
+    check_destination(args.output, overwrite=False)  # before the checkpoint is loaded
     done, lines = _change_vocabulary(args) if args.vocabulary else _import(args)
     has_tokenizer = bool(tokenizer_files(args.output))
     if args.json:

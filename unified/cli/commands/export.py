@@ -46,7 +46,9 @@ def run(args: argparse.Namespace) -> int:
     from unified.conversions.export import Source
     from unified.conversions.formats import export
     from unified.conversions.named_models import checkpoint_named
+    from unified.files.destination import check_destination
 
+    check_destination(args.output, overwrite=False)  # before the model is loaded
     source = replace(Source.read(checkpoint_named(args.model)), dtype=getattr(torch, args.dtype))
     done = export(source, args.output, args.format)
     if args.json:

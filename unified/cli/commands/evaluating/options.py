@@ -107,14 +107,13 @@ def require_new_results(args: argparse.Namespace, name: str) -> None:
             ``--overwrite`` is not given.
     """
     from unified.files.claims import FILE_NAME as CLAIM
+    from unified.files.destination import require_folders
     from unified.reports.results import FILE_NAME, command_of
 
     if args.output is None:
         return
     folder = Path(args.output)
-    for path in (folder, *folder.parents):
-        if path.is_file():
-            raise UnifiedError(f"--output {folder}: {path} is a file, where a folder should be")
+    require_folders(folder, f"--output {folder}")
     if (folder / CLAIM).exists():
         raise UnifiedError(
             f"--output {folder}: the folder of a training, which keeps its own results there; name another"
