@@ -8,7 +8,7 @@ import re
 import shlex
 import sys
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from unified.cli.commands import plugin_dir
@@ -106,7 +106,7 @@ def words_of(option: str, text: str) -> list[str]:
 
 
 def require_own_folder(further: str) -> None:
-    """Refuse another folder for the checkpoints than that of ``--output``, which claims and results go by.
+    """Refuse another folder for the checkpoints than that of ``--output``, or other names, which a run goes by.
 
     Args:
         further: options of ``--fairseq`` in one string.
@@ -114,8 +114,25 @@ def require_own_folder(further: str) -> None:
     Raises:
         UnifiedError: it names one.
     """
-    if "--save-dir" in by_name(words_of("--fairseq", further)):
-        raise UnifiedError("--fairseq: the checkpoints go into the folder of --output; leave out save-dir")
+    for option, ours in (("save-dir", ""), ("checkpoint-suffix", " under names without a suffix")):
+        if f"--{option}" in by_name(words_of("--fairseq", further)):
+            raise UnifiedError(f"--fairseq: the checkpoints go into the folder of --output{ours}; leave out {option}")
+
+
+def require_without(further: str, options: Collection[str], missing: str) -> None:
+    """Refuse options by which a run would not have what it is for.
+
+    Args:
+        further: options of ``--fairseq`` in one string.
+        options: of ``fairseq-train``.
+        missing: what there would not be.
+
+    Raises:
+        UnifiedError: names the first of them that is given.
+    """
+    for option in by_name(words_of("--fairseq", further)):
+        if option in options:
+            raise UnifiedError(f"--fairseq {option}: then there is no {missing}; leave it out")
 
 
 def print_command(arguments: Sequence[str], further: str) -> list[str]:

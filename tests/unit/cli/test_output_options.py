@@ -54,6 +54,22 @@ def test_checkpoints_go_into_the_folder_of_output(work, capsys, further):
     assert sorted(os.listdir()) == ["folder", "rows.jsonl"]
 
 
+def test_checkpoints_keep_their_names(work, capsys):
+    says = "--fairseq: the checkpoints go into the folder of --output under names without a suffix; leave out "
+    for words in (("pretrain", "nowhere"), ("finetune", "classification", "--data", "nowhere", "--init", "nothing")):
+        for further in ("--checkpoint-suffix=x", "--fp16 --checkpoint-suffix x"):
+            found = refusal(capsys, *words, "--output", "output", f"--fairseq={further}")
+            assert found == f"{says}checkpoint-suffix"
+
+
+@pytest.mark.parametrize("option", ["--no-save", "--no-last-checkpoints"])
+def test_a_pre_training_leaves_a_model(work, capsys, option):
+    for further in (option, f"--fp16 {option} --dropout 0.2"):
+        found = refusal(capsys, "pretrain", "nowhere", "--output", "output", f"--fairseq={further}")
+        assert found == f"--fairseq {option}: then there is no checkpoint of the model; leave it out"
+    assert sorted(os.listdir()) == ["folder", "rows.jsonl"]
+
+
 @pytest.mark.parametrize("family", ["minimal-pairs", "perplexity", "similarity"])
 def test_results_of_an_evaluation_go_into_a_folder(work, capsys, family):
     for output in ("rows.jsonl", "rows.jsonl/a/b"):

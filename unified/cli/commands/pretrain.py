@@ -16,6 +16,7 @@ from unified.cli.fairseq_train import (
     print_command,
     report_options,
     require_own_folder,
+    require_without,
     run_command,
     words_of,
 )
@@ -78,6 +79,7 @@ def run(args: argparse.Namespace) -> int:
     from unified.training.fairseq_options import by_name
 
     require_own_folder(args.fairseq)
+    require_without(args.fairseq, ("--no-save", "--no-last-checkpoints"), "checkpoint of the model")
     cards = gpu_count(args.device)
     pretraining = _pretraining(args)
     further = by_name(words_of("--fairseq", args.fairseq))

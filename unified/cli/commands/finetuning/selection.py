@@ -5,15 +5,14 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from unified.cli.fairseq_train import words_of
-from unified.errors import UnifiedError
+from unified.cli.fairseq_train import require_without
 
 if TYPE_CHECKING:
     from unified.tasks.settings import Task
     from unified.tasks.several import SeveralTasks
     from unified.tasks.writing import WritingTask
 
-#: Options of ``fairseq-train`` without which there is no such checkpoint.
+#: Options of ``fairseq-train`` with which there is no such checkpoint.
 _NEEDED = {"best": ("--disable-validation", "--no-save"), "last": ("--no-last-checkpoints", "--no-save")}
 
 
@@ -64,6 +63,4 @@ def check_selection(task: Task | WritingTask | SeveralTasks, select: str, fairse
 
     if select == "best":
         require_development_set(task, "--select best")
-    for word in words_of("--fairseq", fairseq):
-        if word in _NEEDED[select]:
-            raise UnifiedError(f"--fairseq {word}: then there is no {select} checkpoint to score; leave it out")
+    require_without(fairseq, _NEEDED[select], f"{select} checkpoint to score")
