@@ -122,6 +122,15 @@ def _in_words(hint: Any) -> str:
     return _WORDS.get(hint, "another")
 
 
+def counted(count: int, thing: str, things: str | None = None) -> str:
+    """A number of things in words, such as "1 pair" and "2,000 pairs".
+
+    Args:
+        things: the plural, where it is not the singular with an s.
+    """
+    return f"{count:,} {thing if count == 1 else things or f'{thing}s'}"
+
+
 def finite(value: object) -> float | None:
     """Returns the number that a value is, or that a text shows, where it is finite; else None, as of True and False."""
     if isinstance(value, bool) or not isinstance(value, Real | str):

@@ -95,7 +95,7 @@ def test_questions(debug, capsys):
 
 def test_answers_in_conversations(debug, capsys):
     output, said = finetuned(debug, "coqa_free")
-    assert "train: 60 turns are left out, the answer is empty" in said
+    assert "train: 60 turns left out, the answer is empty" in said
     assert "valid: the chunk lacks the rationale of 0 of 30 answers" in said
     predictions = json.loads((output / "valid.predictions.json").read_text())
     assert [(one["id"], one["turn_id"]) for one in predictions[:4]] == [

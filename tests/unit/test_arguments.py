@@ -14,6 +14,7 @@ from unified.arguments import (
     Range,
     by_length,
     check_settings_of,
+    counted,
     finite,
     number_setting,
     require_integer,
@@ -214,3 +215,8 @@ def test_rows_by_length_are_all_rows_longest_first_in_full_batches():
     for size in (0, -1, True, 2.0, None):
         assert refusal(by_length, ["a"], size) == f"batch_size must be an integer of at least 1, got {size!r}"
     assert by_length(["a", "bb"], 1) == [[1], [0]]
+
+
+def test_things_are_counted_in_the_singular_and_the_plural():
+    assert [counted(number, "pair") for number in (0, 1, 2, 2000)] == ["0 pairs", "1 pair", "2 pairs", "2,000 pairs"]
+    assert [counted(number, "entry", "entries") for number in (1, 2)] == ["1 entry", "2 entries"]

@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
+from unified.arguments import counted
 from unified.cli.commands import plugin_dir
 from unified.cli.training_display import TrainingDisplay
 from unified.errors import TrainingFailed, UnifiedError
@@ -170,7 +171,7 @@ def run_command(words: Sequence[str]) -> None:
             display.say(_UNITS[str(options["--criterion"])])
         display.say(f"training on {'the CPU' if '--cpu' in options else 'GPUs'}; fairseq-train logs to {log}")
         if done:
-            display.say(f"{folder} holds {done:,} updates of this training, which goes on behind them")
+            display.say(f"{folder} holds {counted(done, 'update')} of this training, which goes on behind them")
 
         def read(line: str) -> None:
             file.write(line)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Self
 
+from unified.arguments import counted
 from unified.reports.training_log import statistics_of
 from unified.runtime.progress import Progress, StepProgress
 
@@ -70,7 +71,7 @@ class TrainingDisplay:
     def _advance(self, update: int, figures: Mapping[str, Any]) -> None:
         loss = f"loss {float(figures['loss']):.3f}"
         if not self._updates:
-            self.say(f"training: {update:,} updates, {loss}")
+            self.say(f"training: {counted(update, 'update')}, {loss}")
             return
         if self._progress is None:
             self._done = update
@@ -96,4 +97,5 @@ def _validation(figures: Mapping[str, Any], measure: str | None) -> str:
     best = named.get(f"best_{measure}", named.get(measure or ""))
     note = "the best so far" if best == named.get(measure or "") else f"the best so far: {best}"
     first = [f"{shown.pop(measure)} ({note})"] if measure in shown else []
-    return f"validation after {int(float(named['num_updates'])):,} updates: {', '.join([*first, *shown.values()])}"
+    updates = counted(int(float(named["num_updates"])), "update")
+    return f"validation after {updates}: {', '.join([*first, *shown.values()])}"

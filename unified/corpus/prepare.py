@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 
 import unified
+from unified.arguments import counted
 from unified.corpus.annotate import AnnotationSource, Annotator, annotating
 from unified.corpus.cleaning import CleanedChunk, Cleaning, CleaningEncoder, Report
 from unified.corpus.encode import DocumentEncoder, LineSampler, PairEncoder, TokenEncoder
@@ -189,15 +190,17 @@ def _tokenizer(settings: Settings, workers: int) -> tuple[Tokenizer, Vocabulary,
         for key, line in keyed_lines:
             sample.add(key, line)
         seen += lines
-        progress.add(size, f"{seen:,} lines")
-    progress.finish(f"{seen:,} lines")
+        progress.add(size, counted(seen, "line"))
+    progress.finish(counted(seen, "line"))
     chosen = sample.lines()
     if not chosen:
         raise UnifiedError(_no_text(settings, "train"))
-    Progress.say(f"training the {source.name} tokenizer on {len(chosen):,} lines")
+    Progress.say(f"training the {source.name} tokenizer on {counted(len(chosen), 'line')}")
     tokenizer = source.train(chosen)
     if isinstance(tokenizer, AnnaTokenizer):
-        Progress.say(f"{len(tokenizer.words):,} words of the anna tokenizer are chosen from {tokenizer.candidates}")
+        Progress.say(
+            f"{counted(len(tokenizer.words), 'word')} of the anna tokenizer are chosen from {tokenizer.candidates}"
+        )
     return tokenizer, Vocabulary(ordinary_symbols(tokenizer)), None
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from unified.arguments import counted
 from unified.corpus.encode import EncodedDocuments, EncodedPairs
 from unified.corpus.items import Items
 from unified.data.annotations import columns, span_prefix
@@ -95,7 +96,7 @@ class DocumentSplitWriter:
     @property
     def summary(self) -> str:
         """Numbers of written documents and tokens, as text for the log."""
-        return f"{self._documents:,} documents, {self._file.statistics['tokens']:,} tokens"
+        return f"{counted(self._documents, 'document')}, {counted(self._file.statistics['tokens'], 'token')}"
 
     def __enter__(self) -> DocumentSplitWriter:
         return self
@@ -148,7 +149,7 @@ class PairSplitWriter:
     def summary(self) -> str:
         """Numbers of written pairs and tokens, as text for the log."""
         tokens = sum(file.statistics["tokens"] for file in self._files.values())
-        return f"{self._files[SOURCE].items:,} pairs, {tokens:,} tokens"
+        return f"{counted(self._files[SOURCE].items, 'pair')}, {counted(tokens, 'token')}"
 
     def __enter__(self) -> PairSplitWriter:
         return self

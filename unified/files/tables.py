@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
+from unified.arguments import counted
 from unified.errors import UnifiedError
 from unified.files.json_files import Fields
 from unified.files.text_files import numbered_lines, require_file
@@ -91,7 +92,9 @@ def parquet_entries(path: str) -> _Entries:
                 number += 1
                 yield f"row {number}", fields
         if number != file.metadata.num_rows:  # pyarrow ends silently where a column does
-            raise UnifiedError(f"{path}: damaged, it says that it has {file.metadata.num_rows} rows and holds {number}")
+            raise UnifiedError(
+                f"{path}: damaged, it says that it has {counted(file.metadata.num_rows, 'row')} and holds {number}"
+            )
     except (pyarrow.ArrowException, OSError, UnicodeDecodeError) as error:
         reason = str(error).partition("\n")[0]
         raise UnifiedError(f"{path}: not a Parquet file, or a damaged one, behind row {number} ({reason})") from None
@@ -143,7 +146,12 @@ def _cells(path: str, delimiter: str, quoted: bool = True) -> _Entries:
             if not names:
                 names = _column_names(path, cells)
             elif len(cells) != len(names):
-                yield location, UnifiedError(f"{len(cells)} cells, but the first line names {len(names)} columns")
+                yield (
+                    location,
+                    UnifiedError(
+                        f"{counted(len(cells), 'cell')}, but the first line names {counted(len(names), 'column')}"
+                    ),
+                )
             else:
                 yield location, dict(zip(names, cells, strict=True))
     except csv.Error as error:

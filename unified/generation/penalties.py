@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 
+from unified.arguments import counted
 from unified.errors import UnifiedError
 
 
@@ -40,4 +41,4 @@ def require_exponent(name: str, penalty: str, exponent: float, longest: int) -> 
     except OverflowError:
         divisor = math.inf
     if not (math.isfinite(exponent) and 0 < divisor < math.inf):
-        raise UnifiedError(f"{name} {exponent:g}: a text of {longest:,} tokens has no such length penalty")
+        raise UnifiedError(f"{name} {exponent:g}: a text of {counted(longest, 'token')} has no such length penalty")

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from unified.arguments import by_length, require_list, require_path, require_texts
+from unified.arguments import by_length, counted, require_list, require_path, require_texts
 from unified.checkpoints.trained import Trained, heads_of, pair_lengths, restore, trained_objectives, write
 from unified.data.targets import TOKEN
 from unified.data.vocabulary import Vocabulary
@@ -320,7 +320,9 @@ class UnifiedLM(FillingModel):
             UnifiedError: unequal numbers of sources and targets, or a pair exceeds the position table.
         """
         if len(require_list("sources", sources)) != len(require_list("targets", targets)):
-            raise UnifiedError(f"{len(sources)} sources but {len(targets)} targets; they must pair one to one")
+            raise UnifiedError(
+                f"{counted(len(sources), 'source')} but {counted(len(targets), 'target')}; they must pair one to one"
+            )
         decoder = self.decoder(prompt)
         end = [] if decoder.scheme.prompt else [self.special.separator]
         given, written = [self.encode_source(source) for source in sources], [self.encode(target) for target in targets]

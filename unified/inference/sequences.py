@@ -8,6 +8,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from unified.arguments import counted
 from unified.data.example import Example
 from unified.data.targets import TASK, ExampleTargets
 from unified.data.vocabulary import Vocabulary
@@ -86,8 +87,8 @@ class Codec:
         if left < segments:
             texts = "a text" if segments == 1 else f"{segments} texts"
             raise UnifiedError(
-                f"sequences of {self.longest} tokens leave no room for {texts} beside special symbols; the least "
-                f"--max-length is {1 + 2 * segments}"
+                f"sequences of {counted(self.longest, 'token')} leave no room for {texts} beside special symbols; the "
+                f"least --max-length is {1 + 2 * segments}"
             )
         return left
 

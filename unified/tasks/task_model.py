@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from unified.arguments import require_list, require_texts
+from unified.arguments import counted, require_list, require_texts
 from unified.checkpoints.trained import Trained, heads_of, sequence_length
 from unified.corpus.annotate import Annotator
 from unified.data.vocabulary import Vocabulary
@@ -188,7 +188,9 @@ class TaskModel(TrainedModel):
         texts = require_texts("texts", texts)
         seconds = None if seconds is None else require_list("seconds", seconds)
         if seconds is not None and len(seconds) != len(texts):
-            raise UnifiedError(f"{len(texts)} texts but {len(seconds)} second texts; they must pair one to one")
+            raise UnifiedError(
+                f"{counted(len(texts), 'text')} but {counted(len(seconds), 'second text')}; they must pair one to one"
+            )
         predictor = self.predictor("classification", "regression", head=head)
         pairs = zip(texts, seconds or [None] * len(texts), strict=True)
         return list(self._predictions(predictor, ({"text": text, "second": second} for text, second in pairs)))

@@ -81,7 +81,7 @@ def test_rows_with_an_empty_field_are_left_out_where_it_is_asked_for(model, tmp_
     assert main([*map(str, words), "--skip-empty"]) == 0
     captured = capsys.readouterr()
     assert [json.loads(line)["id"] for line in captured.out.splitlines()] == ["1", "3", "5"]
-    assert f"{path}: the field 'text' is empty in 2 rows, which are left out" in captured.err
+    assert f"{path}: 2 rows left out, the field 'text' is empty" in captured.err
 
 
 def test_finished_predictions_are_not_replaced_unasked(model, tmp_path, capsys):

@@ -171,7 +171,7 @@ def test_summary_counts_what_is_unknown(tmp_path, capsys):
     run(write(tmp_path / "a.txt", "ab\n"), "--output", tmp_path / "a")
     run(write(tmp_path / "b.txt", "aΩbΩ\n"), "--output", tmp_path / "b", "--tokenizer", tmp_path / "a")
     out = capsys.readouterr().out
-    assert "train: 1 documents, 1 sentences, 5 tokens, 2 of them unknown (40.000 %)" in out
+    assert "train: 1 document, 1 sentence, 5 tokens, 2 of them unknown (40.000 %)" in out
     assert f"wrote {tmp_path / 'b'}" in out
 
 

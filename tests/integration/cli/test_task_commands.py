@@ -322,7 +322,7 @@ def test_the_handle_answers_what_it_was_fine_tuned_for(finetuned):
     for problem, ask in (
         ("was fine-tuned for classification, not for tagging", lambda: handle.tag("w1 w2")),
         ("put it in a list", lambda: handle.classify("w1")),
-        ("1 texts but 2 second texts", lambda: handle.classify(["w1"], ["w2", "w3"])),
+        ("1 text but 2 second texts", lambda: handle.classify(["w1"], ["w2", "w3"])),
         ("predicts no tokens", lambda: UnifiedLM.from_pretrained(folder / "run")),
         ("is a language model", lambda: TaskModel.from_pretrained(folder / "model")),
     ):

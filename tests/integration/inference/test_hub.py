@@ -337,7 +337,7 @@ def test_long_text_is_the_best_of_several_samples_without_repeated_ngrams(sample
             lambda lm: lm.generate(["a"], max_source=-1),
             r"max_source must be 0 \(whole texts\) or a number of tokens, got -1",
         ),
-        (lambda lm: lm.score(["a"], ["b", "c"]), "1 sources but 2 targets"),
+        (lambda lm: lm.score(["a"], ["b", "c"]), "1 source but 2 targets"),
         (lambda lm: lm.score(["a" * 60], ["b" * 60], max_source=0), "positions are needed"),
         (lambda lm: lm.score(["a"], ["b" * 93]), "leave none for a source beside a target of 94 tokens"),
     ],

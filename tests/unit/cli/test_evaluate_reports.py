@@ -113,7 +113,7 @@ def test_files_without_pairs_are_left_out_and_no_ties_are_an_empty_cell(evaluate
     out, err = evaluate("minimal-pairs", "folder", "--model", "m")
     assert "note: left out, as its rows hold no pairs: other.jsonl\n" in err
     lines = out.splitlines()
-    assert lines[0] == "minimal pairs, scoring pseudo_likelihood: 1 pairs, 0 ties" and lines[4].endswith(" |  |")
+    assert lines[0] == "minimal pairs, scoring pseudo_likelihood: 1 pair, 0 ties" and lines[4].endswith(" |  |")
     assert lines[5].startswith(r"| paradigm | a\|b | ") and lines[5].endswith(" |  |") and len(lines) == 6
     assert "scoring: 2 of 2 sentences" in err
 
@@ -162,7 +162,7 @@ def test_perplexity_has_a_line_for_each_measure(evaluate, tmp_path):
     assert (found["scoring"], found["window"], found["stride"], found["output"]) == ("left_to_right", 4, 3, None)
     assert "scoring: 3 of 3 windows" in err  # 4 tokens and 3, and a document of 2
     names = ("token_perplexity", "word_perplexity", "bits_per_character", "bits_per_byte")
-    start = f"scoring left_to_right: 2 documents, 9 tokens, 9 words, {found['bytes']} bytes; 1 tokens unknown"
+    start = f"scoring left_to_right: 2 documents, 9 tokens, 9 words, {found['bytes']} bytes; 1 token unknown"
     shown = [f"| {name.replace('_', ' ')} | {found[name]:.3f} |" for name in names]
     plain = evaluate(*words, "--window", "4", "--stride", "3")[0].splitlines()
     assert plain == [start, "", "| measure |  |", "|---|---|", *shown]
@@ -198,7 +198,8 @@ def test_a_stride_is_half_a_window_and_at_most_a_window(evaluate, capsys, window
     assert json.loads(evaluate(*words, "--json", "--stride", window)[0])["stride"] == int(window)
     more = str(int(window) + 1)
     assert main(["evaluate", *words, "--stride", more]) == 2
-    says = f"unified evaluate: error: --stride {more}: a window has {window} tokens, and can score no more\n"
+    has = "1 token" if window == "1" else f"{window} tokens"
+    says = f"unified evaluate: error: --stride {more}: a window has {has}, and can score no more\n"
     assert says in capsys.readouterr().err
 
 

@@ -143,6 +143,7 @@ def test_fewer_than_a_hundred_updates_are_noted(dry_run):
     for epochs, few in (("99", True), ("100", False)):
         _, said = dry_run("classification", "--epochs", epochs)
         assert (f"{epochs} updates in all are few; more --epochs" in said) is few
+    assert "1 update in all is few; more --epochs" in dry_run("classification", "--epochs", "1")[1]
 
 
 def test_a_system_brings_its_own_settings(dry_run):
@@ -205,8 +206,8 @@ def test_a_grid_and_seeds_are_several_runs(shared, tmp_path, monkeypatch, capsys
         ("classification --max-target 0", "--max-target 0: classification generates no text; --max-length cuts its "
          "sequences"),
         ("rte,wnli --head span --data glue", "--head span: there are several tasks; it is for one"),
-        *((f"classification --max-length {length}", f"sequences of {length} tokens leave no room for a text beside "
-           "special symbols; the least --max-length is 3") for length in (1, 2)),
+        *((f"classification --max-length {length}", f"sequences of {tokens} leave no room for a text beside special "
+           "symbols; the least --max-length is 3") for length, tokens in ((1, "1 token"), (2, "2 tokens"))),
         ("classification --threshold 0.5",
          "--threshold 0.5: classification answers every item, so there is no threshold to set"),
         ("classification --select best --fairseq=--no-save",

@@ -74,7 +74,7 @@ def test_pairs_are_counted_and_what_did_not_happen_is_not_named(written, capsys,
 def test_a_note_names_the_separator_and_counts_from_one(written, capsys):
     written(Counts(pairs=1, replaced=1))
     assert exit_status(*LINE, "--separator", "'") is None
-    assert capsys.readouterr().out.splitlines() == ["1 pairs", 'with "\'" in a text, now a slash: 1', "wrote out.jsonl"]
+    assert capsys.readouterr().out.splitlines() == ["1 pair", 'with "\'" in a text, now a slash: 1', "wrote out.jsonl"]
 
 
 def test_programs_get_all_counts(written, capsys):

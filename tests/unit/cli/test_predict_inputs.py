@@ -99,7 +99,7 @@ def test_rows_with_an_empty_field_are_left_out_where_that_is_asked_for(rows, cap
     assert items(path, skipping, empty=empty) == items(path, skipping) == [(1201, "a")]
     assert empty == {"the field 'text' is empty": 1201}
     assert checked(path, Predictor("text"), skipping) == 1
-    assert capsys.readouterr().err == f"{path}: the field 'text' is empty in 1,201 rows, which are left out\n"
+    assert capsys.readouterr().err == f"{path}: 1,201 rows left out, the field 'text' is empty\n"
     assert refusal(lambda: items(rows({"t": 1}), skipping)).startswith(f"{path}: line 1: no field")
 
 

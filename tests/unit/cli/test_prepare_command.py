@@ -197,7 +197,7 @@ def test_counts_of_pairs_are_reported(monkeypatch, capsys):
     tokens = "source 3,000 tokens, 0 of them unknown (0.000 %); target 8 tokens, 2 of them unknown (25.000 %)"
     assert report(monkeypatch, capsys, manifest).splitlines() == [
         f"train: 1,000 pairs; {tokens}",
-        f"test: 1 pairs (1 skipped); {tokens}",
+        f"test: 1 pair (1 skipped); {tokens}",
         "test: 5,000 sentences, of which the oracle takes 1,200",
         "vocabulary: 32,000 symbols",
         "wrote out",
@@ -213,7 +213,7 @@ def test_what_was_cleaned_is_reported_first(monkeypatch, capsys):
     lines = report(monkeypatch, capsys, manifest).splitlines()
     shared = [
         "  urls removed 3 words",
-        "  noise removed 1 lines, 4 words",
+        "  noise removed 1 line, 4 words",
     ]
     assert lines[:8] == [
         "cleaning of train: 9,000 documents, 12 words", *shared, "  kept 8,000 documents, 5 words",

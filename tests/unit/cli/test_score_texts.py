@@ -73,7 +73,7 @@ EXPECTED = (
         ("shard0 two", f"{EXPECTED}shard0 two"),
         ("two shard0 --references more", f"{EXPECTED}two shard0"),
         ("two three", "three: 3 references for 2 hypotheses in two"),
-        ("two one", "one: 1 references for 2 hypotheses in two"),
+        ("two one", "one: 1 reference for 2 hypotheses in two"),
         ("two --references more three", "three: 3 references for 2 hypotheses in two"),
         ("shard0 shard1 --references three", "three: 3 references for 2 hypotheses in shard0"),
     ],
@@ -180,9 +180,9 @@ def test_an_option_gives_hypotheses_the_form_of_the_references(capsys, hypothesi
 
 @pytest.mark.parametrize("kind", ["generation", "question-generation"])
 def test_another_number_of_sources_than_of_texts_is_refused(kind, capsys):
-    for name, count in (("three", 3), ("one", 1)):
+    for name, count in (("three", "3 sources"), ("one", "1 source")):
         assert main(["score", kind, "two", "more", "--sources", name]) == 2
-        assert capsys.readouterr().err == f"unified score: error: {name}: {count} sources for 2 hypotheses in two\n"
+        assert capsys.readouterr().err == f"unified score: error: {name}: {count} for 2 hypotheses in two\n"
 
 
 def test_a_table_has_a_line_for_each_score():

@@ -60,14 +60,14 @@ def test_every_text_is_cleaned_and_the_summary_says_how_much_went(tmp_path, caps
     assert run(train, *options) == 0
     out = capsys.readouterr().out.splitlines()
     assert out[:8] == [
-        "cleaning of train: 1 documents, 2 sentences, 6 words, 32 characters",
-        "  urls removed 0 documents, 0 sentences, 1 words, 10 characters",
-        "  short_sentences removed 0 documents, 1 sentences, 1 words, 6 characters",
-        "  kept 1 documents, 1 sentences, 4 words, 16 characters",
-        "cleaning of valid: 1 documents, 1 sentences, 2 words, 2 characters",
+        "cleaning of train: 1 document, 2 sentences, 6 words, 32 characters",
+        "  urls removed 0 documents, 0 sentences, 1 word, 10 characters",
+        "  short_sentences removed 0 documents, 1 sentence, 1 word, 6 characters",
+        "  kept 1 document, 1 sentence, 4 words, 16 characters",
+        "cleaning of valid: 1 document, 1 sentence, 2 words, 2 characters",
         "  urls removed 0 documents, 0 sentences, 0 words, 0 characters",
         "  short_sentences removed 0 documents, 0 sentences, 0 words, 0 characters",
-        "  kept 1 documents, 1 sentences, 2 words, 2 characters",
+        "  kept 1 document, 1 sentence, 2 words, 2 characters",
     ]
 
 

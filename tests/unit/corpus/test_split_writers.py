@@ -91,7 +91,9 @@ def test_documents_that_arrive_in_pieces_are_written_as_one_text(tmp_path):
             "unknown": tokens.count(UNKNOWN),
             "spans": {kind: sum(map(len, spans[kind])) // columns(kind) for kind in KINDS},
         }
-        assert writer.summary == f"{documents} documents, {writer.statistics['tokens']} tokens"
+        shown = [f"{number} {unit}{'s' if number != 1 else ''}" for number, unit in
+                 ((documents, "document"), (writer.statistics["tokens"], "token"))]  # fmt: skip
+        assert writer.summary == ", ".join(shown)
 
 
 def test_a_split_without_a_document_counts_none(tmp_path):

@@ -182,7 +182,7 @@ def test_single_bad_rows_are_kept_with_their_places(tmp_path):
     rows = list(read_rows(path))
     assert [row.location for row in rows] == ["line 3", "line 5", "line 7", "line 8"]
     assert rows[0].fields == {"text": "one\ntwo", "label": "1"} and rows[3].fields["label"] == "4"
-    with pytest.raises(UnifiedError, match="^1 cells, but the first line names 2 columns$"):
+    with pytest.raises(UnifiedError, match="^1 cell, but the first line names 2 columns$"):
         assert rows[1].fields
     rows = list(read_rows(write(tmp_path / "a.json", '[\n{"a": 1}, 3,\n"x",\n[]]')))
     assert [row.location for row in rows] == ["line 2", "line 2", "line 3", "line 4"]

@@ -63,7 +63,7 @@ def test_rows_are_named_by_the_lines_where_they_begin(tmp_path):
     found = list(csv_entries(path))
     assert [place for place, _ in found] == ["line 3", "line 7", "line 8"]
     assert [fields for _, fields in found[::2]] == [{"a\nb": "1\n2\n3", "c": "4"}, {"a\nb": "6", "c": "7"}]
-    assert str(found[1][1]) == "1 cells, but the first line names 2 columns"
+    assert str(found[1][1]) == "1 cell, but the first line names 2 columns"
 
 
 @pytest.mark.parametrize(

@@ -100,7 +100,7 @@ def test_what_cannot_be_written_is_refused():
     assert refused(handle("left_to_right").generate, ["w1"], windows=True) == (
         "windows divide sources, but the model continues prompts, which are read whole"
     )
-    assert refused(handle().score, ["w1", "w2"], ["w1"]) == "2 sources but 1 targets; they must pair one to one"
+    assert refused(handle().score, ["w1", "w2"], ["w1"]) == "2 sources but 1 target; they must pair one to one"
 
 
 def said(function, *arguments, **options) -> list[str]:

@@ -117,10 +117,9 @@ def test_a_sequence_has_room_for_a_token_of_each_text(segments, least, texts):
     own = codec()
     assert own.room(segments) == 40 - 1 - segments
     assert replace(own, longest=least).room(segments) == segments
-    for longest in (least - 1, 1, 0):
+    for longest, tokens in ((least - 1, f"{least - 1} tokens"), (1, "1 token"), (0, "0 tokens")):
         with pytest.raises(UnifiedError) as refused:
             replace(own, longest=longest).room(segments)
         assert str(refused.value) == (
-            f"sequences of {longest} tokens leave no room for {texts} beside special symbols; the least --max-length "
-            f"is {least}"
+            f"sequences of {tokens} leave no room for {texts} beside special symbols; the least --max-length is {least}"
         )

@@ -145,7 +145,7 @@ def test_columns(tmp_path):
     with pytest.raises(UnifiedError, match=r"line 1: no column 'label'; its columns: 'index', 'sentence'$"):
         task_named("sst2").read(_both(tmp_path, path))
     path = write(tmp_path / "train.tsv", "sentence\tlabel\n" + "a\n" * 5)
-    with pytest.raises(UnifiedError, match=r"5 lines \(2, 3, 4, \.\.\.\): 1 columns instead of 2$"):
+    with pytest.raises(UnifiedError, match=r"5 lines \(2, 3, 4, \.\.\.\): 1 column instead of 2$"):
         task_named("sst2").read(_both(tmp_path, path))
 
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from unified.arguments import counted
 from unified.cli.commands.annotating.pipeline import add_pipeline_arguments, entity_source
 from unified.cli.commands.finetuning.own_data import add_data_arguments, with_own_data
 from unified.cli.commands.finetuning.results import report
@@ -309,8 +310,8 @@ def _train(args: argparse.Namespace, job: Job, splits: Splits, threshold: Thresh
     words = print_command([*options, *report_options(args.report_to, job.folder)], args.fairseq)
     updates = int(str(by_name(words)["--max-update"]))
     if updates < _FEW_UPDATES:
-        note = "are few; more --epochs, a smaller --batch-size or a higher --lr help a model learn more"
-        print(f"{updates} updates in all {note}", file=sys.stderr)
+        few = f"{counted(updates, 'update')} in all {'is' if updates == 1 else 'are'} few"
+        print(f"{few}; more --epochs, a smaller --batch-size or a higher --lr help a model learn more", file=sys.stderr)
     if args.dry_run:
         return 0
     began = time.monotonic()

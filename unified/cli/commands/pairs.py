@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from dataclasses import asdict
 
+from unified.arguments import counted
 from unified.cli.output import add_json_argument, print_json, require_output_file
 from unified.errors import UnifiedError
 
@@ -73,7 +74,7 @@ def run(args: argparse.Namespace) -> None:
     if args.json:
         print_json({"output": args.output, **asdict(counts)})
         return
-    print(f"{counts.pairs:,} pairs")
+    print(counted(counts.pairs, "pair"))
     notes = {
         f"left out, a side is empty: {counts.empty:,}": counts.empty,
         f"with {args.separator!r} in a text, now a slash: {counts.replaced:,}": counts.replaced,

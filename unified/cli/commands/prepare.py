@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
+from unified.arguments import counted
 from unified.cli.output import add_json_argument, print_json
 from unified.cli.values import non_negative
 from unified.errors import UnifiedError, nearest
@@ -297,17 +298,19 @@ def _summary(manifest: dict[str, Any]) -> list[str]:
     for name, own in manifest["splits"].items():
         skipped = f" ({own['skipped']:,} skipped)" if own["skipped"] else ""
         if manifest["content"] == "documents":
-            counted = f"{own['documents']:,} documents{skipped}, {own['sentences']:,} sentences"
-            lines.append(f"{name}: {counted}, {_tokens(own)}")
+            documents = f"{counted(own['documents'], 'document')}{skipped}, {counted(own['sentences'], 'sentence')}"
+            lines.append(f"{name}: {documents}, {_tokens(own)}")
             lines += [f"{name}: {count:,} {kind}" for kind, count in own.get("spans", {}).items()]
         else:
             sides = "; ".join(f"{side} {_tokens(own[side])}" for side in ("source", "target"))
-            lines.append(f"{name}: {own['pairs']:,} pairs{skipped}; {sides}")
+            lines.append(f"{name}: {counted(own['pairs'], 'pair')}{skipped}; {sides}")
             if "spans" in own:
                 spans = own["spans"]
-                lines.append(f"{name}: {spans[SENTENCES]:,} sentences, of which the oracle takes {spans[ORACLE]:,}")
+                lines.append(
+                    f"{name}: {counted(spans[SENTENCES], 'sentence')}, of which the oracle takes {spans[ORACLE]:,}"
+                )
     reserved = f", {manifest['reserved']:,} of them reserved" if manifest["reserved"] else ""
-    return [*_cleaning(manifest), *lines, f"vocabulary: {manifest['symbols']:,} symbols{reserved}"]
+    return [*_cleaning(manifest), *lines, f"vocabulary: {counted(manifest['symbols'], 'symbol')}{reserved}"]
 
 
 def _cleaning(manifest: dict[str, Any]) -> list[str]:
@@ -315,15 +318,15 @@ def _cleaning(manifest: dict[str, Any]) -> list[str]:
     for name, report in manifest.get("cleaning", {}).items():
         lines.append(f"cleaning of {name}: {_amount(report['input'])}")
         lines += [f"  {rule} removed {_amount(removed)}" for rule, removed in report["removed"].items()]
-        chunks = "" if report["chunks"] is None else f", now {report['chunks']:,} documents"
+        chunks = "" if report["chunks"] is None else f", now {counted(report['chunks'], 'document')}"
         lines.append(f"  kept {_amount(report['kept'])}{chunks}")
     return lines
 
 
 def _amount(counts: dict[str, Any]) -> str:
-    return ", ".join(f"{number:,} {unit}" for unit, number in counts.items())
+    return ", ".join(counted(number, unit.removesuffix("s"), unit) for unit, number in counts.items())
 
 
 def _tokens(counts: dict[str, Any]) -> str:
     share = 100 * counts["unknown"] / counts["tokens"]
-    return f"{counts['tokens']:,} tokens, {counts['unknown']:,} of them unknown ({share:.3f} %)"
+    return f"{counted(counts['tokens'], 'token')}, {counts['unknown']:,} of them unknown ({share:.3f} %)"

@@ -9,6 +9,7 @@ from dataclasses import asdict
 from itertools import product
 from pathlib import Path
 
+from unified.arguments import counted
 from unified.cli.commands.scoring.texts import add_clean_up, add_inputs, cleaned, read_inputs
 from unified.cli.output import add_json_argument, print_json, require_output_file, require_output_folder
 from unified.errors import UnifiedError
@@ -83,7 +84,7 @@ def run(args: argparse.Namespace) -> int:
         require_exponent("--lenpens", args.length_penalty, exponent, longest + 1)
     limits = args.min_lengths, args.max_lengths or [longest]
     found = tuned(nbest, args.length_penalty, args.lenpens, *limits, args.metric)
-    lengths = f"the hypotheses have {shortest:,} to {longest:,} tokens"
+    lengths = f"the hypotheses have {shortest:,} to {counted(longest, 'token')}"
     if not found:
         raise UnifiedError(f"no hypothesis meets any of --min-lengths and --max-lengths; {lengths}")
     unmet = {pair for pair in product(*limits) if not nbest.meets(*pair)}
@@ -95,7 +96,10 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print_json(document)
         return 0
-    print(f"{len(texts):,} hypotheses of {len(written):,} sentences; {len(found)} settings tried, best first:")
+    print(
+        f"{counted(len(texts), 'hypothesis', 'hypotheses')} of {counted(len(written), 'sentence')}; "
+        f"{counted(len(found), 'setting')} tried, best first:"
+    )
     print("lenpen  min  max  ROUGE-1  ROUGE-2  ROUGE-L  outside")
     for one in found[:_SHOWN]:
         scores = "  ".join(f"{score:7.2f}" for score in (one.rouge1, one.rouge2, one.rougeL))

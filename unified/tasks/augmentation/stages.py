@@ -15,6 +15,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, TextIO
 
+from unified.arguments import counted
 from unified.errors import UnifiedError
 from unified.files.json_text import NotJson, parse_json
 from unified.runtime.progress import Progress
@@ -88,7 +89,7 @@ class Stages:
                     left = (said - begun) / (done - start) * (total - done)
                     Progress.say(f"{name}: {done:,} of {total:,} passages, {left / 60:,.1f} minutes left")
         partial.replace(self.path(name))
-        Progress.say(f"{name}: {total:,} passages")
+        Progress.say(f"{name}: {counted(total, 'passage')}")
 
     def _partial(self, name: str) -> Path:
         return self.folder / f"{name}.jsonl.partial"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
+from unified.arguments import counted
 from unified.files.json_files import Entries
 from unified.tasks.datasets.choices import add_choice
 from unified.tasks.datasets.files import checked, read_splits
@@ -27,7 +28,7 @@ def read_codah(path: str | Path, labelled: bool = True) -> list[ChoiceItem]:
     for position, (number, cells) in enumerate(tab_rows(path)):
         location = f"line {number}"
         if len(cells) != _COLUMNS:
-            entries.wrong(location, f"{len(cells)} columns instead of {_COLUMNS}")
+            entries.wrong(location, f"{counted(len(cells), 'column')} instead of {_COLUMNS}")
             continue
         _, prompt, *choices, label = cells
         add_choice(items, entries, location, str(position), prompt, choices, label if labelled else None)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
+from unified.arguments import counted
 from unified.files.json_files import Entries
 from unified.files.text_files import numbered_lines
 from unified.tasks.datasets.files import checked
@@ -49,7 +50,7 @@ def read_columns(
             finish()
             document += 1
         elif len(cells) != columns:
-            entries.wrong(f"line {number}", f"{len(cells)} columns instead of {columns}")
+            entries.wrong(f"line {number}", f"{counted(len(cells), 'column')} instead of {columns}")
         elif not cells[0].strip():
             entries.wrong(f"line {number}", "the word is empty")
         elif labelled and not _TAG.fullmatch(cells[-1]):

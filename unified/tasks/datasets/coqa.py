@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from unified.arguments import counted
 from unified.errors import UnifiedError, require_fields
 from unified.files.ids import item_id
 from unified.runtime.progress import Progress
@@ -130,7 +131,7 @@ def _answers(split: str, folder: Path, budget: TokenBudget) -> list[WritingItem]
     paths = matching_files(folder, f"coqa-{name}*.json*")
     turns = read_together(paths, read_coqa_file, lambda turn: (f"{turn.story} {turn.number}",))
     for reason, count in Counter(filter(None, map(unusable, turns))).items():
-        Progress.say(f"{split}: {count:,} turns are left out, {reason}")
+        Progress.say(f"{split}: {counted(count, 'turn')} left out, {reason}")
     pairs = list(answer_pairs(turns, budget.counter, min(MAX_HISTORY, budget.tokens // 2), budget.tokens))
     missed = sum(pair.rationale_shown is False for pair in pairs)
     Progress.say(f"{split}: the chunk lacks the rationale of {missed:,} of {len(pairs):,} answers")

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from unified.arguments import counted
 from unified.errors import MissingField, UnifiedError
 from unified.files.json_files import Entries
 from unified.tasks.datasets.files import Alternatives, split_files
@@ -252,7 +253,7 @@ def _misshapen(task: GlueTask, columns: tuple[str, ...], cells: list[str]) -> st
     """Why a row cannot be read, if it cannot."""
     more = task.more_columns and columns == task.bare and len(cells) > len(columns)
     if len(cells) != len(columns) and not more:
-        return f"{len(cells)} columns instead of {len(columns)}"
+        return f"{counted(len(cells), 'column')} instead of {len(columns)}"
     for name in (task.text, task.second):
         if name is not None and not cells[columns.index(name)]:
             return f"{name!r} is empty"

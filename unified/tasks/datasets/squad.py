@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from unified.arguments import counted
 from unified.errors import UnifiedError, require_fields
 from unified.files.ids import item_id
 from unified.runtime.progress import Progress
@@ -104,7 +105,7 @@ def _questions(
     name: str, paragraphs: Sequence[SquadParagraph], budget: TokenBudget, sentences: bool
 ) -> list[WritingItem]:
     for reason, count in misaligned_reasons(paragraphs).items():
-        Progress.say(f"{name}: {count:,} answers are left out, {reason}")
+        Progress.say(f"{name}: {counted(count, 'answer')} left out, {reason}")
     pairs = question_pairs(paragraphs, budget.counter, budget.tokens, sentences)
     return [WritingItem(pair.id, pair.source, pair.target, reference_group=pair.sentence) for pair in pairs]
 

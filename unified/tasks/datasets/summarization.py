@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from unified.arguments import counted
 from unified.errors import Problems
 from unified.runtime.parallel import available_cores, ordered_map
 from unified.runtime.progress import Progress
@@ -66,7 +67,7 @@ def _summaries(path: Path, data_set: str, separator: str, oracle: str | None) ->
         items += [_summary(json.loads(line), str(len(items) + i)) for i, line in enumerate(done.lines, 1)]
     problems.check()
     if empty:
-        Progress.say(f"{path}: {empty:,} pairs with an empty side are left out")
+        Progress.say(f"{path}: {counted(empty, 'pair')} left out, a side is empty")
     return items
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol, TypeGuard, TypeVar
 
+from unified.arguments import counted
 from unified.errors import EmptyField, UnifiedError, require_fields
 from unified.files.fields import FieldNames
 from unified.files.ids import Spellings, item_id, name_text
@@ -147,7 +148,7 @@ def read_items(
             entries.wrong(row.location, mixed)
     entries.check()
     for reason, count in empty.items():
-        print(f"{path}: {reason} in {count:,} rows, which are left out", file=sys.stderr)
+        print(f"{path}: {counted(count, 'row')} left out, {reason}", file=sys.stderr)
     if not items:
         raise UnifiedError(f"{path}: holds no item")
     return items

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from unified.arguments import counted
 from unified.errors import UnifiedError
 
 Labels = Sequence[str] | Sequence[int] | np.ndarray
@@ -206,7 +207,9 @@ def ratio(numerator: np.ndarray | float, denominator: np.ndarray | float) -> np.
 def check_pairs(gold: Sequence[object] | np.ndarray, predicted: Sequence[object] | np.ndarray) -> None:
     """Refuses lists of different lengths."""
     if len(gold) != len(predicted):
-        raise UnifiedError(f"{len(predicted)} predictions for {len(gold)} gold labels; they must pair one to one")
+        raise UnifiedError(
+            f"{counted(len(predicted), 'prediction')} for {counted(len(gold), 'gold label')}; they must pair one to one"
+        )
     if not len(gold):
         raise UnifiedError("nothing to score: no labels")
 

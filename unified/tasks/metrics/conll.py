@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from unified.arguments import counted
 from unified.errors import SHOWN, SeveralProblems, UnifiedError
 from unified.files.text_files import numbered_lines
 
@@ -143,11 +144,14 @@ def pair_documents(
         if missing:
             own = next((name for name in other if name not in one), None)
             added = "" if own is None else f"; it has {own!r} instead"
-            raise UnifiedError(f"{other_path}: {len(missing)} documents missing, the first is {missing[0]!r}{added}")
+            raise UnifiedError(
+                f"{other_path}: {counted(len(missing), 'document')} missing, the first is {missing[0]!r}{added}"
+            )
     for name, document in key.items():
         if document.tokens != response[name].tokens:
             raise UnifiedError(
-                f"{path}: document {name!r} has {response[name].tokens} tokens, in {key_path} {document.tokens}"
+                f"{path}: document {name!r} has {counted(response[name].tokens, 'token')}, in {key_path} "
+                f"{document.tokens}"
             )
     return [document.chains for document in key.values()], [response[name].chains for name in key]
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from unified.arguments import counted
 from unified.errors import UnifiedError
 from unified.tasks.metrics.bootstrap import summed
 
@@ -48,7 +49,9 @@ class CopyingCounts:
 
     def __init__(self, texts: Sequence[str], sources: Sequence[str] | None):
         if sources is not None and len(sources) != len(texts):
-            raise UnifiedError(f"{len(sources)} sources for {len(texts)} texts; they must pair one to one")
+            raise UnifiedError(
+                f"{counted(len(sources), 'source')} for {counted(len(texts), 'text')}; they must pair one to one"
+            )
         self._has_sources = sources is not None
         given = [""] * len(texts) if sources is None else sources
         #: Repeated bigrams, bigrams, content words from the source, content words of each text: (N, 4).

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from unified.arguments import counted
 from unified.errors import UnifiedError
 from unified.tasks.metrics.bootstrap import summed
 from unified.tasks.metrics.squad import exact_match, word_f1
@@ -57,7 +58,10 @@ class CoqaTurns:
 
     def __init__(self, answers: Sequence[Sequence[str]], predictions: Sequence[str | None]):
         if len(answers) != len(predictions):
-            raise UnifiedError(f"{len(predictions)} predictions for {len(answers)} turns; they must pair one to one")
+            raise UnifiedError(
+                f"{counted(len(predictions), 'prediction')} for {counted(len(answers), 'turn')}; they must pair one to "
+                "one"
+            )
         self.size = len(answers)
         #: Exact match and F1 of each turn, (N, 2).
         self.values = np.zeros((len(answers), 2))
@@ -90,7 +94,9 @@ class CoqaDomains:
             if source not in domains:
                 raise UnifiedError(f"source {source!r}: expected one of {', '.join(domains)}")
         if len(sources) != len(answers):
-            raise UnifiedError(f"{len(sources)} sources for {len(answers)} turns; they must pair one to one")
+            raise UnifiedError(
+                f"{counted(len(sources), 'source')} for {counted(len(answers), 'turn')}; they must pair one to one"
+            )
         self._turns = CoqaTurns(answers, predictions)
         self.size = self._turns.size
         groups = {name: {source} for source, name in domains.items()}

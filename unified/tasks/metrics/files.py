@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
-from unified.arguments import finite
+from unified.arguments import counted, finite
 from unified.errors import Problems, UnifiedError, require_fields
 from unified.files.fields import FieldNames
 from unified.files.ids import Spellings, item_id, name_text, require_common
@@ -104,7 +104,7 @@ def _paired(
     wanted, found = read(gold, names), read(predicted, FieldNames(names.parts))
     require_common(predicted, found, gold, wanted, "id")
     if len(wanted) != len(found):
-        raise UnifiedError(f"{predicted}: {len(found)} labels, but {len(wanted)} in {gold}")
+        raise UnifiedError(f"{predicted}: {counted(len(found), 'label')}, but {len(wanted)} in {gold}")
     missing = next((key for key in wanted if key not in found), None)
     if missing is not None:
         other = next(key for key in found if key not in wanted)

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from unified.arguments import counted
 from unified.errors import UnifiedError, nearest
 from unified.tasks.metrics.bootstrap import summed
 from unified.tasks.metrics.copying import CopyingCounts
@@ -178,7 +179,8 @@ def _check(hypotheses: Sequence[str], reference_groups: list[list[str]]) -> None
         raise UnifiedError("hypotheses: expected a list of strings, got one string")
     if len(hypotheses) != len(reference_groups):
         raise UnifiedError(
-            f"{len(hypotheses)} hypotheses but {len(reference_groups)} references; they must pair one to one"
+            f"{counted(len(hypotheses), 'hypothesis', 'hypotheses')} but "
+            f"{counted(len(reference_groups), 'reference')}; they must pair one to one"
         )
     if not hypotheses:
         raise UnifiedError("nothing to score: no hypotheses")

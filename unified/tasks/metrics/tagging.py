@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from unified.arguments import counted
 from unified.errors import UnifiedError
 from unified.tasks.metrics.bootstrap import summed
 from unified.tasks.metrics.classification import ratio
@@ -126,9 +127,11 @@ def _scores(gold: float, predicted: float, correct: float) -> dict[str, float]:
 
 def _check(gold: Tags, predicted: Tags) -> None:
     if len(gold) != len(predicted):
-        raise UnifiedError(f"{len(predicted)} sentences predicted, but {len(gold)} are gold")
+        raise UnifiedError(f"{counted(len(predicted), 'sentence')} predicted, but {len(gold)} are gold")
     for i, (wanted, found) in enumerate(zip(gold, predicted, strict=True)):
         if len(wanted) != len(found):
-            raise UnifiedError(f"sentence {i + 1}: {len(found)} tags predicted for {len(wanted)} tokens")
+            raise UnifiedError(
+                f"sentence {i + 1}: {counted(len(found), 'tag')} predicted for {counted(len(wanted), 'token')}"
+            )
     if not any(map(len, gold)):
         raise UnifiedError("nothing to score: no tags")

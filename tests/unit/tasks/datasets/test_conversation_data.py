@@ -56,8 +56,8 @@ def test_answers_are_written_from_history_and_passage(tmp_path, capsys):
         ],
     }
     assert capsys.readouterr().err.splitlines() == [
-        "train: 1 turns are left out, the question is empty",
-        "train: 1 turns are left out, the answer is empty",
+        "train: 1 turn left out, the question is empty",
+        "train: 1 turn left out, the answer is empty",
         "train: the chunk lacks the rationale of 0 of 1 answers",
         "valid: the chunk lacks the rationale of 0 of 3 answers",
     ]

@@ -131,7 +131,7 @@ def test_broken_rows_of_labelled_files_are_left_out_and_counted(tmp_path, caplog
     assert refused(read_glue, GLUE["QQP"], path) == f"{path}: line 6: the label '2' is none of 0, 1"
     path = table(tmp_path / "test.tsv", "question1\tquestion2", "a", "b\t")
     assert refused(read_glue, GLUE["QQP"], path, labelled=False) == (
-        f"{path}: line 2: 1 columns instead of 2; line 3: 'question2' is empty"
+        f"{path}: line 2: 1 column instead of 2; line 3: 'question2' is empty"
     )
 
 

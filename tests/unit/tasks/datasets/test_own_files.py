@@ -170,8 +170,8 @@ def test_rows_with_empty_fields_are_refused_by_the_names_of_the_file_or_left_out
     found = task.read.with_options(task, FieldNames(given=names, skip_empty=True), None, None).items(path)
     assert [(item.id, item.text, item.label) for item in found] == [("1", "a b", "good"), ("4", "d", "bad")]
     assert capsys.readouterr().err.splitlines() == [
-        f"{path}: the field 'review' is empty in 1 rows, which are left out",
-        f"{path}: the field 'verdict' is empty in 2 rows, which are left out",
+        f"{path}: 1 row left out, the field 'review' is empty",
+        f"{path}: 2 rows left out, the field 'verdict' is empty",
     ]
 
 

@@ -64,7 +64,7 @@ def test_questions_are_generated_from_the_division_of_each_task(folder, capsys):
     rest = [name for name in everything if name != "t3"]
     found = ids(task_named("squad_qg_du").read(folder, BUDGET))
     assert found == {"train": rest, "valid": ["d"], "test": ["m1", "t3"]}
-    assert capsys.readouterr().err == "test: 1 answers are left out, the answer stands elsewhere in the passage\n"
+    assert capsys.readouterr().err == "test: 1 answer left out, the answer stands elsewhere in the passage\n"
     reversed_division = ids(task_named("squad_qg_reversed").read(folder, BUDGET))
     assert reversed_division == found | {"valid": ["m1", "t3"], "test": ["d"]}
     (folder / "doclist-test.txt").unlink()

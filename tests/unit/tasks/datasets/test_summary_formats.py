@@ -249,7 +249,7 @@ def test_pairs_are_written_whole_or_not_at_all(tmp_path, capsys):
     output = tmp_path / "new" / "folder" / "out.jsonl"
     assert write_pairs(converter, output) == Counts(pairs=1, replaced=1)
     assert output.read_text().endswith("}\n") and list(output.parent.iterdir()) == [output]
-    assert "1 pairs" in capsys.readouterr().err
+    assert "1 pair" in capsys.readouterr().err
     assert refused(write_pairs, converter, output) == (
         f"{output}: exists already; give another --output, or --overwrite to replace it"
     )

@@ -201,7 +201,7 @@ def test_every_bad_row_is_reported(tmp_path, capsys):
 def test_empty_sides_may_be_left_out_and_are_counted(tmp_path, capsys):
     path = jsonl(tmp_path / "in.jsonl", [{"document": d, "summary": s} for d, s in (("a", "b"), ("", "b"), ("a", ""))])
     assert pairs(tmp_path, "xsum", path, "--skip-empty") == [{"source": "a", "target": "b"}]
-    assert "1 pairs\nleft out, a side is empty: 2\n" in capsys.readouterr().out
+    assert "1 pair\nleft out, a side is empty: 2\n" in capsys.readouterr().out
     path = jsonl(tmp_path / "in.jsonl", [{"document": "", "summary": "b"}])
     assert "holds no pair" in refused(tmp_path, capsys, "xsum", path, "--skip-empty")
 

@@ -219,7 +219,7 @@ def test_pairs_with_an_empty_side_are_left_out_and_counted(folder, capsys):
     rows = [{"document": "a", "summary": "b"}, {"document": "", "summary": "b"}, {"document": "c", "summary": "d"}]
     path = jsonl(folder / "valid.jsonl", [*rows, {"document": "e", "summary": " "}])
     assert read_summaries(folder, BUDGET, "xsum")["valid"] == [WritingItem("1", "a", "b"), WritingItem("2", "c", "d")]
-    assert capsys.readouterr().err == f"{path}: 2 pairs with an empty side are left out\n"
+    assert capsys.readouterr().err == f"{path}: 2 pairs left out, a side is empty\n"
     jsonl(folder / "valid.jsonl", [*rows, {"document": 3, "summary": "b"}, {"summary": "b"}])
     assert refused(read_summaries, folder, BUDGET, "xsum") == (
         f"{path}, line 4: field 'document' holds an integer, not a text; "

@@ -66,7 +66,7 @@ def test_wnut17(tmp_path):
         WordsItem("0", ("@paulwalk", "Empire State"), ("O", "B-location")), WordsItem("1", ('"',), ("O",))
     ]  # fmt: skip
     path.write_text("a\n\tO\n")
-    with pytest.raises(UnifiedError, match="line 1: 1 columns instead of 2; line 2: the word is empty"):
+    with pytest.raises(UnifiedError, match="line 1: 1 column instead of 2; line 2: the word is empty"):
         read_wnut17(path)
 
 

@@ -195,8 +195,7 @@ def test_rows_with_an_empty_field_are_left_out_where_somebody_says_so(rows, caps
                  skip_empty=True)  # fmt: skip
     assert [(item.id, item.text) for item in found] == [("1", "a"), ("3", "b")]
     assert capsys.readouterr().err == (
-        "f.jsonl: the field 'text' is empty in 2 rows, which are left out\n"
-        "f.jsonl: the field 'label' is empty in 1 rows, which are left out\n"
+        "f.jsonl: 2 rows left out, the field 'text' is empty\nf.jsonl: 1 row left out, the field 'label' is empty\n"
     )
     assert refusal(rows, good | {"text": ""}, skip_empty=True) == "f.jsonl: holds no item"
 

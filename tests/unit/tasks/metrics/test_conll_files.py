@@ -209,8 +209,8 @@ def test_documents_pair_by_name():
         [two.chains, one.chains],
     )
     refused = [
-        ({"a": one, "b": one}, {"a": one}, "r: 1 documents missing, the first is 'b'"),
-        ({"a": one}, {"a": one, "c": one}, "k: 1 documents missing, the first is 'c'"),
+        ({"a": one, "b": one}, {"a": one}, "r: 1 document missing, the first is 'b'"),
+        ({"a": one}, {"a": one, "c": one}, "k: 1 document missing, the first is 'c'"),
         ({"a": one, "b": one, "c": one}, {"d": one, "a": one}, "r: 2 documents missing, the first is 'b'; it has 'd' "
          "instead"),
         ({"a": one}, {"a": CoreferenceDocument([], 3)}, "r: document 'a' has 3 tokens, in k 2"),

@@ -56,7 +56,7 @@ def test_of_questions_the_scored_one_of_each_source_counts():
 
 
 def test_every_text_needs_a_source():
-    with pytest.raises(UnifiedError, match="1 sources for 2 texts"):
+    with pytest.raises(UnifiedError, match="1 source for 2 texts"):
         score_generation(["a", "b"], ["a", "b"], sources=["a"])
 
 

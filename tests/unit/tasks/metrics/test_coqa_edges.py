@@ -35,10 +35,10 @@ def test_a_turn_counts_in_its_domain_its_side_and_the_whole(source):
 
 def test_what_cannot_be_scored_is_refused():
     assert COQA_SIGNATURE == "rules:coqa|refs:leave-one-out"
-    assert refusal(score_coqa, [["x"]], []) == "0 predictions for 1 turns; they must pair one to one"
+    assert refusal(score_coqa, [["x"]], []) == "0 predictions for 1 turn; they must pair one to one"
     assert refusal(score_coqa, [["x"], []], ["x", None]) == "answers[1]: empty; every turn needs at least one answer"
     assert refusal(score_coqa_domains, [["x"]], ["x"], ["cnn", "cnn"]) == (
-        "2 sources for 1 turns; they must pair one to one"
+        "2 sources for 1 turn; they must pair one to one"
     )
     assert refusal(score_coqa_domains, [["x"]], ["x"], ["blog"]) == (
         "source 'blog': expected one of mctest, gutenberg, race, cnn, wikipedia, reddit, science"

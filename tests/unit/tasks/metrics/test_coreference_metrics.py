@@ -346,7 +346,7 @@ def test_coref_from_the_command_line(tmp_path, capsys):
     shown = json.loads(capsys.readouterr().out)
     assert shown == json.loads((tmp_path / "scores.json").read_text())
     assert (shown["muc_recall"], shown["muc_precision"]) == (100, 50)
-    for path, message in ((other, "other: 1 documents missing"), (longer, "has 4 tokens, in .*key 3")):
+    for path, message in ((other, "other: 1 document missing"), (longer, "has 4 tokens, in .*key 3")):
         assert main(["score", "coref", str(key), str(path)]) == 2
         error = capsys.readouterr().err
         assert error.count("\n") == 1

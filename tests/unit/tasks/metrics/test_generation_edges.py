@@ -83,10 +83,10 @@ def test_a_sample_without_a_matching_word_has_no_bleu():
 def test_what_cannot_be_scored_is_refused():
     refused = [
         (("a", ["b"]), {}, "hypotheses: expected a list of strings, got one string"),
-        ((["a"], ["b", "c"]), {}, "1 hypotheses but 2 references; they must pair one to one"),
+        ((["a"], ["b", "c"]), {}, "1 hypothesis but 2 references; they must pair one to one"),
         (([], []), {}, "nothing to score: no hypotheses"),
         ((["a", "b"], ["c", []]), {}, "references[1]: empty; every hypothesis needs at least one reference"),
-        ((["a"], ["b"]), {"sources": []}, "0 sources for 1 texts; they must pair one to one"),
+        ((["a"], ["b"]), {"sources": []}, "0 sources for 1 text; they must pair one to one"),
     ]
     for texts, settings, message in refused:
         with pytest.raises(UnifiedError) as caught:

@@ -53,7 +53,7 @@ def test_labels_of_two_kinds_are_refused():
 
 @pytest.mark.parametrize("score", [score_classification, score_regression])
 def test_lists_that_do_not_pair_are_refused(score):
-    assert refusal(score, [1, 2], [1]) == "1 predictions for 2 gold labels; they must pair one to one"
+    assert refusal(score, [1, 2], [1]) == "1 prediction for 2 gold labels; they must pair one to one"
     assert refusal(score, [], []) == "nothing to score: no labels"
 
 

@@ -109,7 +109,7 @@ def test_files_without_a_label_in_common_are_refused_but_for_the_negative_one(wr
 
 def test_what_does_not_pair_is_refused(write):
     gold = write("g", "a\tx", "b\tx")
-    assert refusal(read_labels, gold, write("p", "a\tx")) == "p: 1 labels, but 2 in g"
+    assert refusal(read_labels, gold, write("p", "a\tx")) == "p: 1 label, but 2 in g"
     assert refusal(read_labels, gold, write("p", "a\tx", "c\tx")) == (
         "p: no label for 'b' of g, but one for 'c'; both files need the same ids, or none"
     )

@@ -63,7 +63,7 @@ def test_classification_by_hand():
     ("gold", "predicted", "options", "message"),
     [
         ([], [], {}, "no labels"),
-        (["a"], ["a", "b"], {}, "2 predictions for 1 gold labels"),
+        (["a"], ["a", "b"], {}, "2 predictions for 1 gold label;"),
         (["1"], [1], {}, "labels of one kind"),
         (["a"], ["b"], {"positive": "c"}, "positive class 'c': no label is; there are a, b"),
     ],
@@ -339,7 +339,7 @@ def test_entities_end_with_their_sentence():
     ("gold", "predicted", "message"),
     [
         ([["O"]], [], "0 sentences predicted, but 1 are gold"),
-        ([["O"], ["O"]], [["O"], []], "sentence 2: 0 tags predicted for 1 tokens"),
+        ([["O"], ["O"]], [["O"], []], "sentence 2: 0 tags predicted for 1 token"),
         ([[]], [[]], "no tags"),
         ([["S-PER"]], [["O"]], "tag 'S-PER': expected O, B-TYPE or I-TYPE"),
     ],

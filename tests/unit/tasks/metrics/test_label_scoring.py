@@ -68,7 +68,7 @@ def test_files_of_finetune_are_read_as_they_are(tmp_path, capsys):
 def broken(folder) -> dict[str, tuple[list[str], str]]:
     good, short = write(folder / "good", "1", "0"), write(folder / "short", "1")
     return {
-        "fewer": (["classification", good, short], "short: 1 labels, but 2 in .*good"),
+        "fewer": (["classification", good, short], "short: 1 label, but 2 in .*good"),
         "blank": (["classification", good, write(folder / "blank", "1", "")], "blank, line 2: no label"),
         "empty": (["classification", good, write(folder / "empty")], "the file is empty"),
         "ids": (

@@ -152,7 +152,7 @@ def test_references_that_rouge_cannot_read_are_counted():
     ("hypotheses", "references", "message"),
     [
         ([], [], "nothing to score"),
-        (["a"], [], "1 hypotheses but 0 references"),
+        (["a"], [], "1 hypothesis but 0 references"),
         (["a", "b"], ["a", []], r"references\[1\]"),
         ("a", ["a"], "list of strings"),
     ],

@@ -157,7 +157,7 @@ def test_a_sample_of_relations_is_scored_as_written_out():
 
 def test_tags_that_cannot_be_scored_are_refused():
     assert refusal(score_tagging, [["O"]], []) == "0 sentences predicted, but 1 are gold"
-    assert refusal(score_tagging, [["O"], ["O"]], [["O"], []]) == "sentence 2: 0 tags predicted for 1 tokens"
+    assert refusal(score_tagging, [["O"], ["O"]], [["O"], []]) == "sentence 2: 0 tags predicted for 1 token"
     assert refusal(score_tagging, [[]], [[]]) == "nothing to score: no tags"
     assert refusal(score_tagging, [], []) == "nothing to score: no tags"
     assert refusal(score_tagging, [["S-X"]], [["O"]]) == "tag 'S-X': expected O, B-TYPE or I-TYPE (BIO or IOB1)"

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from unified.arguments import counted
 from unified.cli.commands.evaluating.options import (
     add_interval_arguments,
     add_model_arguments,
@@ -94,7 +95,7 @@ def run(args: argparse.Namespace) -> int:
 def _table(scores: Mapping[str, Any], scoring: str) -> Iterator[str]:
     """Lines of a Markdown table: all pairs, then by field, by term and by paradigm."""
     intervals = scores.get("intervals", {})
-    yield f"minimal pairs, scoring {scoring}: {scores['pairs']:,} pairs, {scores['ties']:,} ties"
+    yield f"minimal pairs, scoring {scoring}: {counted(scores['pairs'], 'pair')}, {counted(scores['ties'], 'tie')}"
     yield ""
 
     def row(kind: str, name: str, value: float, interval: list[float] | None, ties: str = "") -> list[str]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from unified.arguments import counted
 from unified.cli.commands.evaluating.options import (
     add_interval_arguments,
     add_model_arguments,
@@ -80,7 +81,7 @@ def run(args: argparse.Namespace) -> int:
     size = window_size(lm, scoring, args.window)
     stride = max(1, size // 2) if args.stride is None else args.stride
     if stride > size:
-        raise UnifiedError(f"--stride {stride}: a window has {size} tokens, and can score no more")
+        raise UnifiedError(f"--stride {stride}: a window has {counted(size, 'token')}, and can score no more")
     documents = read_documents(path, lm, args.text_field)
     if args.intervals:
         require_several(len(documents.tokens))
@@ -112,8 +113,9 @@ def run(args: argparse.Namespace) -> int:
 
 def _lines(scores: Mapping[str, Any], scoring: str) -> Iterator[str]:
     """Lines of a Markdown table, a measure each."""
-    counts = ", ".join(f"{scores[name]:,} {name}" for name in ("documents", "tokens", "words", "bytes"))
-    yield f"scoring {scoring}: {counts}; {scores['unknown']:,} tokens unknown"
+    units = ("document", "token", "word", "byte")
+    counts = ", ".join(counted(scores[f"{unit}s"], unit) for unit in units)
+    yield f"scoring {scoring}: {counts}; {counted(scores['unknown'], 'token')} unknown"
     yield ""
     intervals = scores.get("intervals", {})
     rows = []

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from unified.arguments import counted
 from unified.cli.commands.evaluating.options import (
     add_interval_arguments,
     add_model_arguments,
@@ -106,7 +107,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print_json({**scores, "pooling": args.pooling, "output": output})
         return 0
-    print(f"{scores['total']:,} pairs, pooling {args.pooling}")
+    print(f"{counted(scores['total'], 'pair')}, pooling {args.pooling}")
     for name in ("pearson", "spearman"):
         low, high = scores.get("intervals", {}).get(name, (None, None))
         print(f"{name} {scores[name]:.2f}" + ("" if low is None else f" (95 % interval {low:.2f} to {high:.2f})"))

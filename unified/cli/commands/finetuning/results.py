@@ -9,6 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from unified.arguments import counted
 from unified.cli.commands.finetuning.own_data import next_command
 from unified.errors import UnifiedError
 
@@ -95,7 +96,8 @@ def _announce(learnt: Learnt, scores: dict[str, dict[str, Any]]) -> None:
         if learnt.measure in measured:
             items = len(learnt.splits[split])
             print(
-                f"{learnt.task.name}: {learnt.measure} {measured[learnt.measure]:.2f} on {items:,} items of {split}",
+                f"{learnt.task.name}: {learnt.measure} {measured[learnt.measure]:.2f} on {counted(items, 'item')} of "
+                f"{split}",
                 file=sys.stderr,
             )
             guess = guess_note(learnt.splits[split], measured[learnt.measure]) if learnt.measure == "accuracy" else None

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from unified.arguments import counted
 from unified.errors import EmptyField, Problems, UnifiedError
 from unified.files.fields import FieldNames
 from unified.files.rows import Row, read_rows, row_of_line
@@ -29,7 +30,7 @@ def checked(source: str, predictor: Predictor | Writer, names: FieldNames) -> in
     count = sum(1 for _ in items_of(source, predictor, names, problems, empty))
     problems.check(f"{source}: ")
     for reason, rows in empty.items():
-        print(f"{source}: {reason} in {rows:,} rows, which are left out", file=sys.stderr)
+        print(f"{source}: {counted(rows, 'row')} left out, {reason}", file=sys.stderr)
     return count
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from unified.arguments import counted
 from unified.cli.commands.scoring import ScoreParsers, add_parser
 from unified.cli.fields import add_field_arguments, field_names
 from unified.errors import UnifiedError
@@ -179,7 +180,10 @@ def read_inputs(args: argparse.Namespace) -> tuple[list[str], list[list[str]]]:
         names = plain[1:]
     for name, column in zip(names, columns, strict=True):
         if len(column) != len(hypotheses):
-            raise UnifiedError(f"{name}: {len(column)} references for {len(hypotheses)} hypotheses in {files[0]}")
+            raise UnifiedError(
+                f"{name}: {counted(len(column), 'reference')} for "
+                f"{counted(len(hypotheses), 'hypothesis', 'hypotheses')} in {files[0]}"
+            )
     return hypotheses, [[text for own in group for text in own] for group in zip(*columns, strict=True)]
 
 
@@ -244,7 +248,8 @@ def _sources(args: argparse.Namespace, hypotheses: list[str]) -> list[str]:
     sources = outputs.read_lines(args.sources)
     if len(sources) != len(hypotheses):
         raise UnifiedError(
-            f"{args.sources}: {len(sources)} sources for {len(hypotheses)} hypotheses in {args.files[0]}"
+            f"{args.sources}: {counted(len(sources), 'source')} for "
+            f"{counted(len(hypotheses), 'hypothesis', 'hypotheses')} in {args.files[0]}"
         )
     return sources
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from unified.arguments import counted
 from unified.errors import Problems, UnifiedError
 from unified.runtime.parallel import ordered_map
 from unified.runtime.progress import Progress
@@ -134,11 +135,11 @@ def write_pairs(converter: PairConverter, output: str | Path, workers: int = 1, 
                 stream.writelines(f"{line}\n" for line in done.lines)
                 counts.add(done.counts)
                 problems.extend(done.problems)
-                progress.add(done.size, f"{counts.pairs:,} pairs")
+                progress.add(done.size, counted(counts.pairs, "pair"))
         problems.check()
         if counts.pairs == 0:
             raise UnifiedError(f"{', '.join(converter.inputs.paths)}: holds no pair of a text and its summary")
-        progress.finish(f"{counts.pairs:,} pairs")
+        progress.finish(counted(counts.pairs, "pair"))
         os.replace(partial, output)
     finally:
         partial.unlink(missing_ok=True)
