@@ -69,7 +69,7 @@ COMMANDS = {
         ("prepare", "--clean url", "--clean: no rule 'url' (did you mean 'urls'?); the rules are urls, "),
         ("prepare", "--annotate noun_phrase --spacy x", "got 'noun_phrase' (did you mean 'noun_phrases'?)"),
         ("prepare", "--tokenizer unigrm", "anna (did you mean 'unigram'?)"),
-        ("finetune", "--mask bidirectionl", "got 'bidirectionl' (did you mean 'bidirectional'?)"),
+        ("finetune", "--mask bidirectionl", "invalid choice: 'bidirectionl' (did you mean 'bidirectional'?)"),
     ],
 )
 def test_options_are_refused_by_name(folder, capsys, command, options, says):

@@ -108,10 +108,8 @@ def test_texts_are_classified_alone_or_in_pairs(several):
     numbers = several.classify(["w1 w2"], head="numbers")
     assert numbers == list(several.predictors["numbers"].predict([TextItem("1", "w1 w2")]))
     assert isinstance(numbers[0]["label"], float) and several.classify([], head="classes") == []
-    for seconds in ([], ["w1"], ["w1"] * 3):
-        assert refused(alone.classify, ["w1", "w2"], seconds) == (
-            f"2 texts but {len(seconds)} second texts; they must pair one to one"
-        )
+    for seconds, count in (([], "0 second texts"), (["w1"], "1 second text"), (["w1"] * 3, "3 second texts")):
+        assert refused(alone.classify, ["w1", "w2"], seconds) == (f"2 texts but {count}; they must pair one to one")
     assert refused(alone.classify, "w1").startswith("texts: expected a list")
     assert refused(alone.classify, ["w1"], 3).startswith("seconds: expected a list")
     assert refused(several.classify, ["w1"]).startswith("the model has several heads, classes, numbers;")
