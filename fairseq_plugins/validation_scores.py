@@ -9,6 +9,9 @@ import torch
 from fairseq.distributed import utils as distributed
 from fairseq.logging import metrics
 
+from fairseq_plugins.refusals import refusing
+from unified.tasks.heads.base import require_measures
+
 _SHARE = "_share"
 
 
@@ -79,11 +82,16 @@ class Predictions:
             self._scores = self._judged(_from_all((self.split, self.found)))
         return round(float(self._scores[name]), 2)
 
+    @refusing()
     def _judged(self, processes: list[tuple[str | None, dict[tuple[str, int], Any]]]) -> Mapping[str, float]:
         items = self.items[next(split for split, _ in processes if split is not None)]
         found = {key: one for _, own in processes for key, one in own.items()}
         scores = {
-            head: task.score(items[head], [found[head, i] for i in range(len(items[head]))])
+            head: require_measures(
+                f"head {head!r}",
+                task.score(items[head], [found[head, i] for i in range(len(items[head]))]),
+                task.measures,
+            )
             for head, task in self.tasks.items()
         }
         if len(scores) == 1:

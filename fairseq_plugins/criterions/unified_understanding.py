@@ -12,9 +12,11 @@ from fairseq.logging import metrics
 from fairseq.models import BaseFairseqModel
 
 from fairseq_plugins.dataset import Sample, to_batch
+from fairseq_plugins.refusals import refusing
 from fairseq_plugins.task import DictionaryTask
 from fairseq_plugins.updates import UpdateCriterion
 from unified.data.targets import TOKEN
+from unified.model.head_checks import check_loss_sum
 from unified.model.heads import sum_of_means
 
 #: Name under which the loss of masked language modelling is logged.
@@ -66,6 +68,8 @@ class UnifiedUnderstandingCriterion(FairseqCriterion, UpdateCriterion):
         head = sample["head"]
         scores = model(to_batch(sample), reading=sample["reading"], head=head)
         loss_sum = self.tasks[head].loss(scores, sample["reading"])
+        with refusing():
+            check_loss_sum(head, loss_sum)
         own = self.totals_of(model, sample)
         update, size = self.update_with(own), self.size_of(own)
         log = {"ntokens": sample["ntokens"], "nsentences": sample["nsentences"]}

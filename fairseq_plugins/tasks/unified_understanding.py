@@ -30,6 +30,7 @@ from unified.objectives.corruption import maskable
 from unified.tasks.heads import TASK_HEADS, Encoded, HeadEntry, Understanding, parse_heads
 from unified.tasks.heads.base import require_markable
 from unified.tasks.heads.batches import packed_length
+from unified.tasks.heads.returned import encoded_items, predicted_items
 from unified.tokenization import load_tokenizer
 
 logger = logging.getLogger(__name__)
@@ -150,7 +151,7 @@ class UnifiedUnderstandingTask(DictionaryTask):
         path, task = self._file(head, split), self.tasks[head]
         items = self.items[split][head] = task.read(path)
         try:
-            encoded = task.encode(items, self.codec)
+            encoded = encoded_items(task, items, self.codec)
         except UnifiedError as error:
             raise UnifiedError(f"{path}: {error}") from None
         if encoded.cut:
@@ -179,7 +180,7 @@ class UnifiedUnderstandingTask(DictionaryTask):
             return symbols[:0]
         found = [symbols[:0]]
         for head, task in self.tasks.items():
-            examples = task.encode(task.read(self._file(head, "train")), self.codec).examples
+            examples = encoded_items(task, task.read(self._file(head, "train")), self.codec).examples
             found += [example.tokens[maskable(example.tokens, self.special)] for example in examples]
         return np.intersect1d(symbols, np.concatenate(found))
 
@@ -208,7 +209,8 @@ class UnifiedUnderstandingTask(DictionaryTask):
         encoded, items = self._dataset_of(split, head).encoded, self.items[split][head]
         owners = np.unique(encoded.owners[members]).tolist()
         own = [items[owner] for owner in owners]
-        found = self.tasks[head].predict(own, encoded, members, scores, sample["reading"])
+        with refusing():
+            found = predicted_items(self.tasks[head], own, encoded, members, scores, sample["reading"])
         if split != "train":  # whose first batch stands in where a process has none of its own
             self.predictions.add(split, head, dict(zip(owners, found, strict=True)))
         return loss, size, {**log, "share": len(owners) / sum(map(len, self.items[split].values()))}

@@ -232,11 +232,17 @@ def attend(
         (B, H, T, K).
 
     Raises:
-        UnifiedError: these do not fit together; some kernels would compute something all the same.
+        UnifiedError: these do not fit together; some kernels would compute something all the same. Or a backend of your
+            own returns something else.
     """
     if prepared.shape is not None:
         _check_shapes(query, key, value, *prepared.shape)
-    return prepared(query, key, value, dropout, bias)
+    attended = prepared(query, key, value, dropout, bias)
+    wanted = (*query.shape[:3], value.size(3))
+    if not isinstance(attended, torch.Tensor) or attended.shape != wanted:
+        got = tuple(attended.shape) if isinstance(attended, torch.Tensor) else type(attended).__name__
+        raise UnifiedError(f"attention by {type(prepared).__name__} must be a tensor {wanted}, got {got}")
+    return attended
 
 
 def _check_shapes(

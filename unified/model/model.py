@@ -14,6 +14,7 @@ from unified.data.targets import BOUNDARY, EXTRACTIVE, TASK, TOKEN, Targets, los
 from unified.errors import UnifiedError
 from unified.model.config import TransformerConfig
 from unified.model.embeddings import SymbolTable
+from unified.model.head_checks import check_heads, check_losses
 from unified.model.heads import (
     LanguageModelHead,
     LossSum,
@@ -54,7 +55,8 @@ class UnifiedModel(nn.Module):
             the states themselves.
 
     Raises:
-        UnifiedError: beside a head with ``layers`` there is something else to learn.
+        UnifiedError: something among the heads is none; or beside a head with ``layers`` there is something else to
+            learn.
     """
 
     #: Tokens that tasks read at once where no gradient is wanted, so that long items take little more memory than their
@@ -68,6 +70,7 @@ class UnifiedModel(nn.Module):
         lstm: SequenceLSTM | None = None,
     ):
         super().__init__()
+        check_heads(heads)
         self.config = transformer.config
         self.transformer = transformer
         self.heads = nn.ModuleDict(heads)
@@ -195,7 +198,8 @@ class UnifiedModel(nn.Module):
 
         Raises:
             UnifiedError: the batch has targets of a head that the model lacks, or that do not fit the head; or it has a
-                query stream, or comes with a memory, and the model's positions are not relative.
+                query stream, or comes with a memory, and the model's positions are not relative; or a head of your own
+                returns no losses of its predictions.
         """
         heads = self.prediction_heads
         asked = _targets(batch, heads)
@@ -205,7 +209,9 @@ class UnifiedModel(nn.Module):
         losses: dict[str, LossSum] = {}
         for (name, targets), states in zip(asked.items(), found, strict=True):
             states = states.unflatten(0, targets.output_indices.shape)  # (N x k, D) -> (N, k, D)
-            sums = summed(heads[name].losses(states, targets, symbols), targets)
+            found_losses = heads[name].losses(states, targets, symbols)
+            check_losses(name, found_losses, len(targets))
+            sums = summed(found_losses, targets)
             losses |= {loss_name(name, objective): one for objective, one in zip(batch.objectives, sums, strict=True)}
         return losses
 

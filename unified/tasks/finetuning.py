@@ -104,8 +104,10 @@ def with_both(splits: Splits, source: Path, name: str, without_valid: str = "") 
         without_valid: what helps where there are training items alone, for the message.
 
     Raises:
-        UnifiedError: there are no training or no validation items.
+        UnifiedError: there are no training or no validation items, or these are no splits.
     """
+    if not isinstance(splits, Mapping):
+        raise UnifiedError(f"{name}: its read must return items by split, got {type(splits).__name__}")
     for needed in ("train", "valid"):
         if not splits.get(needed):
             advice = without_valid if needed == "valid" else ""

@@ -29,6 +29,7 @@ from unified.tasks.heads.base import Understanding, require_markable
 from unified.tasks.heads.batches import drawn, units_of
 from unified.tasks.heads.items import Splits
 from unified.tasks.heads.registry import parse_head, parse_heads
+from unified.tasks.heads.returned import encoded_items
 from unified.tasks.loading import require_language_model, require_task_model
 from unified.tasks.settings import Task, Training
 from unified.tasks.several import SeveralTasks, WeightedTask, folders_of
@@ -79,7 +80,7 @@ class HeadsJob(Job):
         """Units that ``batch_size`` counts."""
         codec = Codec.for_model(self.start.config, self.start.tokenizer, vocabulary, self.training.max_length)
         understanding = parse_head(head).for_items(items)
-        return len(units_of(understanding.encode(items, codec).owners, understanding.together))
+        return len(units_of(encoded_items(understanding, items, codec).owners, understanding.together))
 
     def _options(self, splits: Splits) -> dict[str, object]:
         return {

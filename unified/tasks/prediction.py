@@ -17,6 +17,7 @@ from unified.model import UnifiedModel
 from unified.tasks.heads.base import EnsembleUnderstanding, Reading, Understanding
 from unified.tasks.heads.batches import assembled, batches_of, packed_length, units_of
 from unified.tasks.heads.named_entities import NOTHING_TO_MARK, annotated
+from unified.tasks.heads.returned import encoded_items, predicted_items
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,7 @@ class Predictor:
     def _predict(self, items: list[Any]) -> list[dict[str, Any]]:
         if self.annotator is not None:
             items = annotated(items, self.annotator)
-        encoded = self.task.encode(items, self.codec)
+        encoded = encoded_items(self.task, items, self.codec)
         units = units_of(encoded.owners, together=True)
         lengths = np.array([sum(len(encoded.examples[member].tokens) for member in unit) for unit in units])
         device = next(self.model.parameters()).device
@@ -106,7 +107,8 @@ class Predictor:
             reading = {name: tensor.to(device) for name, tensor in reading.items()}
             scores = self._scores(batch.to(device), reading)
             own = [items[i] for i in chosen]
-            for i, one in zip(chosen, self.task.predict(own, encoded, members, scores, reading), strict=True):
+            predicted = predicted_items(self.task, own, encoded, members, scores, reading)
+            for i, one in zip(chosen, predicted, strict=True):
                 found[i] = one
         for one, lost in zip(found, encoded.lost, strict=False):
             if lost:

@@ -14,6 +14,7 @@ from unified.generation import GenerationConfig
 from unified.inference.language_model import UnifiedLM
 from unified.inference.source_windows import ShortSources, Source
 from unified.tasks.grids import Grid
+from unified.tasks.heads.base import require_measures
 from unified.tasks.settings import Published, Training
 from unified.tasks.windows import TokenCounter
 from unified.tokenization.symbols import symbol_pieces
@@ -291,7 +292,8 @@ class Writer:
     def score(self, items: Sequence[WritingItem], predictions: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         """Scores the texts by the rules of the task."""
         bert_words = isinstance(self.handle.tokenizer, WordPieceTokenizer)
-        return self.task.score(items, [prediction["text"] for prediction in predictions], bert_words)
+        scores = self.task.score(items, [prediction["text"] for prediction in predictions], bert_words)
+        return {**require_measures(f"task {self.task.name!r}", scores, self.task.measures[:1])}
 
     def official(self, items: Sequence[Any], predictions: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         """Predictions as an official program reads them: text or JSON by file name."""

@@ -213,3 +213,23 @@ def test_whether_a_query_sees_nothing_is_looked_at_on_a_cpu_alone():
     assert SdpaAttention(alone, torch.float32).empty.squeeze(-1).tolist() == [[[True, False, False]]]
     assert SdpaAttention(mask(), torch.float32).empty is None
     assert SdpaAttention(mask().to("meta"), torch.float32).empty.shape == (ROWS, 1, QUERIES, 1)
+
+
+@pytest.mark.parametrize(
+    ("returned", "got"),
+    [
+        (lambda out: None, "NoneType"),
+        (lambda out: (out, out), "tuple"),
+        (lambda out: out.transpose(1, 2), "(2, 4, 3, 8)"),
+        (lambda out: out.flatten(1), "(2, 96)"),
+    ],
+)
+def test_a_backend_of_ones_own_returns_a_tensor_of_values(returned, got):
+    class Own(DenseAttention):
+        name = "own"
+
+        def __call__(self, *given, **more):
+            return returned(super().__call__(*given, **more))
+
+    prepared = Own(mask(), torch.float32)
+    assert refused(*given(), prepared) == f"attention by Own must be a tensor (2, 3, 4, 8), got {got}"

@@ -35,7 +35,7 @@ def lm(folder) -> UnifiedLM:
 
 
 def scores(items, texts, bert_words):
-    return {"items": list(items), "texts": texts, "bert_words": bert_words}
+    return {"items": list(items), "texts": texts, "bert_words": bert_words, "rougeL": 0.0}
 
 
 TASK = WritingTask(
@@ -268,7 +268,8 @@ def test_a_source_that_is_too_long_may_be_divided_into_windows(lm, monkeypatch):
 def test_texts_are_scored_by_the_task_which_knows_whose_words_they_have(lm):
     items, predictions = [WritingItem("1", "a", "b")], [{"id": "1", "text": "x y"}]
     assert isinstance(lm.tokenizer, WordPieceTokenizer)
-    assert Writer(lm, TASK).score(items, predictions) == {"items": items, "texts": ["x y"], "bert_words": True}
+    found = {"items": items, "texts": ["x y"], "bert_words": True, "rougeL": 0.0}
+    assert Writer(lm, TASK).score(items, predictions) == found
     lm.tokenizer = train_sentencepiece(["a b c . |"] * 20, "char")
     assert Writer(lm, TASK).score(items, predictions)["bert_words"] is False
 

@@ -192,8 +192,9 @@ class Understanding(ABC, Generic[ItemT]):
         See :func:`unified.tasks.metrics.subsets.score_subsets`.
         """
         subsets = [self.subset_of(item) for item in items]
+        whole = require_measures(f"head {self.name!r}", self.score(items, predictions), self.measures)
         own = score_subsets(self.score, items, predictions, subsets, self.measures, self.averages_subsets)
-        return {**self.score(items, predictions), **own, "signature": self.signature}
+        return {**whole, **own, "signature": self.signature}
 
     def official(self, items: Sequence[ItemT], predictions: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         """Predictions as an official program reads them: text or JSON by file name; nothing where there is none."""
@@ -221,6 +222,23 @@ def require_markable(head_class: type[Understanding[Any]]) -> None:
             f"{head_class.name} "
             "cannot say where named entities are; those of classification, regression and span can"
         )
+
+
+def require_measures(whose: str, scores: Any, measures: Sequence[str]) -> Mapping[str, Any]:
+    """``scores``, which a method ``score`` has returned; ``measures`` must be among them.
+
+    Args:
+        whose: the method is, for the message.
+
+    Raises:
+        UnifiedError: they are no dictionary, or a measure is missing.
+    """
+    if not isinstance(scores, Mapping):
+        raise UnifiedError(f"{whose}: its score must return a dictionary of measures, got {type(scores).__name__}")
+    missing = [name for name in measures if name not in scores]
+    if missing:
+        raise UnifiedError(f"{whose}: its score returns no {missing[0]!r}, which is one of its measures")
+    return scores
 
 
 def require_labels(labels: tuple[str, ...], what: str) -> None:

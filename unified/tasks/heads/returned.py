@@ -1,0 +1,73 @@
+"""Checked calls of the methods of a form of fine-tuning, which may be a class of the user's own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from unified.arguments import shown
+from unified.data.example import Example
+from unified.data.targets import TASK
+from unified.errors import UnifiedError
+from unified.inference.sequences import Codec
+from unified.tasks.heads.base import Encoded, ItemT, Reading, Understanding
+
+
+def encoded_items(task: Understanding[ItemT], items: Sequence[ItemT], codec: Codec) -> Encoded:
+    """The items by :meth:`Understanding.encode`.
+
+    Raises:
+        UnifiedError: of that method; or it returns anything but examples of all the items, in their order.
+    """
+    encoded = task.encode(items, codec)
+    _require(isinstance(encoded, Encoded), task, "encode", "an Encoded", encoded)
+    examples, owners = encoded.examples, np.asarray(encoded.owners)
+    fits = owners.dtype == np.int64 and owners.shape == (len(examples),) and (np.diff(owners) >= 0).all()
+    _require(fits, task, "encode", f"owners as increasing int64 numbers ({len(examples)},)", encoded.owners)
+    everyone = np.array_equal(np.unique(owners), np.arange(len(items)))
+    _require(everyone, task, "encode", f"owners that are all numbers of {len(items)} items", encoded.owners)
+    for example in examples:
+        _require(isinstance(example, Example), task, "encode", "examples that are of the class Example", example)
+        _require(TASK in example.targets, task, "encode", f"examples with targets[{TASK!r}]", [*example.targets])
+    for name, arrays in encoded.head_inputs.items():
+        _require(len(arrays) == len(examples), task, "encode", f"{len(examples)} arrays as {name}", arrays)
+    return encoded
+
+
+def predicted_items(
+    task: Understanding[ItemT],
+    items: Sequence[ItemT],
+    encoded: Encoded,
+    members: np.ndarray,
+    scores: Any,
+    reading: Reading,
+) -> list[dict[str, Any]]:
+    """Predictions for the items by :meth:`Understanding.predict`.
+
+    Raises:
+        UnifiedError: of that method; or it returns anything but a dictionary for each item.
+    """
+    found = task.predict(items, encoded, members, scores, reading)
+    expected = f"a list of {len(items)} dictionaries, one for each item"
+    fits = isinstance(found, list) and len(found) == len(items) and all(isinstance(one, dict) for one in found)
+    _require(fits, task, "predict", expected, found)
+    return found
+
+
+def _require(fits: object, task: Understanding[Any], method: str, expected: str, got: object) -> None:
+    """Refuse what a method of the form of fine-tuning has returned.
+
+    Raises:
+        UnifiedError: it does not fit.
+    """
+    if not fits:
+        raise UnifiedError(f"head {task.name!r}: its method {method} must return {expected}, got {_described(got)}")
+
+
+def _described(value: object) -> str:
+    """Shape and dtype of an array, or how anything else begins."""
+    if isinstance(value, np.ndarray):
+        return f"{value.dtype} {value.shape}"
+    return f"{type(value).__name__} {shown(value)}" if isinstance(value, Sequence) else type(value).__name__
