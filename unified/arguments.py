@@ -25,6 +25,14 @@ _shortened.maxlevel, _shortened.maxstring, _shortened.maxother = 3, _SHOWN, _SHO
 _WORDS = {int: "an integer", float: "a number", bool: "True or False", str: "a text", NoneType: "None"}
 _PLURALS = {int: "integers", float: "numbers", str: "texts"}
 
+#: Gives the name of a setting under which the user knows it: ``str`` in Python, :func:`as_option` on the command line.
+Called = Callable[[str], str]
+
+
+def as_option(name: str) -> str:
+    """The command-line option of a setting or parameter."""
+    return f"--{name.replace('_', '-')}"
+
 
 @dataclass(frozen=True)
 class Range:
@@ -50,7 +58,7 @@ def number_setting(default: Any, least: float, most: float = math.inf, below: fl
     return field(default=default, metadata={RANGE: Range(least, most, below)})
 
 
-def check_settings_of(declaring: type[Any], settings: Mapping[str, object], called: Callable[[str], str] = str) -> None:
+def check_settings_of(declaring: type[Any], settings: Mapping[str, object], called: Called = str) -> None:
     """Refuse values that fields of a dataclass are not annotated for, or that are out of their declared range.
 
     A number must be finite, and an integer one of 64 bits. Fields with other annotations are passed over.

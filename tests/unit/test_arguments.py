@@ -12,6 +12,7 @@ import pytest
 
 from unified.arguments import (
     Range,
+    as_option,
     by_length,
     check_settings_of,
     counted,
@@ -34,6 +35,10 @@ def refusal(function, *arguments):
 
 
 # ---------------------------------------------------------------- ranges and fields
+
+
+def test_a_setting_becomes_an_option():
+    assert as_option("tokens_per_sample") == "--tokens-per-sample"
 
 
 @pytest.mark.parametrize(

@@ -109,8 +109,8 @@ def export(source: Source, destination: Path, format: str | None = None) -> Conv
     if reason is None:
         done = WRITERS[usual](source, destination)
         writes = (
-            f"the folder fills in and embeds, but does not generate, as the class of transformers cannot; --format "
-            f"{MODEL_TYPE} makes one that does"
+            "the folder fills in and embeds, but does not generate, as the class of transformers cannot; the format "
+            f"{MODEL_TYPE!r} makes one that does"
         )
         return done if trained.writes == "nothing" else replace(done, remarks=(*done.remarks, writes))
     done = export_with_code(source, destination)

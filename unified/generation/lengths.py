@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, fields, replace
 
 import numpy as np
 
-from unified.arguments import shown
+from unified.arguments import Called, as_option, shown
 from unified.errors import UnifiedError
 from unified.generation.config import GenerationConfig
 
@@ -113,6 +113,7 @@ def fit_pairs(
     max_length: int,
     max_source: int | None = None,
     max_target: int | None = None,
+    called: Called = as_option,
 ) -> PairLengths:
     """Choose how many tokens of sources and targets training keeps, so that every pair fits into a row.
 
@@ -127,13 +128,14 @@ def fit_pairs(
         sources, targets: tokens of each pair, int64 (n,), special symbols not counted.
         max_length: tokens of source and target together that a row holds.
         max_source, max_target: what the user gives; 0 keeps texts whole, None leaves the choice to this function.
+        called: gives the names of these settings, and of ``tokens_per_sample``, under which the user knows them.
 
     Raises:
         UnifiedError: what the user gives is negative or leaves no token to the other side; ``max_length`` is below 2.
     """
     if max_length < 2:
         raise UnifiedError(
-            "a row has no room for a source and a target; lengthen the rows (fairseq-train --tokens-per-sample)"
+            f"a row has no room for a source and a target; lengthen the rows ({called('tokens_per_sample')})"
         )
     given = PairLengths().overridden(max_source, max_target)
     read = kept_lengths(sources, given.max_source)
@@ -141,9 +143,9 @@ def fit_pairs(
         if max_target is None and max_source is None:
             max_target = _usual_target(targets, max_length)
         elif max_target is None:
-            max_target = _rest(max_length, read, "--max-source", max_source)
+            max_target = _rest(max_length, read, "max_source", max_source, called)
         if max_source is None:
-            max_source = _rest(max_length, kept_lengths(targets, max_target), "--max-target", max_target)
+            max_source = _rest(max_length, kept_lengths(targets, max_target), "max_target", max_target, called)
     longest = int(kept_lengths(targets, max_target or 0).max(initial=0))
     return PairLengths(max_source or 0, max_target or 0, longest)
 
@@ -153,13 +155,13 @@ def _usual_target(targets: np.ndarray, max_length: int) -> int:
     return max(1, min(int(targets.max()), max(most, max_length // 4), max_length // 2))
 
 
-def _rest(max_length: int, lengths: np.ndarray, option: str, value: int | None) -> int:
+def _rest(max_length: int, lengths: np.ndarray, setting: str, value: int | None, called: Called) -> int:
     """Tokens of a row that texts of these lengths leave to the other side."""
     rest = max_length - int(lengths.max())
     if rest < 1:
         raise UnifiedError(
-            f"{option} {value}: the longest text then has {int(lengths.max()):,} tokens, and a row holds "
-            f"{max_length:,} of a source and its target together; lower {option}, or lengthen the rows "
-            "(fairseq-train --tokens-per-sample)"
+            f"{called(setting)} {value}: the longest text then has {int(lengths.max()):,} tokens, and a row holds "
+            f"{max_length:,} of a source and its target together; lower {called(setting)}, or lengthen the rows "
+            f"({called('tokens_per_sample')})"
         )
     return rest

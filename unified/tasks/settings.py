@@ -8,12 +8,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
 
+from unified.arguments import Called
 from unified.errors import UnifiedError, nearest
 from unified.tasks.grids import Grid
 from unified.tasks.heads.items import Splits
 
 #: Figures of others: split -> system -> measure -> figure in percent.
 Published = Mapping[str, Mapping[str, Mapping[str, float]]]
+#: Settings that must be above 0, of the understanding tasks and of those of writing.
+_ABOVE_0 = ("epochs", "batch_size", "lr", "max_length", "head_lr", "validations", "max_source", "max_target")
 
 
 @dataclass(frozen=True)
@@ -58,12 +61,26 @@ class Training:
         return replace(self, **changes)
 
     def __post_init__(self) -> None:
-        for name in ("epochs", "batch_size", "lr", "max_length", "head_lr", "validations"):
-            value = getattr(self, name)
-            if value is not None and not 0 < value < math.inf:
-                raise UnifiedError(f"--{name.replace('_', '-')} must be above 0, got {value}")
-        if not 0 < self.layer_decay <= 1:
-            raise UnifiedError(f"--layer-decay must be above 0 and at most 1, got {self.layer_decay}")
+        check_training(vars(self))
+
+
+def check_training(settings: Mapping[str, Any], called: Called = str) -> None:
+    """Refuse values that settings of a :class:`Training` cannot have.
+
+    Args:
+        settings: some of its fields, by name.
+        called: gives the name of a field under which the user knows it.
+
+    Raises:
+        UnifiedError: names the field.
+    """
+    for name in _ABOVE_0:
+        value = settings.get(name)
+        if value is not None and not 0 < value < math.inf:
+            raise UnifiedError(f"{called(name)} must be above 0, got {value}")
+    decay = settings.get("layer_decay")
+    if decay is not None and not 0 < decay <= 1:
+        raise UnifiedError(f"{called('layer_decay')} must be above 0 and at most 1, got {decay}")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -76,12 +76,6 @@ class WritingTraining(Training):
     objective: str = "target_cloze(mask_probability=0.7)"
     smoothing: float = 0.1
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for name in ("max_source", "max_target"):
-            if getattr(self, name) < 1:
-                raise UnifiedError(f"--{name.replace('_', '-')} must be above 0, got {getattr(self, name)}")
-
     @property
     def max_source_tokens(self) -> int:
         """Tokens of a source, which with its target and three special symbols has a row."""

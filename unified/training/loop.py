@@ -81,7 +81,7 @@ def train(
     if objectives is None:
         objectives = DEFAULT_FINETUNING if folder.paired else DEFAULT_PRETRAINING
     mixture = parse_objectives(objectives)
-    require_content(mixture, objectives, str(data), folder.paired)
+    require_content(mixture, objectives, str(data), folder.paired, str)
     vocabulary, tokenizer = folder.vocabulary(), tokenizer_of(folder.path)
     files = open_split(folder, "train", vocabulary)
     rows, lengths = training_rows(folder, files, vocabulary, mixture, settings)

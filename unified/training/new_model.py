@@ -21,6 +21,9 @@ from unified.training.model_checks import adapted, require_positions
 from unified.training.pretraining import preset_named, sized
 from unified.training.target_symbols import target_symbols
 
+#: Advice for a folder that is given as a new model.
+_FURTHER = "unified.load gives a trained one to go on from"
+
 
 def new_model(
     model: str | TransformerConfig | UnifiedLM,
@@ -41,8 +44,8 @@ def new_model(
         UnifiedError: the model does not go with the vocabulary, the rows or the objectives.
     """
     config = _config(model, vocabulary, mixture, row_length)
-    require_positions(config, row_length)
-    built = accelerate(UnifiedModel.for_language(adapted(config, mixture), mixture.own_heads))
+    require_positions(config, row_length, str)
+    built = accelerate(UnifiedModel.for_language(adapted(config, mixture, str), mixture.own_heads))
     if isinstance(model, UnifiedLM):
         state = model.model.state_dict()
         heads = prefixes([*state, *built.state_dict()])
@@ -55,7 +58,7 @@ def _config(
     model: str | TransformerConfig | UnifiedLM, vocabulary: Vocabulary, mixture: Mixture, row_length: int
 ) -> TransformerConfig:
     if isinstance(model, str):
-        return sized(preset_named(model, "model"), len(vocabulary), row_length, mixture)
+        return sized(preset_named(model, str, _FURTHER), len(vocabulary), row_length, mixture)
     if isinstance(model, TransformerConfig):
         if model.vocabulary_size not in (0, len(vocabulary)):
             raise UnifiedError(
@@ -72,8 +75,8 @@ def _config(
         raise UnifiedError(f"model: an ensemble of {1 + len(model.others)} models cannot be trained; give one of them")
     if model.vocabulary.symbols != vocabulary.symbols:
         raise UnifiedError(
-            f"model: its dictionary, from {model.folder}, is not that of the data; prepare the text with "
-            f"--tokenizer {model.folder}"
+            f"model: its dictionary, from {model.folder}, is not that of the data; prepare the text by "
+            f"`unified prepare --tokenizer {model.folder}`"
         )
     return model.model.config
 

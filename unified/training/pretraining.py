@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
+from unified.arguments import Called, as_option
 from unified.data.prepared_folder import DataFolder
 from unified.errors import UnifiedError, nearest
 from unified.model import PRESETS, TransformerConfig
@@ -18,6 +19,8 @@ from unified.training.settings import TrainingSettings
 _FAMILY = "unified_lm_"
 #: Number of times that a run is saved and validated, at least.
 _SAVES = 20
+#: Advice for a folder that is given as a new model.
+_FURTHER = "--fairseq='--finetune-from-model CHECKPOINT' begins with a trained one"
 
 
 def model_names() -> list[str]:
@@ -26,20 +29,23 @@ def model_names() -> list[str]:
     return [*sizes, *(preset for preset in PRESETS if not preset.startswith(_FAMILY))]
 
 
-def preset_named(name: str, called: str = "--model") -> str:
+def preset_named(name: str, called: Called = as_option, trained: str = _FURTHER) -> str:
     """The architecture of a size such as ``small``, or of a whole name such as ``bert_base``.
 
     Args:
-        called: the option or argument that names it.
+        called: gives the name of the option or parameter.
+        trained: how a trained model is trained further, for the message.
 
     Raises:
-        UnifiedError: there is none; names the nearest.
+        UnifiedError: there is none; names the nearest, or says that this is a folder.
     """
     preset = _FAMILY + name if _FAMILY + name in PRESETS else name
     if preset not in PRESETS:
+        if Path(name).is_dir():
+            raise UnifiedError(f"{called('model')} {name}: a folder, not the name of a new model; {trained}")
         known = model_names()
         hint = nearest(name, known) or f"; they are {', '.join(known)}"
-        raise UnifiedError(f"{called} {name}: no such model{hint}")
+        raise UnifiedError(f"{called('model')} {name}: no such model or folder{hint}")
     return preset
 
 

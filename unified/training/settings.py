@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
-from unified.arguments import check_settings_of
+from unified.arguments import Called, as_option, check_settings_of
 from unified.errors import UnifiedError
-
-
-def as_option(name: str) -> str:
-    """The command-line option of a setting."""
-    return f"--{name.replace('_', '-')}"
 
 
 @dataclass(frozen=True)
@@ -42,7 +36,7 @@ class TrainingSettings:
     betas: ClassVar[tuple[float, float]] = (0.9, 0.999)
     eps: ClassVar[float] = 1e-6
 
-    def checked(self, called: Callable[[str], str] = as_option) -> Self:
+    def checked(self, called: Called = as_option) -> Self:
         """The settings, checked, with the updates of the warm-up as a number.
 
         Args:
@@ -75,7 +69,7 @@ class TrainingSettings:
         return self.lr * max(0.0, 1 - (update - warmup) / (self.max_update - warmup))
 
 
-def require_a_row(max_tokens: int, tokens_per_sample: int, called: Callable[[str], str] = as_option) -> None:
+def require_a_row(max_tokens: int, tokens_per_sample: int, called: Called = as_option) -> None:
     """Refuse batches that are too small for one packed row.
 
     Raises:

@@ -83,7 +83,7 @@ def training_rows(
     if folder.paired:
         longest = longest_text(mixture.objectives, settings.tokens_per_sample)
         sources, targets = map(text_lengths, files)
-        lengths = fit_pairs(sources, targets, longest)
+        lengths = fit_pairs(sources, targets, longest, called=str)
         texts = pair_texts(files, vocabulary, starts, lengths)
         for note in texts.cut().values():
             Progress.say(f"train: {note} (so that pairs fit into rows of {settings.tokens_per_sample} tokens)")

@@ -311,7 +311,7 @@ def test_the_format_is_the_first_that_gives_the_same_states(tmp_path, capsys):
     first, second = capsys.readouterr().out.splitlines()
     assert (
         "the folder fills in and embeds, but does not generate" in first
-        and "--format unified makes one that does" in first
+        and "the format 'unified' makes one that does" in first
         and second == f"wrote {tmp_path / 'one-out'}"
     )
     assert model_type("two", "--format", "unified") == "unified"

@@ -85,8 +85,8 @@ def test_options_change_it(data, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("folder", "options", "says"),
     [
-        ("documents", "--model smal", "--model smal: no such model (did you mean 'small'?)"),
-        ("documents", "--model gpt", "--model gpt: no such model; they are tiny, mini, small"),
+        ("documents", "--model smal", "--model smal: no such model or folder (did you mean 'small'?)"),
+        ("documents", "--model gpt", "--model gpt: no such model or folder; they are tiny, mini, small"),
         ("documents", "--objectives seq2sec", "no such objective (did you mean 'seq2seq'?)"),
         ("documents", "--objectives target_cloze", "--objectives 'target_cloze' does not fit"),
         ("pairs", "--objectives bert", "which holds source/target pairs"),

@@ -145,7 +145,7 @@ def test_a_stopped_training_leaves_the_last_saved_model(documents, tmp_path, mon
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ({"model": "smal"}, r"^model smal: no such model \(did you mean 'small'\?\)"),
+        ({"model": "smal"}, r"^model smal: no such model or folder \(did you mean 'small'\?\)"),
         ({"model": 3}, "^model must be the name of a preset, a TransformerConfig or a UnifiedLM"),
         ({"model": TransformerConfig(vocabulary_size=7)}, "^model: vocabulary_size is 7, but the dictionary"),
         ({"model": replace(narrow(), max_positions=63)}, "64 exceeds .*63"),

@@ -232,8 +232,8 @@ def test_the_format_is_the_usual_one_of_the_model_or_brings_its_code(monkeypatch
     assert formats.export(source(), tmp_path) == Conversion(remarks=("bert",))
     assert formats.export(source(ROTARY), tmp_path) == Conversion(remarks=("modernbert",))
     generates = (
-        "the folder fills in and embeds, but does not generate, as the class of transformers cannot; --format unified "
-        "makes one that does"
+        "the folder fills in and embeds, but does not generate, as the class of transformers cannot; the format "
+        "'unified' makes one that does"
     )
     assert formats.export(source(writes="left_to_right"), tmp_path).remarks == ("bert", generates)
     tuned = "the model was fine-tuned to write, which no class of transformers does as it does"

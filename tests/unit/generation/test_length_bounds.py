@@ -85,5 +85,10 @@ def test_one_token_is_the_least_that_may_be_left_to_the_other_side():
                 fitted(*sides, *given)
             assert str(raised.value) == (
                 f"{option}: the longest text then has {longest:,} tokens, and a row holds 1,000 of a source and its "
-                f"target together; lower {option[:12]}, or lengthen the rows (fairseq-train --tokens-per-sample)"
+                f"target together; lower {option[:12]}, or lengthen the rows (--tokens-per-sample)"
             )
+            with pytest.raises(UnifiedError) as raised:
+                fitted(*sides, *given, str)
+            in_python = option[2:12].replace("-", "_")
+            assert str(raised.value).startswith(f"{in_python} 0: the longest text then has {longest:,} tokens, ")
+            assert str(raised.value).endswith(f"lower {in_python}, or lengthen the rows (tokens_per_sample)")

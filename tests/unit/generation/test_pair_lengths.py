@@ -81,7 +81,7 @@ def test_a_row_has_room_for_one_token_of_either_side_at_least():
     with pytest.raises(UnifiedError) as refused:
         fit_pairs(one, one, 1)
     assert str(refused.value) == (
-        "a row has no room for a source and a target; lengthen the rows (fairseq-train --tokens-per-sample)"
+        "a row has no room for a source and a target; lengthen the rows (--tokens-per-sample)"
     )
 
 

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from unified.errors import UnifiedError
-from unified.tasks.catalogue import TASKS
+from unified.tasks.catalogue import TASKS, with_changes
 from unified.tasks.grids import Grid
 from unified.tasks.settings import Task, Training
 
@@ -25,6 +25,9 @@ def test_numbers_are_above_zero_and_finite(name):
     for value in (0, -1, math.inf, math.nan):
         with pytest.raises(UnifiedError) as raised:
             Training(**{name: value})
+        assert str(raised.value) == f"{name} must be above 0, got {value}"
+        with pytest.raises(UnifiedError) as raised:
+            with_changes(Training(), **{name: value})
         assert str(raised.value) == f"--{name.replace('_', '-')} must be above 0, got {value}"
 
 
@@ -33,12 +36,14 @@ def test_a_share_of_layers_is_at_most_one():
     for value in (0, 1.001):
         with pytest.raises(UnifiedError) as raised:
             Training(layer_decay=value)
-        assert str(raised.value) == f"--layer-decay must be above 0 and at most 1, got {value}"
+        assert str(raised.value) == f"layer_decay must be above 0 and at most 1, got {value}"
+        with pytest.raises(UnifiedError, match=f"^--layer-decay must be above 0 and at most 1, got {value}$"):
+            with_changes(Training(), layer_decay=value)
 
 
 def test_some_settings_change_and_are_checked_again():
     assert Training().changed(lr=1e-4, epochs=2) == Training(lr=1e-4, epochs=2)
-    with pytest.raises(UnifiedError, match="^--lr must be above 0, got 0$"):
+    with pytest.raises(UnifiedError, match="^lr must be above 0, got 0$"):
         Training().changed(lr=0)
 
 

@@ -24,6 +24,8 @@ def test_pairs_and_documents_are_told_apart(objectives, paired, holds):
     with pytest.raises(UnifiedError) as raised:
         require_content(mixture, objectives, "folder", paired)
     assert str(raised.value) == f"--objectives {objectives!r} does not fit folder, which holds {holds}"
+    with pytest.raises(UnifiedError, match=f"^objectives '{objectives}' does not fit folder, "):
+        require_content(mixture, objectives, "folder", paired, str)
 
 
 def test_rows_are_no_longer_than_a_table_of_positions():
@@ -31,6 +33,8 @@ def test_rows_are_no_longer_than_a_table_of_positions():
     require_positions(model("xlnet_tiny", max_positions=64), 65)
     with pytest.raises(UnifiedError, match="^--tokens-per-sample 65 exceeds --max-positions 64$"):
         require_positions(model(max_positions=64), 65)
+    with pytest.raises(UnifiedError, match="^tokens_per_sample 65 exceeds max_positions 64$"):
+        require_positions(model(max_positions=64), 65, str)
 
 
 ENTITIES = model("unified_lm_tiny", sublayers="entity,feed_forward", token_types=2)
@@ -69,6 +73,10 @@ def test_what_a_model_lacks_is_named_with_the_objective_and_the_option(name):
         with pytest.raises(UnifiedError) as raised:
             check(config, parse_objectives(objectives))
         assert str(raised.value) == says
+        with pytest.raises(UnifiedError) as raised:
+            check(config, parse_objectives(objectives), str)
+        in_python = says.replace("--token-types", "token_types").replace("--annotate", "ANNOTATE").replace("--", "")
+        assert str(raised.value) == in_python.replace("ANNOTATE", "--annotate")
 
 
 def test_what_a_model_has_is_served():
@@ -84,6 +92,8 @@ def test_a_model_without_a_token_head_learns_no_language():
         "--token-head none: language modelling predicts tokens; leave it out, and the head that the checkpoint lacks "
         "is new"
     )
+    with pytest.raises(UnifiedError, match="^token_head none: language modelling predicts tokens; "):
+        adapted(model(token_head="none"), parse_objectives("bert"), str)
 
 
 def test_objectives_decide_the_mask_and_the_heads():
@@ -104,9 +114,10 @@ def test_a_mask_that_the_objectives_do_not_have_is_refused():
     with pytest.raises(UnifiedError) as raised:
         adapted(model(mask="right_to_left"), causal)
     assert str(raised.value) == (
-        "--mask right_to_left: the objectives left_to_right:1 decide who sees whom; the option is for tasks of "
-        "understanding"
+        "--mask right_to_left: the objectives left_to_right:1 decide who sees whom; it is for tasks of understanding"
     )
+    with pytest.raises(UnifiedError, match="^mask right_to_left: the objectives left_to_right:1 decide "):
+        adapted(model(mask="right_to_left"), causal, str)
 
 
 @pytest.mark.parametrize(

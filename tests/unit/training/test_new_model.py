@@ -71,11 +71,12 @@ def test_a_trained_model_is_copied_and_its_missing_heads_are_new():
     [
         (3, "model must be the name of a preset, a TransformerConfig or a UnifiedLM (UnifiedLM.from_pretrained loads "
             "one), got 3"),
-        ("bert_tony", "model bert_tony: no such model (did you mean 'bert_tiny'?)"),
+        ("bert_tony", "model bert_tony: no such model or folder (did you mean 'bert_tiny'?)"),
         (lambda: trained(others=[object(), object()]),
          "model: an ensemble of 3 models cannot be trained; give one of them"),
         (lambda: trained(symbols=Vocabulary(["another"])),
-         "model: its dictionary, from folder, is not that of the data; prepare the text with --tokenizer folder"),
+         "model: its dictionary, from folder, is not that of the data; prepare the text by "
+         "`unified prepare --tokenizer folder`"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_trained_is_refused(model, says):
@@ -127,11 +128,31 @@ def test_models_are_named_by_size_or_as_a_whole():
     assert {preset_named(name) for name in names} == set(PRESETS) and "unified_lm_tiny" not in names
     assert preset_named("small") == preset_named("unified_lm_small") == "unified_lm_small"
     with pytest.raises(
-        UnifiedError, match="^--model gpt: no such model; they are tiny, mini, small, base, large, bert_tiny, "
+        UnifiedError,
+        match="^--model gpt: no such model or folder; they are tiny, mini, small, base, large, bert_tiny, ",
     ):
         preset_named("gpt")
-    with pytest.raises(UnifiedError, match=r"^model smal: no such model \(did you mean 'small'\?\)$"):
-        preset_named("smal", "model")
+    with pytest.raises(UnifiedError, match=r"^model smal: no such model or folder \(did you mean 'small'\?\)$"):
+        preset_named("smal", str)
+
+
+def test_a_folder_is_not_the_name_of_a_new_model(tmp_path):
+    """One that is there, with advice how a trained model is trained further, and one that is not."""
+    there, nowhere = str(tmp_path), str(tmp_path / "x")
+    with pytest.raises(UnifiedError) as raised:
+        preset_named(there)
+    assert raised.value.details == (
+        f"--model {there}: a folder, not the name of a new model; --fairseq='--finetune-from-model CHECKPOINT' begins "
+        "with a trained one"
+    )
+    with pytest.raises(UnifiedError) as raised:
+        new_model(there, VOCABULARY, MIXTURE, ROW, ())
+    assert raised.value.details == (
+        f"model {there}: a folder, not the name of a new model; unified.load gives a trained one to go on from"
+    )
+    with pytest.raises(UnifiedError) as raised:
+        new_model(nowhere, VOCABULARY, MIXTURE, ROW, ())
+    assert raised.value.details.startswith(f"model {nowhere}: no such model or folder; they are tiny, mini, ")
 
 
 def test_a_size_has_the_token_types_of_the_objective_that_takes_most():

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from unified.errors import UnifiedError
-from unified.training.settings import TrainingSettings, as_option, require_a_row
+from unified.training.settings import TrainingSettings, require_a_row
 
 DEFAULTS = {
     "tokens_per_sample": 512,
@@ -92,10 +92,6 @@ def test_a_batch_holds_a_row():
     )
     with pytest.raises(UnifiedError, match="^MAX_TOKENS 63 is less than one row of TOKENS_PER_SAMPLE 64; "):
         TrainingSettings(max_tokens=63, tokens_per_sample=64).checked(str.upper)
-
-
-def test_a_setting_becomes_an_option():
-    assert as_option("tokens_per_sample") == "--tokens-per-sample"
 
 
 def test_a_seed_below_zero_is_refused():

@@ -9,6 +9,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from unified.arguments import as_option
 from unified.cli.configuration import add_config_argument, write_run
 from unified.cli.fairseq_train import (
     add_fairseq_arguments,
@@ -21,7 +22,7 @@ from unified.cli.fairseq_train import (
     words_of,
 )
 from unified.errors import UnifiedError
-from unified.training.settings import TrainingSettings, as_option
+from unified.training.settings import TrainingSettings
 
 if TYPE_CHECKING:
     from unified.data.prepared_folder import DataFolder
