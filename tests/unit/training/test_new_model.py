@@ -46,7 +46,7 @@ def test_a_configuration_keeps_its_positions_and_has_the_vocabulary_or_none():
         assert new_model(given, VOCABULARY, MIXTURE, ROW, ()).config == adapted(
             replace(given, vocabulary_size=len(VOCABULARY)), MIXTURE
         )
-    with pytest.raises(UnifiedError, match=f"^--tokens-per-sample {ROW + 1} exceeds --max-positions {ROW}$"):
+    with pytest.raises(UnifiedError, match=f"^tokens_per_sample {ROW + 1} exceeds max_positions {ROW}$"):
         new_model(given, VOCABULARY, MIXTURE, ROW + 1, ())
     with pytest.raises(UnifiedError) as raised:
         new_model(small(vocabulary_size=7), VOCABULARY, MIXTURE, ROW, ())
