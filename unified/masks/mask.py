@@ -142,14 +142,14 @@ class AttentionMask(MaskVectors):
     def with_sinks(self, count: int) -> AttentionMask:
         """The first ``count`` keys do not disappear: behind a window they stay visible (attention sinks).
 
-        Those that nobody sees stay hidden.
+        Hidden keys, whose intervals are empty or end before step 0, stay hidden.
 
         Raises:
             ValueError: the mask is a batch, or a row of several documents.
         """
         self._require_one_document("with_sinks")
         is_sink = torch.arange(self.key_length, device=self.device) < check_length("count", count)
-        stop = self.key_stop.masked_fill(is_sink & (self.key_start < self.key_stop), self.steps)
+        stop = self.key_stop.masked_fill(is_sink & ~self.hidden_keys, self.steps)
         return self._replace(key_stop=stop, structure="mixed")
 
     def causal(self, key_indices: torch.Tensor | None = None) -> AttentionMask:
@@ -221,7 +221,7 @@ class AttentionMask(MaskVectors):
         """
         if self.last_key is not None or self.window is not None:
             return ~self.dense().any(-1)
-        hidden = self.key_start >= self.key_stop
+        hidden = self.hidden_keys
         never = torch.iinfo(self.key_start.dtype).max
         seen = _count_until(self.key_start.masked_fill(hidden, never), self.query_step)
         seen -= _count_until(self.key_stop.masked_fill(hidden, never), self.query_step)
@@ -269,7 +269,8 @@ class AttentionMask(MaskVectors):
             targets: indices of queries of this mask, in any order; each becomes one query at the step before its own.
 
         Raises:
-            ValueError: a target lies beyond the row, or is given from the start, so that there is nothing to predict.
+            ValueError: a target lies beyond the row, is given from the start, so that there is nothing to predict, or is
+                hidden, so that it has no step.
         """
         self._require_one_row("query_stream")
         indices = check_integers("targets", targets)
@@ -280,6 +281,9 @@ class AttentionMask(MaskVectors):
         own_key = self.own_keys[index]
         if bool((own_key == NO_KEY).any()):
             raise ValueError("query_stream needs a content stream, got a mask whose queries have no key of their own")
+        hidden = indices[self.hidden_keys[own_key].cpu().numpy()]
+        if hidden.size:
+            raise ValueError(f"targets must appear at some step, but token {hidden[0]} is a key that no query may see")
         starts = self.key_start[own_key]
         given = indices[self.given_keys()[own_key].cpu().numpy()]
         if given.size:

@@ -118,16 +118,21 @@ class MaskVectors:
         """int64 (T,) or (B, T), the number of each query's document, NO_DOCUMENT (-1) for padding."""
         return self._documents_at(self.query_step)
 
+    @property
+    def hidden_keys(self) -> torch.Tensor:
+        """bool (S,) or (B, S), keys that are visible at no step: intervals that are empty or end before step 0."""
+        return (self.key_start >= self.key_stop) | (self.key_stop <= GIVEN)
+
     def key_documents(self) -> torch.Tensor:
-        """int64 (S,) or (B, S), the number of each key's document, NO_DOCUMENT (-1) for keys that nobody sees."""
-        return self._documents_at(self.key_start.clamp(min=GIVEN), self.key_start >= self.key_stop)
+        """int64 (S,) or (B, S), the number of each key's document, NO_DOCUMENT (-1) for :attr:`hidden_keys`."""
+        return self._documents_at(self.key_start.clamp(min=GIVEN), self.hidden_keys)
 
     def given_keys(self) -> torch.Tensor:
         """bool (S,), the keys of one row that are visible from the first step of their document on."""
         if self.document_ends is None:
-            return self.key_start <= GIVEN
+            return (self.key_start <= GIVEN) & ~self.hidden_keys
         starts = torch.cat([self.document_ends.new_zeros(1), self.document_ends[:-1]])
-        return self.key_start <= starts[self.key_documents().clamp(min=0)]
+        return (self.key_start <= starts[self.key_documents().clamp(min=0)]) & ~self.hidden_keys
 
     @property
     def document_count(self) -> int:

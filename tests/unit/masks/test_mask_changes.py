@@ -6,7 +6,7 @@ import torch
 
 from tests.support.mask_samples import random_document, random_queries, random_row, structures_of, visible_by_definition
 from unified import masks
-from unified.masks import NO_KEY, NOWHERE, AttentionMask
+from unified.masks import NO_DOCUMENT, NO_KEY, NOWHERE, AttentionMask
 from unified.masks.constants import HIDDEN_START, HIDDEN_STOP
 
 
@@ -46,11 +46,33 @@ def test_hidden_keys_are_seen_by_nobody_and_bound_no_tile(rng):
             assert torch.equal(changed.key_stop, torch.where(of_rows, HIDDEN_STOP, stops).to(stops.dtype))
 
 
+def any_interval(rng: np.random.Generator, length: int) -> AttentionMask:
+    """A row whose keys have any intervals, also before step 0 and behind the last one."""
+    step, ends = (rng.integers(low, high, length) for low, high in ((0, 4), (-6, 7)))
+    start = ends - rng.integers(-1, 6, length)
+    return AttentionMask(*(torch.from_numpy(vector) for vector in (step, start, ends)))
+
+
+def visible_at_some_step(mask: AttentionMask) -> torch.Tensor:
+    """bool (S,): whether some step from 0 on lies in a key's interval, each looked at by itself."""
+    intervals = zip(mask.key_start.tolist(), mask.key_stop.tolist(), strict=True)
+    return torch.tensor([any(start <= step < stop for step in range(20)) for start, stop in intervals])
+
+
+def test_hidden_keys_are_visible_at_no_step(rng):
+    for mask in (any_interval(rng, 7), random_document(rng, 7), masks.left_to_right(7)):
+        visible = visible_at_some_step(mask)
+        assert torch.equal(mask.hidden_keys, ~visible)
+        first = mask.dense()[mask.query_step == 0].any(0)
+        assert not (mask.given_keys() & ~visible).any() and not (first & ~mask.given_keys()).any()
+        assert (mask.key_documents()[~visible] == NO_DOCUMENT).all()
+
+
 def test_sinks_stay_visible_from_their_start_on(rng):
-    for mask in (masks.sliding_window(7, 1), masks.bidirectional(7), random_document(rng, 7)):
+    for mask in (masks.sliding_window(7, 1), masks.bidirectional(7), random_document(rng, 7), any_interval(rng, 7)):
         count = int(rng.integers(0, 8))
         changed = mask.with_sinks(count)
-        sinks = (torch.arange(7) < count) & (mask.key_start < mask.key_stop)  # what is hidden stays hidden
+        sinks = (torch.arange(7) < count) & visible_at_some_step(mask)  # what is hidden stays hidden
         since = mask.key_start <= mask.query_step.unsqueeze(-1)
         looks = mask.query_step.unsqueeze(-1) < mask.steps
         require_sound(changed, torch.where(sinks, since & looks, mask.dense()))

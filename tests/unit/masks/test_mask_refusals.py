@@ -64,6 +64,10 @@ REFUSALS = [
     (lambda: masks.permutation([G, 1]).query_stream([2]), "targets must lie within the row of 2 tokens, got 2"),
     (lambda: masks.permutation([G, 1]).query_stream([-1]), "targets must lie within the row of 2 tokens, got -1"),
     (lambda: masks.permutation([G, 1]).query_stream([0]), "but token 0 is given from the start"),
+    (
+        lambda: masks.pack([masks.permutation([G, 1])], 3).query_stream([2]),
+        "targets must appear at some step, but token 2 is a key that no query may see",
+    ),
     (lambda: masks.permutation([G, 1]).query_stream([1.0]), "targets must be a flat sequence of integers, got [1.0]"),
     (lambda: stream.query_stream([0]), "query_stream needs a content stream"),
     (lambda: row.rows(slice(1)), "rows takes a batch, got one row"),
