@@ -269,8 +269,8 @@ class AttentionMask(MaskVectors):
             targets: indices of queries of this mask, in any order; each becomes one query at the step before its own.
 
         Raises:
-            ValueError: a target lies beyond the row, is given from the start, so that there is nothing to predict, or is
-                hidden, so that it has no step.
+            ValueError: a target lies beyond the row, is given from the start, so that there is nothing to predict, or
+                is hidden, so that it has no step.
         """
         self._require_one_row("query_stream")
         indices = check_integers("targets", targets)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Self
 
 import torch
+from torch.nn import functional
 
 from unified.masks.constants import GIVEN, NO_DOCUMENT, NO_KEY, NOWHERE
 
@@ -128,11 +129,12 @@ class MaskVectors:
         return self._documents_at(self.key_start.clamp(min=GIVEN), self.hidden_keys)
 
     def given_keys(self) -> torch.Tensor:
-        """bool (S,), the keys of one row that are visible from the first step of their document on."""
+        """bool (S,) or (B, S), the keys that are visible from the first step of their document on."""
         if self.document_ends is None:
             return (self.key_start <= GIVEN) & ~self.hidden_keys
-        starts = torch.cat([self.document_ends.new_zeros(1), self.document_ends[:-1]])
-        return (self.key_start <= starts[self.key_documents().clamp(min=0)]) & ~self.hidden_keys
+        starts = functional.pad(self.document_ends[..., :-1], (1, 0), value=GIVEN)
+        first = starts.gather(-1, self.key_documents().clamp(min=0))
+        return (self.key_start <= first) & ~self.hidden_keys
 
     @property
     def document_count(self) -> int:
@@ -145,7 +147,13 @@ class MaskVectors:
 
     @property
     def steps(self) -> int:
-        """The length of one row's time axis: its queries look at steps 0 to ``steps - 1``. Reads values."""
+        """The length of one row's time axis: its queries look at steps 0 to ``steps - 1``. Reads values.
+
+        Raises:
+            ValueError: the mask is a batch, whose rows have axes of their own.
+        """
+        if self.batched:
+            raise ValueError(f"steps are those of one row, got a batch of {self.query_step.shape[0]}")
         if self.document_ends is not None:
             return int(self.document_ends[-1])
         steps = self.query_step[self.query_step != NOWHERE]
@@ -156,6 +164,6 @@ class MaskVectors:
         if self.document_ends is None:
             number, none = torch.zeros(at.shape, dtype=torch.int64, device=at.device), at == NOWHERE
         else:
-            number = torch.searchsorted(self.document_ends, at.contiguous(), right=True)
+            number = torch.searchsorted(self.document_ends.contiguous(), at.contiguous(), right=True)
             none = number == self.document_count
         return number.masked_fill_(none if hidden is None else none | hidden, NO_DOCUMENT)
