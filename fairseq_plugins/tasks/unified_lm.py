@@ -33,6 +33,8 @@ from unified.data.prepared_folder import DataFolder
 from unified.data.targets import TOKEN
 from unified.data.token_files import TokenFile
 from unified.errors import UnifiedError
+from unified.generation.penalties import require_exponent
+from unified.generation.sampling import require_temperature
 from unified.generation.schemes import NO_ENTITIES_IN_WRITING, NO_SCHEME
 from unified.model import TransformerConfig, UnifiedModel
 from unified.model.model import NO_TOKEN_HEAD
@@ -326,6 +328,9 @@ class UnifiedLMTask(DictionaryTask):
         unilm = str(self.cfg.length_penalty) == "unilm"
         if unilm:
             args = Namespace(**{**vars_of(args), "unnormalized": True})
+        require_temperature("--temperature", vars_of(args).get("temperature", 1.0))
+        # Longer texts may have no penalty where two tokens have one: how long they become is not known here.
+        require_exponent("--lenpen", "unilm" if unilm else "fairseq", vars_of(args).get("lenpen", 1.0), 2)
         most = 0 if self.continues else self.lengths.trained.max_target
         most = most and max(most, vars_of(args).get("min_len", 1))
         extra.update(ngram_ignore=self._ignored_symbols(), unilm_lenpen=unilm, max_target=most)

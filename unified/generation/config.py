@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from unified.arguments import check_settings_of, require_integer
 from unified.errors import UnifiedError, nearest
 from unified.generation.penalties import PENALTIES, require_exponent
+from unified.generation.sampling import require_temperature
 
 if TYPE_CHECKING:
     from unified.data.vocabulary import Vocabulary
@@ -60,8 +61,7 @@ class GenerationConfig:
         if self.length_penalty not in PENALTIES:
             raise UnifiedError(f"length_penalty must be one of {sorted(PENALTIES)}, got {self.length_penalty!r}")
         require_exponent("lenpen", self.length_penalty, self.lenpen, self.max_length + 1)
-        if not self.temperature > 0:
-            raise UnifiedError(f"temperature must be above 0, got {self.temperature}; for the most probable use beam=1")
+        require_temperature("temperature", self.temperature)
         if not 0 < self.top_p <= 1:
             raise UnifiedError(f"top_p must be in (0, 1], got {self.top_p}")
         if not self.sampling and (self.top_k or self.top_p < 1):

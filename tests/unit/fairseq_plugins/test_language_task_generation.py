@@ -54,6 +54,23 @@ def test_a_model_that_cannot_write_is_refused_in_one_line(pairs, kind):
         assert str(raised.value).startswith(f"unified_lm: error: {says}")
 
 
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"temperature": 0.0}, "--temperature must be above 0, got 0.0; for the most probable use beam=1"),
+        ({"temperature": float("nan")}, "--temperature must be above 0, got nan; for the most probable use beam=1"),
+        ({"temperature": 1e-30}, "--temperature must be at least 1e-20, got 1e-30; for the most probable use beam=1"),
+        ({"lenpen": 1e308}, "--lenpen 1e+308: a text of 2 tokens has no such length penalty"),
+        ({"lenpen": float("-inf")}, "--lenpen -inf: a text of 2 tokens has no such length penalty"),
+    ],
+)
+@pytest.mark.parametrize("length_penalty", ["fairseq", "unilm"])
+def test_numbers_by_which_nothing_can_be_divided_are_refused_in_one_line(pairs, length_penalty, options, says):
+    with pytest.raises(SystemExit) as raised:
+        generator_of(pairs(length_penalty=length_penalty), options)
+    assert str(raised.value) == f"unified_lm: error: {says}"
+
+
 def test_documents_are_nothing_to_generate_from(tmp_path):
     task = language_task(document_folder(tmp_path / "documents"), objectives="bert")
     assert type(generator_of(task)) is UnifiedSequenceGenerator, "fairseq-interactive reads no data set"

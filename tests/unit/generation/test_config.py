@@ -60,6 +60,10 @@ def test_limits_that_meet_are_taken():
             UnifiedError, match="^temperature must be above 0, got .*; for the most probable use beam=1$"
         ):
             GenerationConfig(**wrong)
+    for value in (1e-21, 5e-324):
+        with pytest.raises(UnifiedError, match="^temperature must be at least 1e-20, got .*; for the most probable "):
+            GenerationConfig(temperature=value)
+    GenerationConfig(temperature=1e-20)
     for top_p in (1.0001, 0.0, -0.5):
         with pytest.raises(UnifiedError, match=r"^top_p must be in \(0, 1\], got "):
             GenerationConfig(sampling=True, top_p=top_p)

@@ -5,8 +5,10 @@ Letters: N texts that are being written, B hypotheses of each (the beam), R = N 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from numbers import Integral, Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,6 +21,11 @@ PENALTIES = {
     "fairseq": lambda length, exponent: float(length) ** exponent,
     "unilm": lambda length, exponent: ((5 + length) / 6) ** exponent,
 }
+#: Least temperature: divided by less, scores may be no float32.
+LEAST_TEMPERATURE = 1e-20
+_LEAST = {
+    "beam": 1, "max_length": 1, "nbest": 1, "min_length": 0, "no_repeat_ngram_size": 0, "top_k": 0, "seed": 0,
+}  # fmt: skip
 
 
 class Hypothesis(NamedTuple):
@@ -70,23 +77,39 @@ class Search:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("beam", "max_length", "nbest"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+        for name, least in _LEAST.items():
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
+                raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}")
+        for name in ("lenpen", "top_p", "temperature"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
+                raise ValueError(f"{name} must be a finite number, got {value!r}")
         if self.min_length > self.max_length:
             raise ValueError(f"min_length {self.min_length} exceeds max_length {self.max_length}")
         if self.nbest > self.beam:
             raise ValueError(f"nbest {self.nbest} exceeds beam {self.beam}")
         if self.length_penalty not in PENALTIES:
             raise ValueError(f"length_penalty must be one of {sorted(PENALTIES)}, got {self.length_penalty!r}")
-        if not self.temperature > 0:
-            raise ValueError(f"temperature must be above 0, got {self.temperature}")
-        if not 0 < self.top_p <= 1 or self.top_k < 0:
-            raise ValueError(f"top_p must be in (0, 1] and top_k at least 0, got {self.top_p} and {self.top_k}")
+        self._require_penalty()
+        if self.temperature < LEAST_TEMPERATURE:
+            raise ValueError(f"temperature must be at least {LEAST_TEMPERATURE:g}, got {self.temperature}")
+        if not 0 < self.top_p <= 1:
+            raise ValueError(f"top_p must be in (0, 1], got {self.top_p}")
         if not self.sampling and (self.top_k or self.top_p < 1):
             raise ValueError(f"top_k {self.top_k} and top_p {self.top_p} choose what is drawn; they need sampling")
         if self.no_repeat_ngram_ignore and not self.no_repeat_ngram_size:
             raise ValueError("no_repeat_ngram_ignore needs no_repeat_ngram_size, which is 0")
+
+    def _require_penalty(self) -> None:
+        """Refuses an exponent by which the longest text, its end symbol counted, has no penalty above 0."""
+        longest = self.max_length + 1
+        try:
+            divisor = PENALTIES[self.length_penalty](longest, self.lenpen)
+        except OverflowError:
+            divisor = math.inf
+        if not 0 < divisor < math.inf:
+            raise ValueError(f"lenpen {self.lenpen:g}: a text of {longest:,} tokens has no such length penalty")
 
 
 class Text:

@@ -86,18 +86,35 @@ def test_the_defaults_are_those_of_the_library():
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"beam": 0}, "beam must be at least 1, got 0"),
-        ({"max_length": 0}, "max_length must be at least 1, got 0"),
-        ({"nbest": 0}, "nbest must be at least 1, got 0"),
+        ({"beam": 0}, "beam must be an integer of at least 1, got 0"),
+        ({"max_length": 0}, "max_length must be an integer of at least 1, got 0"),
+        ({"nbest": 0}, "nbest must be an integer of at least 1, got 0"),
         ({"min_length": 4, "max_length": 3}, "min_length 4 exceeds max_length 3"),
         ({"beam": 2, "nbest": 3}, "nbest 3 exceeds beam 2"),
         ({"length_penalty": "x"}, "length_penalty must be one of ['fairseq', 'unilm'], got 'x'"),
         ({"no_repeat_ngram_ignore": [7]}, "no_repeat_ngram_ignore needs no_repeat_ngram_size, which is 0"),
-        ({"temperature": 0.0}, "temperature must be above 0, got 0.0"),
-        ({"temperature": math.nan}, "temperature must be above 0, got nan"),
-        ({"sampling": True, "top_p": 0.0}, "top_p must be in (0, 1] and top_k at least 0, got 0.0 and 0"),
-        ({"sampling": True, "top_p": 1.001}, "top_p must be in (0, 1] and top_k at least 0, got 1.001 and 0"),
-        ({"sampling": True, "top_k": -1}, "top_p must be in (0, 1] and top_k at least 0, got 1.0 and -1"),
+        ({"beam": 2.0}, "beam must be an integer of at least 1, got 2.0"),
+        ({"min_length": -1}, "min_length must be an integer of at least 0, got -1"),
+        ({"no_repeat_ngram_size": -1}, "no_repeat_ngram_size must be an integer of at least 0, got -1"),
+        ({"seed": -1}, "seed must be an integer of at least 0, got -1"),
+        ({"temperature": 0.0}, "temperature must be at least 1e-20, got 0.0"),
+        ({"temperature": -1}, "temperature must be at least 1e-20, got -1"),
+        ({"temperature": 1e-21}, "temperature must be at least 1e-20, got 1e-21"),
+        ({"temperature": math.nan}, "temperature must be a finite number, got nan"),
+        ({"temperature": math.inf}, "temperature must be a finite number, got inf"),
+        ({"lenpen": math.nan}, "lenpen must be a finite number, got nan"),
+        ({"lenpen": "1"}, "lenpen must be a finite number, got '1'"),
+        ({"lenpen": 1e308}, "lenpen 1e+308: a text of 129 tokens has no such length penalty"),
+        ({"lenpen": -1e308}, "lenpen -1e+308: a text of 129 tokens has no such length penalty"),
+        ({"lenpen": 147, "max_length": 127}, "lenpen 147: a text of 128 tokens has no such length penalty"),
+        (
+            {"lenpen": 341.4, "max_length": 42, "length_penalty": "unilm"},
+            "lenpen 341.4: a text of 43 tokens has no such length penalty",
+        ),
+        ({"sampling": True, "top_p": 0.0}, "top_p must be in (0, 1], got 0.0"),
+        ({"sampling": True, "top_p": 1.001}, "top_p must be in (0, 1], got 1.001"),
+        ({"sampling": True, "top_p": math.nan}, "top_p must be a finite number, got nan"),
+        ({"sampling": True, "top_k": -1}, "top_k must be an integer of at least 0, got -1"),
         ({"top_p": 0.9}, "top_k 0 and top_p 0.9 choose what is drawn; they need sampling"),
         ({"top_k": 1}, "top_k 1 and top_p 1.0 choose what is drawn; they need sampling"),
     ],
@@ -113,6 +130,8 @@ def test_settings_at_their_bounds_are_taken():
     Search(beam=3, nbest=3, min_length=4, max_length=4, length_penalty="unilm", sampling=True, top_p=1.0, top_k=0)
     Search(sampling=True, top_p=1e-9, top_k=1)
     Search(min_length=0)
+    Search(lenpen=146, max_length=127), Search(lenpen=341, max_length=42, length_penalty="unilm")
+    Search(temperature=1e-20), Search(temperature=1e300)
 
 
 def test_penalties_are_those_of_fairseq_and_unilm():
