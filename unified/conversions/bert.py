@@ -146,7 +146,7 @@ def export_bert(source: Source, destination: Path) -> Conversion:
         "layer_norm_eps": config.norm_epsilon, "pad_token_id": files.symbols.index(PAD), OWN_SETTINGS: own,
     }  # fmt: skip
     write_folder(destination, settings, found, files.save, source.dtype)
-    return Conversion(left_out=tuple(left_out))
+    return Conversion(left_out=tuple(left_out), remarks=files.remarks)
 
 
 def no_bert(source: Source) -> str | None:

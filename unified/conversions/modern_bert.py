@@ -109,7 +109,7 @@ def export_modern_bert(source: Source, destination: Path) -> Conversion:
         OWN_SETTINGS: {"writes": source.trained.writes, **source.trained.lengths.state()},
     }  # fmt: skip
     write_folder(destination, settings, found, files.save, source.dtype)
-    return Conversion(left_out=tuple(left_out))
+    return Conversion(left_out=tuple(left_out), remarks=files.remarks)
 
 
 def no_modern_bert(source: Source) -> str | None:

@@ -82,6 +82,7 @@ def export_with_code(source: Source, destination: Path) -> Conversion:
     write_folder(destination, settings, found, save_others, source.dtype)
     best = [*settings["auto_map"]][-1]  # a head, where it has one
     remarks = [f"it loads with its own code: {best}.from_pretrained({str(destination)!r}, trust_remote_code=True)"]
+    remarks += files.remarks
     reason = no_anna_json(source.tokenizer) if isinstance(source.tokenizer, AnnaTokenizer) else None
     if reason is not None:
         remarks.append(f"transformers cannot read its tokenizer, {ANNA_NAME}, unified.load does: {reason}")

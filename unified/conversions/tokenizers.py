@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from unified.objectives.xlnet import CLS_TYPE
 from unified.tokenization.anna import AnnaTokenizer
 from unified.tokenization.anna_json import anna_json, no_anna_json
 from unified.tokenization.json_tokenizer import SPECIAL_FIELDS, JsonTokenizer, added_token, write_special
-from unified.tokenization.sentencepiece_json import sentencepiece_json
+from unified.tokenization.sentencepiece_json import drops_marks, sentencepiece_json
 from unified.tokenization.sentencepiece_tokenizer import SentencePieceTokenizer
 from unified.tokenization.wordpiece import SPECIAL_ENTRIES, WordPieceTokenizer
 from unified.tokenization.wordpiece_files import CONTINUATION, JSON_NAME, SETTINGS_NAME
@@ -24,6 +24,11 @@ from unified.tokenization.xlnet import XLNetTokenizer
 
 #: XLNet's tokenizer in folders of ``transformers``.
 PIECES_NAME = "spiece.model"
+#: Remark on a ``tokenizer.json`` for which :func:`drops_marks` holds.
+MARKS = (
+    "tokenizer.json drops combining marks behind characters that the sentencepiece model replaces, as the library "
+    "tokenizers has no other rule; give it texts in the form NFC, where an accented letter is one character"
+)
 
 
 @dataclass(frozen=True)
@@ -33,10 +38,12 @@ class TokenizerFiles:
     Attributes:
         symbols: of the rows of the exported tables, in order, under our names.
         save: writes the files into a folder.
+        remarks: how they may divide texts in another way.
     """
 
     symbols: list[str]
     save: Callable[[Path], None]
+    remarks: tuple[str, ...] = ()
 
     def with_another(self, save: Callable[[Path], object]) -> TokenizerFiles:
         """A copy that writes further files, by which another library reads the tokenizer."""
@@ -45,7 +52,7 @@ class TokenizerFiles:
             self.save(folder)
             save(folder)
 
-        return TokenizerFiles(self.symbols, save_both)
+        return replace(self, save=save_both)
 
 
 def no_bert_tokenizer(source: Source) -> str | None:
@@ -185,7 +192,9 @@ def _json_files(
         (folder / JSON_NAME).write_text(text + "\n", encoding="utf-8")
         write_special(folder / SETTINGS_NAME, named, model_max_length=_longest(source), **settings)
 
-    return TokenizerFiles(symbols, save)
+    tokenizer = source.tokenizer
+    drops = isinstance(tokenizer, SentencePieceTokenizer) and drops_marks(tokenizer)
+    return TokenizerFiles(symbols, save, (MARKS,) if drops else ())
 
 
 def _xlnet_files(tokenizer: XLNetTokenizer, more: Sequence[str]) -> TokenizerFiles:

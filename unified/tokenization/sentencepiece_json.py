@@ -28,8 +28,7 @@ _WHITE_SPACE = r"[\s\x1c-\x1f]+"
 def sentencepiece_json(tokenizer: SentencePieceTokenizer) -> dict[str, Any]:
     """The content of a ``tokenizer.json`` that divides texts like ``tokenizer``; nothing is put around them.
 
-    It differs where a combining mark follows a character for which the model puts others, such as a ligature: the
-    library ``tokenizers`` drops that mark.
+    Texts with combining marks may differ, see :func:`drops_marks`.
 
     Raises:
         UnifiedError: the model has rules that ``tokenizers`` lacks.
@@ -62,6 +61,16 @@ def sentencepiece_json(tokenizer: SentencePieceTokenizer) -> dict[str, Any]:
     bytes_back = [decoders.ByteFallback(), decoders.Fuse()] if fallback else [decoders.Fuse()]
     made.decoder = decoders.Sequence([decoders.Replace(_SPACE, " "), *bytes_back, decoders.Strip(" ", 1, 0)])
     return json.loads(made.to_str())
+
+
+def drops_marks(tokenizer: SentencePieceTokenizer) -> bool:
+    """True where the ``tokenizer.json`` may divide texts with combining marks in another way than the model.
+
+    A model that replaces characters takes the longest sequence that it has a rule for. The library ``tokenizers`` takes
+    the shortest one at the beginning of a character with its marks, and drops the marks behind it: of "É" as "E" and
+    U+0301 a model that lowers case keeps the accent, and ``tokenizers`` makes "e". It has no normalizer that says it.
+    """
+    return bool(_fields(_fields(tokenizer.model).get(_NORMALIZER, b"")).get(_CHARACTER_MAP))
 
 
 def _merges(ids: Mapping[str, int]) -> list[tuple[str, str]]:

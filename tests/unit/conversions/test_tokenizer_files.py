@@ -15,6 +15,7 @@ from tests.support.task_folders import WORDS, tokenizer
 from unified.checkpoints.trained import Trained
 from unified.conversions.export import Source
 from unified.conversions.tokenizers import (
+    MARKS,
     TokenizerFiles,
     bert_tokenizer_files,
     every_symbol_files,
@@ -142,6 +143,14 @@ def test_added_tokens_of_a_file_stay_as_they_are():
     files = bert_tokenizer_files(source(own))
     assert files.symbols == ["<unk>", "<s>", "a", "b", "<pad>", "</s>", "<mask>"]
     assert own.content == content
+
+
+def test_files_that_drop_marks_come_with_a_remark():
+    folded = train_sentencepiece(["a bad cat sat"] * 9, "char", lowercase=True)
+    for files in (bert_tokenizer_files, json_tokenizer_files, every_symbol_files):
+        assert files(source(folded)).remarks == (MARKS,)
+        assert files(source(PIECES)).remarks == files(source(WORDPIECE)).remarks == ()
+    assert every_symbol_files(source(folded)).with_another(lambda folder: None).remarks == (MARKS,)
 
 
 def test_a_sentencepiece_model_is_written_as_tokenizer_json(tmp_path):

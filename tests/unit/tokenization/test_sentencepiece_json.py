@@ -1,6 +1,7 @@
 """A sentencepiece model: its pieces by one thread, as a ``tokenizer.json``, and what such a file cannot say."""
 
 import json
+import unicodedata
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ from tokenizers import Tokenizer
 
 from tests.support.corpora import random_documents
 from unified.errors import UnifiedError
-from unified.tokenization.sentencepiece_json import sentencepiece_json
+from unified.tokenization.sentencepiece_json import drops_marks, sentencepiece_json
 from unified.tokenization.sentencepiece_tokenizer import SentencePieceTokenizer, train_sentencepiece
 
 LINES = [line for document in random_documents(60) for line in document]
@@ -33,6 +34,35 @@ def test_pieces_and_texts_are_those_of_sentencepiece(trained, name):
     ]
     for text in LINES[:5]:
         assert theirs.decode(theirs.encode(text).ids) == tokenizer.decode(tokenizer.encode(text))
+
+
+def differing(tokenizer: SentencePieceTokenizer, texts: list[str]) -> list[str]:
+    """Texts that the tokenizer.json divides in another way than the model."""
+    theirs = Tokenizer.from_str(json.dumps(sentencepiece_json(tokenizer)))
+    flat, sizes = tokenizer.encode_ids(texts)
+    own = np.split(flat, np.cumsum(sizes)[:-1])
+    return [
+        text for text, one, ids in zip(texts, theirs.encode_batch(texts), own, strict=True) if one.ids != ids.tolist()
+    ]
+
+
+def test_marks_are_dropped_where_the_model_replaces_characters_and_the_text_is_decomposed():
+    """Random Latin letters with accents: alike in the form NFC always, and in NFD where nothing is replaced."""
+    rng = np.random.default_rng(0)
+    letters = [chr(code) for first, last in ((0xC0, 0x180), (0x1E00, 0x1F00)) for code in range(first, last)]
+    composed = ["".join(rng.choice(letters, 4)) for _ in range(200)]
+    decomposed = [unicodedata.normalize("NFD", text) for text in composed]
+    lines = [*LINES, " ".join(letters), " ".join(decomposed)]
+    plain = train_sentencepiece(lines, "char")
+    assert not drops_marks(plain) and not differing(plain, [*composed, *decomposed])
+    for settings in (
+        {"lowercase": True},
+        {"normalization": "nmt_nfkc"},
+        {"normalization": "nmt_nfkc", "lowercase": True},
+    ):
+        replacing = train_sentencepiece(lines, "char", **settings)
+        assert drops_marks(replacing) and differing(replacing, decomposed)
+        assert not differing(replacing, composed)
 
 
 def test_many_texts_are_encoded_by_one_thread(trained, monkeypatch):
