@@ -11,9 +11,9 @@ from unified.errors import UnifiedError
 from unified.model.heads import LossSum, PredictionHead, PredictionLosses, TaskHead
 from unified.model.inputs import described
 
-#: Fields of what heads return; True if the dtype is a floating-point one, False if it is int64.
-_LOSSES = {"loss": True, "nll": True, "right": False}
-_SUM = {"total": True, "count": False, "correct": False, "nll": True}
+#: Fields of what heads return, and the dtypes that each may have.
+_LOSSES = {"loss": "float", "nll": "float", "right": "int64"}
+_SUM = {"total": "float", "count": "int64", "correct": "int64 or float", "nll": "float"}
 
 
 def check_heads(heads: Mapping[str, object]) -> None:
@@ -54,17 +54,21 @@ def _check(
     method: str,
     returned: object,
     expected: type[tuple[Any, ...]],
-    fields: Mapping[str, bool],
+    fields: Mapping[str, str],
     shape: tuple[int, ...],
 ) -> None:
     """Refuse anything but ``expected`` of tensors of this shape."""
     if not isinstance(returned, expected):
         wanted = f"{expected.__name__} ({', '.join(fields)}) of unified.model.heads"
         raise UnifiedError(f"head {name!r}: its method {method} must return a {wanted}, got {described(returned)}")
-    for (field, floating), tensor in zip(fields.items(), returned, strict=True):
-        fits = isinstance(tensor, torch.Tensor) and tensor.shape == shape
-        if not fits or not (tensor.is_floating_point() if floating else tensor.dtype == torch.int64):
-            wanted = f"{'a float' if floating else 'an int64'} tensor {shape}"
+    for (field, dtypes), tensor in zip(fields.items(), returned, strict=True):
+        if not isinstance(tensor, torch.Tensor) or tensor.shape != shape or _dtype(tensor) not in dtypes.split(" or "):
             raise UnifiedError(
-                f"head {name!r}: its method {method} must return {field} as {wanted}, got {described(tensor)}"
+                f"head {name!r}: its method {method} must return {field} as a tensor {shape} of {dtypes}, got "
+                f"{described(tensor)}"
             )
+
+
+def _dtype(tensor: torch.Tensor) -> str:
+    """The dtype by name; "float" is any floating-point one."""
+    return "float" if tensor.is_floating_point() else str(tensor.dtype).removeprefix("torch.")

@@ -24,7 +24,7 @@ class LossSum(NamedTuple):
     Attributes:
         total: float scalar, the weighted sum, carries the gradient.
         count: int64 scalar, number of predictions.
-        correct: int64 scalar, how many of them were right.
+        correct: int64 scalar, how many of them were right; a float scalar where one may be right in part.
         nll: float scalar without gradient, summed negative log-likelihood (``total`` without label smoothing).
     """
 

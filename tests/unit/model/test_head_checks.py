@@ -26,22 +26,22 @@ FAULTS = {
     ),
     "a summed loss": (
         lambda losses: replaced(losses, loss=losses.loss.sum()),
-        "loss as a float tensor (3,), got float32 ()",
+        "loss as a tensor (3,) of float, got float32 ()",
     ),
     "a column": (
         lambda losses: replaced(losses, loss=losses.loss[:, None]),
-        "loss as a float tensor (3,), got float32 (3, 1)",
+        "loss as a tensor (3,) of float, got float32 (3, 1)",
     ),
-    "too few": (lambda losses: replaced(losses, nll=losses.nll[1:]), "nll as a float tensor (3,), got float32 (2,)"),
+    "too few": (lambda losses: replaced(losses, nll=losses.nll[1:]), "nll as a tensor (3,) of float, got float32 (2,)"),
     "whole numbers": (
         lambda losses: replaced(losses, nll=losses.nll.long()),
-        "nll as a float tensor (3,), got int64 (3,)",
+        "nll as a tensor (3,) of float, got int64 (3,)",
     ),
     "bools": (
         lambda losses: replaced(losses, right=losses.right.bool()),
-        "right as an int64 tensor (3,), got bool (3,)",
+        "right as a tensor (3,) of int64, got bool (3,)",
     ),
-    "a list": (lambda losses: replaced(losses, right=[1, 0, 0]), "right as an int64 tensor (3,), got list"),
+    "a list": (lambda losses: replaced(losses, right=[1, 0, 0]), "right as a tensor (3,) of int64, got list"),
 }
 
 
@@ -100,11 +100,12 @@ def test_a_sum_of_losses_has_scalars():
     one, nine = torch.tensor(1.0), torch.tensor(9)
     good = LossSum(one, nine, nine, one)
     check_loss_sum("mine", good)
+    check_loss_sum("mine", replaced(good, correct=one))  # shares of what is right, as of coreference
     wanted = "head 'mine': its method loss must return"
     for wrong, end in (
         (one, "a LossSum (total, count, correct, nll) of unified.model.heads, got float32 ()"),
-        (replaced(good, count=9), "count as an int64 tensor (), got int"),
-        (replaced(good, total=one[None]), "total as a float tensor (), got float32 (1,)"),
-        (replaced(good, correct=one), "correct as an int64 tensor (), got float32 ()"),
+        (replaced(good, count=9), "count as a tensor () of int64, got int"),
+        (replaced(good, total=one[None]), "total as a tensor () of float, got float32 (1,)"),
+        (replaced(good, correct=one > 0), "correct as a tensor () of int64 or float, got bool ()"),
     ):
         assert refused(lambda wrong=wrong: check_loss_sum("mine", wrong)) == f"{wanted} {end}"

@@ -10,6 +10,7 @@ from tests.support import understanding_runs as runs
 from tests.support.coreference_naive import Case
 from tests.support.pretend_card import DEVICE, PretendCard
 from tests.unit.tasks.heads import test_choice, test_relation, test_span_decoding, test_tagging
+from unified.model.head_checks import check_loss_sum
 from unified.tasks.heads import Choice
 from unified.tasks.heads.batches import assembled
 from unified.tasks.heads.classification import Classification, Regression, TextItem
@@ -51,7 +52,9 @@ def read(task, model, head, items, encoded, device, row_length):
     members, batch, reading = assembled(encoded, np.arange(len(encoded.examples)), row_length, 1)
     reading = {name: tensor.to(device) for name, tensor in reading.items()}
     scores = model.scores(batch.to(device), reading, head)
-    loss = task.loss(scores, reading).total
+    sums = task.loss(scores, reading)
+    check_loss_sum(head, sums)
+    loss = sums.total
     loss.backward()
     gradients = [one.grad.double().square().sum() for one in model.parameters() if one.grad is not None]
     with torch.no_grad():
