@@ -113,7 +113,7 @@ class XlnetSpanHead(TaskHead):
     def forward(self, states: torch.Tensor, reading: Mapping[str, torch.Tensor]) -> SpanScores:
         """``reading`` has ``cls`` as above, and for ``end`` the starts in ``labels``, int64 (E, 2)."""
         sizes = reading["sizes"]
-        first, example = firsts(sizes), example_of_states(sizes)
+        first, example = firsts(sizes), example_of_states(sizes, len(states))
         start = self.start(states).squeeze(-1)
         expected = states.new_zeros(len(sizes), states.size(1)).index_add(
             0, example, softmax(start, example, len(sizes)).to(states.dtype).unsqueeze(-1) * states
@@ -143,30 +143,35 @@ def beams_of(start: torch.Tensor, ends: Callable[[torch.Tensor], torch.Tensor], 
         ends: from the start of each example, int64 (E,) among all N states, to the (N,) logits of its ends.
         sizes: int64 (E,), states of each example.
     """
-    first, example = firsts(sizes), example_of_states(sizes)
-    log_start, starts = _best(_log_softmax(start, example, len(sizes)), sizes, first)
+    first, example = firsts(sizes), example_of_states(sizes, len(start))
+    cells = example, torch.arange(len(start), device=start.device) - first[example]
+    table = start.new_full((len(sizes), max(int(sizes.max()), BEAMS)), -torch.inf)  # the only look at a value
+    log_start, starts = _best(_log_softmax(start, example, len(sizes)), table, cells)
     log_ends, best_ends = [], []
     for beam in starts.unbind(1):
         # An example with fewer states than beams repeats its first; the score of the start is -inf.
         logits = ends(first + torch.minimum(beam, sizes - 1))
-        log_end, found = _best(_log_softmax(logits, example, len(sizes)), sizes, first)
+        log_end, found = _best(_log_softmax(logits, example, len(sizes)), table, cells)
         log_ends.append(log_end)
         best_ends.append(found)
     return Beams(starts, torch.stack(best_ends, 1), log_start.unsqueeze(-1) + torch.stack(log_ends, 1))
 
 
-def _best(values: torch.Tensor, sizes: torch.Tensor, first: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Highest (N,) values of each example and their indices in it, both (E, k)."""
-    width = int(sizes.max())
-    table = values.new_full((len(sizes), max(width, BEAMS)), -torch.inf)
-    example = example_of_states(sizes)
-    table[example, torch.arange(len(values), device=values.device) - first[example]] = values
-    return table.topk(BEAMS, dim=1)
+def _best(
+    values: torch.Tensor, table: torch.Tensor, cells: tuple[torch.Tensor, torch.Tensor]
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Highest (N,) values of each example and their indices in it, both (E, k).
+
+    Args:
+        table: (E, most states of an example), -inf throughout.
+        cells: int64 (N,) twice, the row and the column of each value in it.
+    """
+    return table.to(values.dtype).index_put(cells, values).topk(BEAMS, dim=1)
 
 
-def example_of_states(sizes: torch.Tensor) -> torch.Tensor:
-    """int64 (N,): the example of each state, of int64 (E,) sizes."""
-    return torch.repeat_interleave(torch.arange(len(sizes), device=sizes.device), sizes)
+def example_of_states(sizes: torch.Tensor, states: int) -> torch.Tensor:
+    """int64 (N,): the example of each of N ``states``, of int64 (E,) sizes, whose sum N is."""
+    return torch.repeat_interleave(torch.arange(len(sizes), device=sizes.device), sizes, output_size=states)
 
 
 def firsts(sizes: torch.Tensor) -> torch.Tensor:

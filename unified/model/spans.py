@@ -15,10 +15,11 @@ def candidate_spans(sentences: torch.Tensor, widest: int) -> tuple[torch.Tensor,
         sentences: int64 (W,), the sentence of each word.
     """
     words = len(sentences)
-    starts = torch.arange(words, device=sentences.device).unsqueeze(1).expand(words, widest)
+    starts = torch.arange(words, device=sentences.device).unsqueeze(1)
     ends = starts + torch.arange(widest, device=sentences.device)
     inside = (ends < words) & (sentences[ends.clamp(max=words - 1)] == sentences.unsqueeze(1))
-    return starts[inside], ends[inside]
+    rows, columns = inside.nonzero(as_tuple=True)
+    return rows, rows + columns
 
 
 def kept_spans(scores: torch.Tensor, starts: torch.Tensor, ends: torch.Tensor, count: int) -> torch.Tensor:
@@ -80,12 +81,22 @@ class SpanVectors(nn.Module):
         """(S, features)."""
         return self.dropout(self.widths(words - 1))
 
-    def mean(self, values: torch.Tensor, states: torch.Tensor, first: torch.Tensor, last: torch.Tensor) -> torch.Tensor:
-        """Mean (S, V) of the ``values`` (T, V) of each span's tokens, weighted by attention to the tokens' states."""
+    def mean(
+        self,
+        values: torch.Tensor,
+        states: torch.Tensor,
+        first: torch.Tensor,
+        last: torch.Tensor,
+        tokens_in_all: int | None = None,
+    ) -> torch.Tensor:
+        """Mean (S, V) of the ``values`` (T, V) of each span's tokens, weighted by attention to the tokens' states.
+
+        ``tokens_in_all`` is P, how many tokens all spans have together; where it is None, a GPU waits for it.
+        """
         lengths = last - first + 1
         begins = lengths.cumsum(0) - lengths
         # The tokens of all spans one behind another, P in all, and the span of each.
-        spans = torch.arange(len(lengths), device=states.device).repeat_interleave(lengths)
+        spans = torch.arange(len(lengths), device=states.device).repeat_interleave(lengths, output_size=tokens_in_all)
         tokens = torch.arange(len(spans), device=states.device) - (begins - first)[spans]
         scores = self.attention(states).squeeze(-1)[tokens]
         highest = scores.new_full(lengths.shape, -torch.inf).scatter_reduce(0, spans, scores.detach(), "amax")
@@ -112,9 +123,15 @@ class MentionScorer(nn.Module):
         self.output = nn.Linear(hidden, 1)
 
     def forward(
-        self, vectors: SpanVectors, states: torch.Tensor, first: torch.Tensor, last: torch.Tensor, words: torch.Tensor
+        self,
+        vectors: SpanVectors,
+        states: torch.Tensor,
+        first: torch.Tensor,
+        last: torch.Tensor,
+        words: torch.Tensor,
+        tokens_in_all: int | None = None,
     ) -> torch.Tensor:
-        """(S,), of the spans that ``vectors`` would make vectors of, see there."""
+        """(S,), of the spans that ``vectors`` would make vectors of, see there and :meth:`SpanVectors.mean`."""
         hidden = self.first(states)[first] + self.last(states)[last] + self.width(vectors.width(words))
-        hidden = hidden + vectors.mean(self.mean(states), states, first, last)
+        hidden = hidden + vectors.mean(self.mean(states), states, first, last, tokens_in_all)
         return self.output(self.dropout(hidden.relu())).squeeze(-1)

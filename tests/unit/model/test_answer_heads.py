@@ -45,16 +45,18 @@ def norm(states: torch.Tensor, of: torch.nn.LayerNorm) -> torch.Tensor:
 
 def test_a_batch_is_flat():
     assert firsts(SIZES).tolist() == FIRST
-    assert example_of_states(SIZES).tolist() == [0] * 7 + [1] * 3 + [2] * 9 + [3]
+    assert example_of_states(SIZES, int(SIZES.sum())).tolist() == [0] * 7 + [1] * 3 + [2] * 9 + [3]
     with PretendCard():
-        assert torch.equal(example_of_states(SIZES.to(DEVICE)).cpu(), example_of_states(SIZES))
+        assert torch.equal(
+            example_of_states(SIZES.to(DEVICE), int(SIZES.sum())).cpu(), example_of_states(SIZES, int(SIZES.sum()))
+        )
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16, torch.bfloat16])
 def test_softmaxes_are_those_of_each_example(dtype):
     """Of large values too, and of half precision in float32; gradients as well."""
     values = (STATES[:, 0] * 100).to(dtype).requires_grad_()
-    example = example_of_states(SIZES)
+    example = example_of_states(SIZES, int(SIZES.sum()))
     wide = torch.float64 if dtype == torch.float64 else torch.float32
     found = log_sum_exp(values, example, 4)
     parts = values.to(wide).split(SIZES.tolist())
@@ -160,8 +162,9 @@ def test_ends_are_asked_for_starts_within_each_example():
     order = STATES[2:, 0].argsort(descending=True)[:5] + 2
     assert [one for _, one in asked] == order.tolist()
     assert sorted({one for one, _ in asked}) == [0, 1]
-    with PretendCard():
+    with PretendCard() as card:
         there = beams_of(STATES[:, 0].to(DEVICE), lambda starts: STATES[:, 1].to(DEVICE), sizes.to(DEVICE))
+        assert card.looks.total() == 1, "the greatest size"
         assert torch.equal(there.starts.cpu(), beams_of(STATES[:, 0], ends, sizes).starts)
 
 

@@ -110,11 +110,11 @@ class Choice(EnsembleUnderstanding[ChoiceItem]):
         """Loss of the scores (E, 1) of the examples; ``labels`` (E,) is 1 at the right choice of each item, else 0."""
         owners, right = reading["owners"], reading["labels"].bool()
         likelihoods = log_shares(scores.squeeze(-1).float(), owners)
-        losses = -likelihoods[right]
-        items = len(losses)
-        best = likelihoods.new_full((items,), -torch.inf).scatter_reduce(0, owners, likelihoods.detach(), "amax")
-        correct = (likelihoods.detach()[right] == best[owners[right]]).sum()
-        return LossSum(losses.sum(), torch.tensor(items), correct, losses.detach().sum())
+        chosen = right.nonzero().squeeze(1)  # the only look at a value: how many items there are
+        losses = -likelihoods[chosen]
+        best = _owner_maxima(likelihoods, owners)[owners]
+        correct = (right & (likelihoods.detach() == best)).sum()
+        return LossSum(losses.sum(), torch.tensor(len(losses)), correct, losses.detach().sum())
 
     def loss_count(self, reading: Reading) -> int:
         """Items, each of which has one right choice."""
@@ -162,10 +162,17 @@ class Choice(EnsembleUnderstanding[ChoiceItem]):
 
 def log_shares(scores: torch.Tensor, owners: torch.Tensor) -> torch.Tensor:
     """Log-softmax of scores (E,) among those of the same owner, int64 (E,), numbered from 0 without a gap."""
-    count = int(owners.max()) + 1
-    greatest = scores.new_full((count,), -torch.inf).scatter_reduce(0, owners, scores.detach(), "amax")
-    shifted = scores - greatest[owners]
-    return shifted - scores.new_zeros(count).index_add(0, owners, shifted.exp()).log()[owners]
+    shifted = scores - _owner_maxima(scores, owners)[owners]
+    sums = torch.zeros_like(scores).index_add(0, owners, shifted.exp())
+    return shifted - sums[owners].log()
+
+
+def _owner_maxima(scores: torch.Tensor, owners: torch.Tensor) -> torch.Tensor:
+    """(E,): the highest of the scores (E,) of each owner, without gradient; -inf behind the last owner's.
+
+    There are at most E owners; how many they are is not looked at, for which a GPU would wait.
+    """
+    return torch.full_like(scores, -torch.inf).scatter_reduce(0, owners, scores.detach(), "amax")
 
 
 def _example(context: np.ndarray, second: np.ndarray, codec: Codec) -> Example:

@@ -191,7 +191,7 @@ class SpanAnswers(EnsembleUnderstanding[QuestionItem]):
         assert scores.end is not None  # a batch with labels gives the starts that ends may depend on
         sizes, labels = reading["sizes"], reading["labels"]
         asked = labels[:, 0] >= 0
-        example, count = example_of_states(sizes), len(sizes)
+        example, count = example_of_states(sizes, len(scores.start)), len(sizes)
         gold = firsts(sizes).unsqueeze(1) + labels.clamp(min=0)
         losses, right = torch.zeros(count, device=asked.device), asked
         for logits, right_index in zip((scores.start, scores.end), gold.unbind(1), strict=True):
@@ -201,7 +201,7 @@ class SpanAnswers(EnsembleUnderstanding[QuestionItem]):
         if answer_types is not None:
             assert scores.answer_types is not None  # as always where the design learns them
             losses = losses + 0.5 * answer_types.losses(scores.answer_types, reading["answer_types"])
-        total = losses[asked].sum()
+        total = losses.where(asked, 0.0).sum()
         return LossSum(total, asked.sum(), right.sum(), total.detach())
 
     def loss_count(self, reading: Reading) -> int:

@@ -82,3 +82,34 @@ def test_a_head_on_a_card_is_that_of_a_cpu(name, packed):
 def test_coreference_on_a_card_is_that_of_a_cpu():
     case = Case(0)
     assert_same_on_a_card(case.task, case.model, "coreference", case.items, case.encoded, None)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_step_of_training_waits_for_no_value(name):
+    """States, scores, loss and gradients; a choice looks once at how many items there are."""
+    task, items, codec = CASES[name]
+    torch.manual_seed(0)
+    model, encoded = runs.small_model(task, codec, token_types=3).train(), task.encode(items, codec)
+    _, batch, reading = assembled(encoded, np.arange(len(encoded.examples)), None, 1)
+    with PretendCard() as card:
+        model, batch = model.to(DEVICE), batch.to(DEVICE)
+        there = {key: tensor.to(DEVICE) for key, tensor in reading.items()}
+        card.looks.clear()
+        task.loss(model.scores(batch, there, "task"), there).total.backward()
+        assert card.looks.total() == (name == "choice")
+
+
+def test_mentions_of_all_portions_are_looked_for_once():
+    """However many portions the candidates have."""
+    case, looks = Case(0), set()
+    reading = assembled(case.encoded, np.arange(len(case.encoded.examples)), None, 1)[1:]
+    for size in (3, 2048):
+        model = copy.deepcopy(case.model)
+        model.heads["coreference"].candidates_at_once = size
+        with PretendCard() as card, torch.no_grad():
+            there = {key: tensor.to(DEVICE) for key, tensor in reading[1].items()}
+            model, batch = model.to(DEVICE), reading[0].to(DEVICE)
+            card.looks.clear()
+            model.scores(batch, there, "coreference")
+            looks.add(card.looks.total())
+    assert len(looks) == 1

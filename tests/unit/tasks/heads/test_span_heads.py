@@ -49,10 +49,13 @@ def nll(logits, index):
 
 def test_a_softmax_of_examples_is_that_of_each_one():
     values = torch.randn(sum(SIZES), dtype=torch.float64) * 30
-    found = log_sum_exp(values, example_of_states(torch.tensor(SIZES)), len(SIZES))
+    found = log_sum_exp(values, example_of_states(torch.tensor(SIZES), sum(SIZES)), len(SIZES))
     parts = torch.stack([part.logsumexp(0) for part in values.split(SIZES)])
     torch.testing.assert_close(found, parts, rtol=1e-12, atol=0)
-    assert log_sum_exp(values.half(), example_of_states(torch.tensor(SIZES)), len(SIZES)).dtype == torch.float32
+    assert (
+        log_sum_exp(values.half(), example_of_states(torch.tensor(SIZES), sum(SIZES)), len(SIZES)).dtype
+        == torch.float32
+    )
 
 
 def test_bert_is_transformers_bert(tmp_path):
