@@ -245,9 +245,11 @@ def _joined(vectors: list[torch.Tensor]) -> Integers:
 
 def _stacked(vectors: list[torch.Tensor]) -> torch.Tensor:
     """int32 (B, length); what lies beyond int32 becomes its limit, which says the same to every step of a mask."""
-    limits = np.iinfo(np.int32)
-    stacked = np.stack([vector.numpy() for vector in vectors])
-    return torch.from_numpy(stacked.clip(limits.min, limits.max).astype(np.int32, copy=False))
+    stacked = torch.stack(vectors)
+    if stacked.dtype == torch.int32:
+        return stacked
+    limits = torch.iinfo(torch.int32)
+    return stacked.clamp_(limits.min, limits.max).to(torch.int32)
 
 
 def _ends(masks: Sequence[AttentionMask]) -> tuple[Integers, Integers]:
