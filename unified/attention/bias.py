@@ -46,7 +46,7 @@ def widened(tensor: torch.Tensor) -> torch.Tensor:
 
 
 class ScoreBias(Protocol):
-    """A function of tensors.
+    """A bias (B, H, T, S) of the scores, as a function of smaller tensors: whole, or one tile at a time.
 
     Attributes:
         tensors: what it is made of, such as queries (B, H, T, any), each with the cut that takes a tile's rows of it;

@@ -32,7 +32,8 @@ class SdpaAttention(Backend):
         self.visible = self.empty = None
         if mask.structure == "mixed":
             self.visible = mask.for_sdpa()
-            # Kernels differ in what they return where a query sees nothing. On a GPU a look would wait.
+            # Kernels differ in what they return for a query that sees nothing: zeros are written there. On a GPU they
+            # are written without a look whether there is such a query, for which the program would wait.
             empty = ~self.visible.any(-1, keepdim=True)
             if mask.device.type != "cpu" or bool(empty.any()):
                 self.empty = empty

@@ -151,7 +151,7 @@ class NextSentenceHead(PredictionHead):
             initialize(module, config.initializer_range)
 
     def forward(self, states: torch.Tensor) -> torch.Tensor:
-        """(M, D) -> (M, 2)."""
+        """(N, D) -> (N, 2)."""
         return self.classifier(torch.tanh(self.pooler(states)))
 
     def losses(self, states: torch.Tensor, targets: Targets, symbols: SymbolScoring) -> PredictionLosses:
@@ -174,7 +174,7 @@ class SentenceHead(PredictionHead):
             initialize(module, config.initializer_range)
 
     def forward(self, states: torch.Tensor) -> torch.Tensor:
-        """(K, D) -> (K, 2)."""
+        """(N, D) -> (N, 2)."""
         return self.classifier(self.norm(self.activation(self.dense(states))))
 
     def losses(self, states: torch.Tensor, targets: Targets, symbols: SymbolScoring) -> PredictionLosses:
@@ -254,7 +254,7 @@ class SpanBoundaryHead(PredictionHead):
     def forward(
         self, before: torch.Tensor, behind: torch.Tensor, distances: torch.Tensor, symbols: SymbolTable
     ) -> torch.Tensor:
-        """(L, D) states twice, int64 (L,) and the embeddings of V symbols -> (L, V) logits."""
+        """(N, D) states twice, int64 (N,) distances and the embeddings of V symbols -> (N, V) logits."""
         inputs = torch.cat([before, behind, self.distances(distances)], dim=-1)
         hidden = self.first_norm(functional.gelu(self.first(inputs)))
         hidden = self.second_norm(functional.gelu(self.second(hidden)))

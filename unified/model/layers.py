@@ -46,6 +46,7 @@ class FeedForward(nn.Module):
         self.outer = nn.Linear(config.feed_forward, config.width, bias=not config.linear_without_bias)
 
     def forward(self, states: torch.Tensor) -> torch.Tensor:
+        """(..., D) -> (..., D)."""
         return self.outer(self.dropout(self.activation(self.inner(states))))
 
 
@@ -84,6 +85,7 @@ class Residual(nn.Module):
         self.pre_norm = config.norm == "pre"
 
     def forward(self, states: torch.Tensor, *arguments: Any) -> torch.Tensor:
+        """(B, T, D) -> (B, T, D); ``arguments`` are what the sublayer takes beside the states."""
         if self.pre_norm:
             return states + self.dropout(self.sublayer(self.norm(states), *arguments))
         return self.norm(states + self.dropout(self.sublayer(states, *arguments)))
@@ -114,22 +116,25 @@ class Layer(nn.Module):
             normalized = config.embedding_norm and first and i == 0
             self.add_module(name, Residual(sublayer(config), config, normalized))
             self.sublayers.append((name, attends))
-        self._last_view = max(i for i, (_, attends) in enumerate(self.sublayers) if attends)
+        self._last_attention = max(i for i, (_, attends) in enumerate(self.sublayers) if attends)
 
     def forward(
-        self, states: torch.Tensor, views: Sequence[tuple[Any, ...]], output_indices: torch.Tensor | None = None
+        self,
+        states: torch.Tensor,
+        attention_inputs: Sequence[tuple[Any, ...]],
+        output_indices: torch.Tensor | None = None,
     ) -> torch.Tensor:
         """(B, T, D) -> (B, T, D), or (N, D) of the N ``output_indices`` among B x T.
 
         Args:
-            views: for each sublayer that attends, what it takes beside the states.
+            attention_inputs: of each attention sublayer in their order, what it takes beside the states.
             output_indices: int64 (N,). Behind the last sublayer that attends, no token reads another, so the others are
                 not computed any more.
         """
-        rest = iter(views)
+        inputs = iter(attention_inputs)
         for i, (name, attends) in enumerate(self.sublayers):
             sublayer = getattr(self, name)
-            states = sublayer(states, *next(rest)) if attends else sublayer(states)
-            if output_indices is not None and i == self._last_view:
+            states = sublayer(states, *next(inputs)) if attends else sublayer(states)
+            if output_indices is not None and i == self._last_attention:
                 states = states.flatten(0, 1).index_select(0, output_indices)
         return states

@@ -109,8 +109,8 @@ class TransformerXLAttention(AttentionSublayer):
             record.append(states)
         query, key, value = self.project(states, relations.content, memory)
         dropout = self.dropout if self.training else 0.0
-        centred = query + self.content_bias.unsqueeze(1)
-        read = attend(centred, key, value, attention, dropout, self.bias(query, relations))
+        for_content = query + self.content_bias.unsqueeze(1)
+        read = attend(for_content, key, value, attention, dropout, self.bias(query, relations))
         return self.output(join_heads(read))
 
     def project(

@@ -245,7 +245,9 @@ class Transformer(nn.Module):
         """:meth:`forward` with what :meth:`attentions` gives, or in decoding a cache in place of each."""
         states = self.embeddings(tokens, positions, token_types)
         filled = 0 if memory is None else memory.filled
-        views, entered = self._views(attentions, relations, self._rotations(positions, tokens.size(1), filled), memory)
+        attention_inputs, entered = self._attention_inputs(
+            attentions, relations, self._rotations(positions, tokens.size(1), filled), memory
+        )
         each = len(self._attention_types)
         layers: Iterable[Callable[..., torch.Tensor]] = self.layers
         if self.training and self._compiled:
@@ -256,12 +258,12 @@ class Transformer(nn.Module):
             if hidden_states is not None:
                 hidden_states.append(states)
             last = i == len(self.layers) - 1
-            states = layer(states, views[i * each : (i + 1) * each], output_indices if last else None)
+            states = layer(states, attention_inputs[i * each : (i + 1) * each], output_indices if last else None)
         if memory is not None:
             memory.update([recorded[:, : tokens.size(1)] for (recorded,) in entered])
         return self.dropout(self.norm(states))
 
-    def _views(
+    def _attention_inputs(
         self,
         attentions: Sequence[Attention],
         relations: Relations | None,
@@ -276,16 +278,16 @@ class Transformer(nn.Module):
         remembered: Sequence[torch.Tensor | None] = (
             memory.states if memory is not None and memory.filled else [None] * len(attentions)
         )
-        views: list[tuple[Any, ...]] = []
+        inputs: list[tuple[Any, ...]] = []
         each = zip(self._attentions, attentions, remembered, entered, strict=True)
         for (attention_type, window), attention, states, own in each:
             declared = attention_of(attention_type, self.config)
-            view: list[Any] = [attention]
-            view += [relations] if declared.relates else []
-            view += [rotations[self.config.rotary_theta_of(window)]] if declared.rotates else []
-            view += [states, own if memory is not None else None] if declared.remembers else []
-            views.append(tuple(view))
-        return views, entered
+            own_inputs: list[Any] = [attention]
+            own_inputs += [relations] if declared.relates else []
+            own_inputs += [rotations[self.config.rotary_theta_of(window)]] if declared.rotates else []
+            own_inputs += [states, own if memory is not None else None] if declared.remembers else []
+            inputs.append(tuple(own_inputs))
+        return inputs, entered
 
     def _rotations(self, positions: torch.Tensor, tokens: int, filled: int) -> dict[float, Rotation]:
         """Rotations by theta of rotary positions (B, Q), with ``filled`` tokens of memory in front of the tokens."""
@@ -330,7 +332,7 @@ def keys_of_queries(mask: AttentionMask, positions: torch.Tensor) -> torch.Tenso
     A target is the key of the same document and position, found by one sort of the keys.
     """
     keys = mask.key_length
-    if keys == 0:
+    if keys == 0 or not positions.numel():
         return mask.own_keys
     within = positions - positions.amin()
     number = mask.query_documents() * (within.amax() + 1) + within  # a number of its own for each token of a row

@@ -9,6 +9,7 @@ from tests.support.mask_samples import random_row, visible_by_definition
 from unified import masks
 from unified.attention import attend, prepare
 from unified.masks import AttentionMask
+from unified.model import Transformer, TransformerConfig
 
 #: Shapes of query steps and of keys; at least one axis is empty.
 SHAPES = [
@@ -107,6 +108,15 @@ def test_given_keys_of_a_batch_are_those_of_its_rows(seed):
     rows = [random_row(rng, 9) for _ in range(3)]
     found = masks.batch(rows).given_keys()
     assert torch.equal(found, torch.stack([row.given_keys() for row in rows]))
+
+
+@pytest.mark.parametrize("attention_type", ["bi", "uni"])
+@pytest.mark.parametrize(("rows", "tokens"), [(0, 4), (2, 0), (0, 0)])
+def test_a_transformer_gives_as_many_states(attention_type, rows, tokens):
+    config = TransformerConfig(11, layers=1, width=8, heads=2, positions="relative", attn_type=attention_type)
+    nothing = torch.zeros(rows, tokens, dtype=torch.int64)
+    mask = masks.batch([masks.left_to_right(tokens)]).rows(slice(0, 0)) if not rows else masks.left_to_right(tokens)
+    assert Transformer(config)(nothing, nothing, nothing, mask).shape == (rows, tokens, 8)
 
 
 def test_what_is_of_one_row_refuses_a_batch_and_no_rows_have_no_picture(tmp_path):
