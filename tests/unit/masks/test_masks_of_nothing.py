@@ -10,6 +10,7 @@ from unified import masks
 from unified.attention import attend, prepare
 from unified.masks import AttentionMask
 from unified.model import Transformer, TransformerConfig
+from unified.model.transformer import keys_of_queries
 
 #: Shapes of query steps and of keys; at least one axis is empty.
 SHAPES = [
@@ -127,3 +128,9 @@ def test_what_is_of_one_row_refuses_a_batch_and_no_rows_have_no_picture(tmp_path
         with pytest.raises(ValueError, match="^plot takes a mask of at least one row, got a batch of none$"):
             masks.plot(none, tmp_path / f"mask.{ending}")
         masks.plot(masks.bidirectional(0), tmp_path / f"mask.{ending}")
+
+
+def test_queries_of_no_rows_stand_at_no_keys():
+    stream = masks.batch([masks.permutation([0, 1, 2]).query_stream([1, 2])]).rows(slice(0, 0))
+    found = keys_of_queries(stream, torch.zeros(0, 2, dtype=torch.int64))
+    assert found.shape == (0, 2) and found.dtype == torch.int64

@@ -172,10 +172,10 @@ def test_by_default_a_model_learns_what_the_data_are_for(documents, pairs):
 
 def test_objectives_that_do_not_fit_the_data_are_refused(documents, pairs):
     assert refused(SMALL, documents, "target_cloze") == (
-        f"--objectives 'target_cloze' does not fit {documents}, which holds documents"
+        f"objectives 'target_cloze' does not fit {documents}, which holds documents"
     )
     assert refused(SMALL, pairs, "bidirectional") == (
-        f"--objectives 'bidirectional' does not fit {pairs}, which holds source/target pairs"
+        f"objectives 'bidirectional' does not fit {pairs}, which holds source/target pairs"
     )
 
 
