@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -34,6 +35,9 @@ _T = TypeVar("_T")
 _OWN_NAMES = FieldNames()
 #: Labels of a regression are float32 in training, where the sum of the squares of a batch has to be finite.
 _LARGEST_NUMBER = 1e18
+#: A list or an object as programs write it into a cell of a table, and a list of quoted texts.
+_PRINTED = re.compile(r"\s*(\[.*\]|\{.*\})\s*", re.DOTALL)
+_PRINTED_TEXTS = re.compile(r"\s*\[\s*(['\"]).*\1\s*\]\s*", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -212,6 +216,10 @@ def words_item(fields: dict[str, Any], number: int, labelled: bool) -> WordsItem
     """
     require_fields(fields, "words", *(["tags"] if labelled else []))
     words, tags, document = (fields.get(name) for name in ("words", "tags", "document"))
+    if isinstance(words, str):
+        refuse_printed("words", words, of_quoted_texts=True)
+    if isinstance(tags, str):
+        refuse_printed("tags", tags)
     words, tags = (value.split() if isinstance(value, str) else value for value in (words, tags))
     if not are_texts(words) or not words:
         raise UnifiedError("'words' must be a list of texts that are not empty")
@@ -222,6 +230,20 @@ def words_item(fields: dict[str, Any], number: int, labelled: bool) -> WordsItem
     if not are_texts(tags) or len(tags) != len(words):
         raise UnifiedError(f"'tags' must be a list of {len(words)} names, one for each word")
     return WordsItem(item_id(fields, number), tuple(words), tuple(tags), document)
+
+
+def refuse_printed(name: str, text: str, of_quoted_texts: bool = False) -> None:
+    """Refuse a text that is a list or an object, as pandas writes one into a cell: "['Anna', 'slept']".
+
+    Args:
+        name: of the field.
+        of_quoted_texts: refuse lists of texts alone, as the text itself may have brackets around it.
+    """
+    if (_PRINTED_TEXTS if of_quoted_texts else _PRINTED).fullmatch(text):
+        raise UnifiedError(
+            f"{name!r} is a list or an object that was written as a text, as in tables of pandas; write the rows as "
+            "JSON lines (.jsonl) or Parquet"
+        )
 
 
 def item_subset(fields: dict[str, Any]) -> str | None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from unified.errors import MissingField, UnifiedError, require_fields
 from unified.files.ids import item_id
-from unified.tasks.heads.items import item_subset
+from unified.tasks.heads.items import item_subset, refuse_printed
 from unified.tasks.heads.named_entities import NamedEntities, read_named_entities
 
 #: The answer of questions that have none in their passage (SQuAD 2.0).
@@ -127,8 +127,9 @@ def _listed(fields: dict[str, Any], name: str) -> Sequence[Any]:
 def _answers(value: Any, context: str) -> tuple[tuple[Answer, ...], bool]:
     """The answers in any of their forms, and whether the form says that there is none.
 
-    Forms are a list of answers or of texts, one text (empty where there is no answer), or SQuAD's lists in
-    Hugging Face's form: {"text": [...], "answer_start": [...]}. A text is looked for in the passage (:func:`_found`).
+    Forms are a list of answers, whose place is ``start`` or SQuAD's ``answer_start``, or of texts, one text (empty
+    where there is no answer), or SQuAD's lists in Hugging Face's form: {"text": [...], "answer_start": [...]}. A text
+    is looked for in the passage (:func:`_found`).
     """
     if isinstance(value, str):
         value = value.strip()
@@ -151,9 +152,12 @@ def _answer(fields: Any, context: str) -> Answer:
     text = fields.get("text") if isinstance(fields, dict) else None
     if not isinstance(text, str) or not text.strip():
         raise UnifiedError(f"an answer must have a 'text' that is not empty, got {fields!r}")
-    start = fields.get("start")
+    named = "answer_start" if "answer_start" in fields else "start"
+    start = fields.get(named)
     if start is not None and (isinstance(start, bool) or not isinstance(start, int)):
-        raise UnifiedError(f"'start' of the answer {text!r} must be an integer, got {start!r}")
+        raise UnifiedError(f"{named!r} of the answer {text!r} must be an integer, got {start!r}")
+    if named != "start" and fields.get("start", start) != start:
+        raise UnifiedError(f"'start' and 'answer_start' of the answer {text!r} differ, {fields['start']} and {start}")
     return Answer(text, start)
 
 
@@ -161,9 +165,13 @@ def _found(text: str, context: str) -> Answer:
     """The first place of a text in the passage: as it is, or else in other capitals and with other white space.
 
     The answer is then spelt as in the passage; scores do not tell them apart. One that the passage lacks has no start.
+
+    Raises:
+        UnifiedError: the passage lacks it, and it is a list or an object that a program has written as a text.
     """
     start = context.find(text)
     if start >= 0:
         return Answer(text, start)
+    refuse_printed("answers", text)
     alike = re.search(r"\s+".join(map(re.escape, text.split())), context, re.IGNORECASE)
     return Answer(text) if alike is None else Answer(alike[0], alike.start())

@@ -214,3 +214,27 @@ def test_users_names_of_fields(rows):
 def test_a_missing_field_is_refused_by_its_own_class():
     with pytest.raises(MissingField):
         text_item({}, 1, labelled=False)
+
+
+@pytest.mark.parametrize(
+    ("words", "tags", "field"),
+    [
+        ("['Anna', 'slept']", "['B', 'O']", "words"),
+        ("[ 'Anna'\n 'slept' ]", "[1 0]", "words"),
+        ('["Anna", "slept"]', "B O", "words"),
+        ("Anna slept", "[1, 0]", "tags"),
+        ("Anna slept", " [1 0] ", "tags"),
+    ],
+)
+def test_lists_that_a_program_wrote_as_texts_are_no_words_and_tags(words, tags, field):
+    assert refusal(words_item, {"words": words, "tags": tags}, 1, True) == (
+        f"{field!r} is a list or an object that was written as a text, as in tables of pandas; write the rows as JSON "
+        "lines (.jsonl) or Parquet"
+    )
+
+
+def test_brackets_and_quotation_marks_may_be_words():
+    for words in ("[ Anna ]", "[ Anna slept ' ]", "[ ' Anna", "' Anna ' ]", "['Anna\"]"):
+        assert words_item({"words": words}, 1, False).words == tuple(words.split())
+    words = ["['Anna']", "[1]"]
+    assert words_item({"words": words, "tags": words}, 1, True) == WordsItem("1", tuple(words), tuple(words))

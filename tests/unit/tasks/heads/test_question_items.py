@@ -49,6 +49,9 @@ def test_what_is_no_label_is_read_with_or_without_one():
         (["Anna", "bridge."], [Answer("Anna", 0), Answer("bridge.", 16)], None),
         ([{"text": "Anna"}], [Answer("Anna")], None),
         ([{"text": "x", "start": 5}, "the"], [Answer("x", 5), Answer("the", 11)], None),
+        ([{"text": "bridge", "answer_start": 15}], [Answer("bridge", 15)], None),
+        ([{"text": "bridge", "answer_start": 15, "start": 15}], [Answer("bridge", 15)], None),
+        ([{"text": "Anna", "answer_start": None}], [Answer("Anna")], None),
         ({"text": ["Anna", "x"], "answer_start": [0, 3]}, [Answer("Anna", 0), Answer("x", 3)], None),
         ({"text": [], "answer_start": []}, [], True),
     ],
@@ -103,6 +106,14 @@ def test_what_stands_beside_answers():
         ({"answers": [{"text": " "}]}, "an answer must have a 'text' that is not empty, got {'text': ' '}"),
         ({"answers": [{"text": "x", "start": True}]}, "'start' of the answer 'x' must be an integer, got True"),
         ({"answers": [{"text": "x", "start": 1.0}]}, "'start' of the answer 'x' must be an integer, got 1.0"),
+        (
+            {"answers": [{"text": "x", "answer_start": "0"}]},
+            "'answer_start' of the answer 'x' must be an integer, got '0'",
+        ),
+        (
+            {"answers": [{"text": "x", "answer_start": 1, "start": 2}]},
+            "'start' and 'answer_start' of the answer 'x' differ, 2 and 1",
+        ),
     ],
 )
 def test_bad_questions_are_refused(fields, message):
@@ -121,6 +132,19 @@ def test_signs_of_patterns_are_plain_letters():
     assert question_item({"question": "q", "context": "axb", "answers": "A.B"}, 1, labelled=True).answers == (
         Answer("A.B"),
     )
+
+
+@pytest.mark.parametrize("cell", ["{'text': ['Anna'], 'answer_start': array([0])}", '["Anna"]', "[]", " {\n} "])
+def test_a_list_that_a_program_wrote_as_a_text_is_no_answer(cell):
+    for answers in (cell, [cell]):
+        assert refusal(answers=answers) == (
+            "'answers' is a list or an object that was written as a text, as in tables of pandas; write the rows as "
+            "JSON lines (.jsonl) or Parquet"
+        )
+    fields = {"question": "q", "context": f"It says {cell} here.", "answers": cell.strip()}
+    assert question_item(fields, 1, labelled=True).answers[0].start == fields["context"].index(cell.strip())
+    for answer in ("[Anna", "Anna]", "f(x)", "[1] Anna"):
+        assert item_of(answers=answer).answers == (Answer(answer),)
 
 
 def test_remarks_count_what_cannot_be_learnt():
