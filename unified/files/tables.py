@@ -57,9 +57,10 @@ def tsv_entries(path: str) -> _Entries:
     """Rows of a table whose cells are separated by tabs, else as :func:`csv_entries`.
 
     Quotation marks quote cells if the whole table can be read so. If not, but without quotation, they are characters
-    like any other, as in many published tables.
+    like any other, as in many published tables. So they are where both is possible, but quoted cells would join lines
+    each of which has all cells by itself: a mark at the beginning of one text and one at the end of a later text.
     """
-    return _cells(path, "\t", quoted=_is_whole(path, True) or not _is_whole(path, False))
+    return _cells(path, "\t", quoted=_quotes_cells(path))
 
 
 def parquet_entries(path: str) -> _Entries:
@@ -167,9 +168,23 @@ def _column_names(path: str, cells: list[str]) -> list[str]:
     return names
 
 
-def _is_whole(path: str, quoted: bool) -> bool:
-    """Whether the table can be read, and all of its rows have as many cells as its first line."""
+def _quotes_cells(path: str) -> bool:
+    """Whether quotation marks quote the cells of a table with tabs, see :func:`tsv_entries`."""
+    quoted, plain = _size(path, quoted=True), _size(path, quoted=False)
+    if quoted is None or plain is None:
+        return quoted is not None or plain is None
+    _, columns = plain
+    return quoted == plain or columns < 2  # a line is always all of a single cell
+
+
+def _size(path: str, quoted: bool) -> tuple[int, int] | None:
+    """Rows and columns of a table with tabs; None where a row has more or fewer cells, or it cannot be read."""
+    rows = columns = 0
     try:
-        return not any(isinstance(fields, UnifiedError) for _, fields in _cells(path, "\t", quoted))
+        for _, fields in _cells(path, "\t", quoted):
+            if isinstance(fields, UnifiedError):
+                return None
+            rows, columns = rows + 1, len(fields)
     except UnifiedError:
-        return False
+        return None
+    return rows, columns

@@ -110,6 +110,16 @@ def test_quotation_marks_of_a_tsv_quote_cells_where_the_whole_table_can_be_read_
     assert list(tsv_entries(written(tmp_path, "a,b\tc\n1,2\t3\n"))) == [("line 2", {"a,b": "1,2", "c": "3"})]
 
 
+def test_a_quotation_mark_of_a_tsv_takes_no_rows_into_its_cell(tmp_path):
+    rows = [{"a": '"x', "b": "1"}, {"a": "y", "b": "0"}, {"a": 'z"', "b": "1"}]
+    text = "".join(f"{row['a']}\t{row['b']}\n" for row in rows)
+    assert [fields for _, fields in tsv_entries(written(tmp_path, f"a\tb\n{text}"))] == rows
+    # A line that lacks cells is part of a quoted one, and so are all lines of a table with one column.
+    for table in ('a\tb\n"x\ny"\t1\n', 'b\ta\n1\t"x\ny"\n'):
+        assert [fields for _, fields in tsv_entries(written(tmp_path, table))] == [{"a": "x\ny", "b": "1"}]
+    assert [fields for _, fields in tsv_entries(written(tmp_path, 'a\n"x\ny"\n'))] == [{"a": "x\ny"}]
+
+
 class Long(str):
     """A text that says how long it is, and takes no memory."""
 
