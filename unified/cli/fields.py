@@ -6,7 +6,7 @@ import argparse
 from collections import Counter
 
 from unified.errors import UnifiedError
-from unified.files.fields import FieldNames, option_of
+from unified.files.fields import FieldNames, option_of, other_meaning
 
 #: Contents of the field of each part, in words.
 _HOLDS = {
@@ -50,7 +50,7 @@ def _label_names(text: str) -> tuple[str, ...]:
     """The names of ``--labels``.
 
     Raises:
-        UnifiedError: one is empty, or two labels would have the same name.
+        UnifiedError: one is empty, or two labels would have the same name, or a name is the number of another label.
     """
     names = tuple(name.strip() for name in text.split(","))
     if not all(names):
@@ -58,6 +58,13 @@ def _label_names(text: str) -> tuple[str, ...]:
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
         raise UnifiedError(f"--labels {text}: two labels have the name {twice[0]}, and would be one class")
+    unclear = other_meaning(names)
+    if unclear is not None:
+        name, other = unclear
+        raise UnifiedError(
+            f"--labels {text}: a label {name} of the rows could be this name, or stand for {other}; leave --labels out "
+            "where rows have the names, or choose other names"
+        )
     return names
 
 

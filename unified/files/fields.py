@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 from unified.errors import EmptyField, MissingField, UnifiedError
+from unified.files.ids import name_text
 from unified.files.json_files import Fields
 
 _TRUTH = {"true": 1, "false": 0}
@@ -91,8 +92,9 @@ class FieldNames:
         """The name of a label, or the names of a list of labels, or of several in one text."""
         if isinstance(label, list):
             return [self._named(one) for one in label]
-        if label in self.labels:
-            return label
+        name = name_text(label)
+        if name in self.labels:
+            return name
         if isinstance(label, str) and len(words := label.split()) > 1 and self._is_label(words[0]):
             return [self._named(one) for one in words]
         number = _TRUTH.get(str(label).lower(), label)
@@ -105,6 +107,19 @@ class FieldNames:
     def _is_label(self, word: str) -> bool:
         """Whether a word is a label by its name or number, so that a text that it begins is a list of labels."""
         return word in self.labels or word.lower() in _TRUTH or word in map(str, range(len(self.labels)))
+
+
+def other_meaning(names: Sequence[str]) -> tuple[str, str] | None:
+    """The first of these names of labels that is the number, or the truth value, of another one, and that one.
+
+    A label "1" of the names 1, 2 could be the first by its name, or the second, since labels are numbered from 0.
+    """
+    numbers = _TRUTH | {str(number): number for number in range(len(names))}
+    for position, name in enumerate(names):
+        number = numbers.get(name.lower(), position)
+        if number != position and number < len(names):
+            return name, names[number]
+    return None
 
 
 def option_of(part: str) -> str:

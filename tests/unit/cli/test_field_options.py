@@ -59,12 +59,32 @@ def test_options_that_are_given_name_fields():
         ("a,,b", "--labels a,,b: a name is empty"),
         ("a, ", "--labels a, : a name is empty"),
         ("", "--labels : a name is empty"),
+        *(
+            (
+                labels,
+                f"--labels {labels}: a label {name} of the rows could be this name, or stand for {other}; leave "
+                "--labels out where rows have the names, or choose other names",
+            )
+            for labels, name, other in [
+                ("1,2,3", "1", "2"),
+                ("1,0", "1", "0"),
+                ("no,0", "0", "no"),
+                ("0,2,1", "2", "1"),
+                ("true,false", "true", "false"),
+                ("no,False", "False", "no"),
+            ]
+        ),
     ],
 )
 def test_each_label_has_a_name_of_its_own(labels, says):
     with pytest.raises(UnifiedError) as refused:
         field_names(parsed("--labels", labels))
     assert str(refused.value) == says
+
+
+@pytest.mark.parametrize("labels", ["0,1,2", "false,true", "no,1", "3,4,5", "true", "a,b,3", "01,00"])
+def test_a_name_may_be_a_number_that_no_other_label_has(labels):
+    assert field_names(parsed("--labels", labels)).labels == tuple(labels.split(","))
 
 
 def test_a_command_may_declare_some_of_them():

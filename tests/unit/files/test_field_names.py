@@ -74,6 +74,12 @@ def test_a_label_without_a_name_is_refused(label, named):
     assert str(refused.value) == f"the label {named!r} is none of 0 to 1, which --labels calls bad, very good"
 
 
+def test_a_name_is_an_integer_or_its_text():
+    names = FieldNames({"label": "label"}, labels=("5", "6"))
+    for label, name in ((5, "5"), ("6", "6"), ([6, "5"], ["6", "5"]), ("6 5", ["6", "5"]), (0, "5"), ("1", "6")):
+        assert names.renamed({"label": label}) == {"label": name}
+
+
 def test_names_of_labels_are_for_the_field_that_holds_them():
     names = FieldNames({"text": "text", "label": "tags"}, {"label": "y"}, labels=("no", "yes"))
     assert names.renamed({"text": "1", "y": 1}) == {"text": "1", "y": 1, "tags": "yes"}
