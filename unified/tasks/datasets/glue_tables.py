@@ -201,8 +201,9 @@ def read_glue(task: GlueTask, path: str | Path, labelled: bool = True) -> tuple[
         labelled: read labels too; False for test files, which have none, or none that count.
 
     Raises:
-        UnifiedError: the file cannot be read, has no rows, lacks a column, or rows are wrong: another number of cells,
-            an empty text, a label that the task does not have, a number that was there before. The first ten are named.
+        UnifiedError: the file cannot be read, has no rows, lacks a column or has it twice, or rows are wrong: another
+            number of cells, an empty text, a label that the task does not have, a number that is empty or was there
+            before. The first ten are named.
     """
     table = list(tab_rows(path))
     columns, rows = _columns(task, path, table, labelled)
@@ -246,6 +247,9 @@ def _columns(
     missing = [name for name in wanted if name is not None and name not in columns]
     if missing:
         raise UnifiedError(f"{path}, line 1: {MissingField(missing[0], columns, 'column')}")
+    twice = [name for name in (*wanted, *_NUMBERS) if columns.count(str(name)) > 1]
+    if twice:
+        raise UnifiedError(f"{path}, line 1: two columns are called {twice[0]!r}; leave one of them out")
     return columns, rows
 
 
@@ -261,8 +265,11 @@ def _misshapen(task: GlueTask, columns: tuple[str, ...], cells: list[str]) -> st
 
 
 def _item(task: GlueTask, fields: dict[str, str], position: int, labelled: bool) -> TextItem | str:
-    """The item of a row, or the problem with its label."""
-    identity = next((fields[name] for name in _NUMBERS if name in fields), str(position))
+    """The item of a row, or the problem with its number or its label."""
+    numbers = next((name for name in _NUMBERS if name in fields), None)
+    identity = str(position) if numbers is None else fields[numbers]
+    if not identity:
+        return f"{numbers!r} is empty"
     second = None if task.second is None else fields[task.second]
     if not labelled:
         return TextItem(identity, fields[task.text], second)
