@@ -104,7 +104,8 @@ def with_both(splits: Splits, source: Path, name: str, without_valid: str = "") 
         without_valid: what helps where there are training items alone, for the message.
 
     Raises:
-        UnifiedError: there are no training or no validation items, or these are no splits.
+        UnifiedError: there are no training or no validation items, another split is there without an item, or these
+            are no splits.
     """
     if not isinstance(splits, Mapping):
         raise UnifiedError(f"{name}: its read must return items by split, got {type(splits).__name__}")
@@ -112,6 +113,9 @@ def with_both(splits: Splits, source: Path, name: str, without_valid: str = "") 
         if not splits.get(needed):
             advice = without_valid if needed == "valid" else ""
             raise UnifiedError(f"--data {source}: holds no {needed} split of {name}{advice}")
+    for split, items in splits.items():
+        if not items:
+            raise UnifiedError(f"--data {source}: the {split} split of {name} has no item; add some, or leave it out")
     return splits
 
 

@@ -91,6 +91,9 @@ def test_items_train_and_validate():
         assert refused(with_both, splits, Path("x"), "mine", "; do this") == f"--data x: holds no {says}"
     assert refused(with_both, {"train": [1]}, Path("x"), "mine") == "--data x: holds no valid split of mine"
     assert with_both({"train": [1], "valid": [2]}, Path("x"), "mine") == {"train": [1], "valid": [2]}
+    assert refused(with_both, {"train": [1], "valid": [2], "test": []}, Path("x"), "mine", "; do this") == (
+        "--data x: the test split of mine has no item; add some, or leave it out"
+    )
 
 
 def test_items_are_read_and_written_before_anything_is_learnt(start, tmp_path):

@@ -115,24 +115,34 @@ def read_mrqa(folder: Path, names: Sequence[str]) -> dict[str, list[QuestionItem
 
     Args:
         names: that the files may have, the first one that is there.
+
+    Raises:
+        UnifiedError: a file is missing or wrong, or the development set cannot be divided.
     """
     folders = {"train": "train", "valid": "dev", "test": "test"}
     files = split_files(
         folder, {split: tuple((f"{own}/{name}.jsonl",) for name in names) for split, own in folders.items()}
     )
     splits = {split: mrqa_items(read_mrqa_file(path)) for split, (path,) in files.items()}
-    return splits if "test" in splits else splits | dict(zip(("valid", "test"), halves(splits["valid"]), strict=True))
+    if "test" in splits:
+        return splits
+    valid, test = _divided(splits["valid"], files["valid"][0])
+    return splits | {"valid": valid, "test": test}
 
 
 def read_mrqa_together(folder: Path) -> dict[str, list[QuestionItem]]:
-    """Splits of all data sets of MRQA in a folder, see :func:`read_mrqa`; each is a subset, called like its file."""
+    """Splits of all data sets of MRQA in a folder, see :func:`read_mrqa`; each is a subset, called like its file.
+
+    Raises:
+        UnifiedError: see there.
+    """
     splits = split_questions(folder, {"train": "train/*.jsonl*", "valid": "dev/*.jsonl*"}, _mrqa_subset)
     if (folder / "test").is_dir():
         return splits | split_questions(folder, {"test": "test/*.jsonl*"}, _mrqa_subset)
     subsets: dict[str | None, list[QuestionItem]] = {}
     for item in splits["valid"]:
         subsets.setdefault(item.subset, []).append(item)
-    valid, test = zip(*map(halves, subsets.values()), strict=True)
+    valid, test = zip(*(_divided(items, folder / "dev" / str(name)) for name, items in subsets.items()), strict=True)
     return splits | {"valid": list(chain(*valid)), "test": list(chain(*test))}
 
 
@@ -148,6 +158,21 @@ def halves(items: Sequence[QuestionItem]) -> tuple[list[QuestionItem], list[Ques
     order = sorted(named, key=lambda context: hashlib.sha256(named[context].encode()).hexdigest())
     first = set(order[: (len(order) + 1) // 2])
     return [item for item in items if item.context in first], [item for item in items if item.context not in first]
+
+
+def _divided(items: Sequence[QuestionItem], path: Path) -> tuple[list[QuestionItem], list[QuestionItem]]:
+    """:func:`halves` of the development set in a file.
+
+    Raises:
+        UnifiedError: it has a single passage, and one of them would be empty.
+    """
+    valid, test = halves(items)
+    if not test:
+        raise UnifiedError(
+            f"{path}: has a single passage, but half of the development set is the test set where the folder has none; "
+            f"add passages, or a file in {path.parent.parent / 'test'}"
+        )
+    return valid, test
 
 
 def _mrqa_subset(path: Path) -> list[QuestionItem]:

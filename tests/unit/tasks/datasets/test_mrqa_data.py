@@ -128,6 +128,16 @@ def test_a_test_set_that_is_there_is_read_and_the_development_set_stays_whole(fo
         assert ids(splits) == found
 
 
+def test_a_development_set_of_one_passage_cannot_be_divided(folder):
+    dev = mrqa(folder / "dev" / "TriviaQA-web.jsonl.gz", about("c", asked("1"), asked("2")))
+    says = (
+        ": has a single passage, but half of the development set is the test set where the folder has none; add "
+        f"passages, or a file in {folder / 'test'}"
+    )
+    assert refused(read_mrqa, folder, NAMES) == f"{dev}{says}"
+    assert refused(read_mrqa_together, folder) == f"{folder / 'dev' / 'TriviaQA-web'}{says}"
+
+
 def test_the_group_of_mrqa_has_the_data_sets_whose_training_files_are_there(folder):
     assert TASK_GROUPS["mrqa"].present(folder) == {"TriviaQA": "triviaqa"}
     (folder / "train" / "NaturalQuestionsShort.jsonl").touch()
