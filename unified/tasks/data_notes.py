@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from unified.errors import Problems
+from unified.tasks.heads.base import Understanding
 from unified.tasks.heads.items import Splits, TextItem
 from unified.tasks.writing import WritingItem
 
@@ -104,20 +105,29 @@ def capitals_note(
     )
 
 
-def require_known_labels(splits: Splits) -> None:
-    """Refuses items whose class no training item has, because it cannot be learnt.
+def require_known_labels(judged: Iterable[tuple[Understanding[Any], Splits]]) -> None:
+    """Refuses items that no training item is like, because they can be neither predicted nor scored.
+
+    Args:
+        judged: heads as the training items settle them, with the splits of their task.
 
     Raises:
         UnifiedError: names split, items and labels.
     """
     problems = Problems()
-    for split, items in splits.items():
-        task = split.rpartition("/")[0]  # splits of several tasks are called TASK/SPLIT
-        known = {item.label for item in _texts(splits.get(f"{task}/train" if task else "train", ()))}
-        for item in _texts(items):
-            if isinstance(item.label, str) and item.label not in known:
-                problems.add(f"{split}, item {item.id}", f"no item of train has its label {item.label!r}")
+    for understanding, splits in judged:
+        training = next((items for split, items in splits.items() if _is_train(split)), ())
+        if any(map(understanding.unlearnt, training)):
+            continue  # the head has labels of its own, and refuses these items where it encodes them
+        for split, items in splits.items():
+            said = ((item.id, understanding.unlearnt(item)) for item in items)
+            problems.extend((f"{split}, item {name}", reason) for name, reason in said if reason is not None)
     problems.check()
+
+
+def _is_train(split: str) -> bool:
+    """Whether a split, which of several tasks is called TASK/SPLIT, holds training items."""
+    return split.rpartition("/")[2] == "train"
 
 
 def _has_capitals(text: str) -> bool:

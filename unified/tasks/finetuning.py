@@ -272,9 +272,13 @@ class Job(ABC):
     def learnt(self, handle: TrainedModel, splits: Splits) -> list[Learnt]:
         """Judges of the trained model, one for each of its tasks."""
 
-    @abstractmethod
     def understandings(self, splits: Splits) -> list[Understanding[Any]]:
         """Heads as the training items settle them; none for a generation task."""
+        return [understanding for understanding, _ in self.judged(splits)]
+
+    @abstractmethod
+    def judged(self, splits: Splits) -> list[tuple[Understanding[Any], Splits]]:
+        """:meth:`understandings`, each with the splits of its task under the names that ``splits`` has."""
 
     @abstractmethod
     def _read(self, source: Path) -> Splits: ...

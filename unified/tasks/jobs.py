@@ -105,8 +105,8 @@ class UnderstandingJob(HeadsJob):
         hashes, measure = data_hash(self.data), self._measure(splits)
         return [Learnt(self.task, self.folder, splits, hashes, require_task_model(handle).predictor(), measure)]
 
-    def understandings(self, splits: Splits) -> list[Understanding[Any]]:
-        return [parse_head(self.task.head).for_items(splits["train"])]
+    def judged(self, splits: Splits) -> list[tuple[Understanding[Any], Splits]]:
+        return [(parse_head(self.task.head).for_items(splits["train"]), splits)]
 
     def _read(self, source: Path) -> Splits:
         return with_both(self.task.read(source), source, self.task.name, without_valid=_SHARE_ADVICE)
@@ -148,9 +148,13 @@ class SeveralJob(HeadsJob):
             for member, understanding in zip(self.task.members, self.understandings(splits), strict=True)
         ]
 
-    def understandings(self, splits: Splits) -> list[Understanding[Any]]:
-        members = self.task.members
-        return [parse_head(member.task.head).for_items(_within(member, splits)["train"]) for member in members]
+    def judged(self, splits: Splits) -> list[tuple[Understanding[Any], Splits]]:
+        found: list[tuple[Understanding[Any], Splits]] = []
+        for member in self.task.members:
+            own = _within(member, splits)
+            named = {f"{member.name}/{split}": items for split, items in own.items()}
+            found.append((parse_head(member.task.head).for_items(own["train"]), named))
+        return found
 
     def _read(self, source: Path) -> Splits:
         read: dict[str, Sequence[Any]] = {}
@@ -233,7 +237,7 @@ class WritingJob(Job):
         writer, measure = Writer(require_language_model(handle), self.task), self.task.measures[0]
         return [Learnt(self.task, self.folder, splits, data_hash(self.items), writer, measure)]
 
-    def understandings(self, splits: Splits) -> list[Understanding[Any]]:
+    def judged(self, splits: Splits) -> list[tuple[Understanding[Any], Splits]]:
         return []
 
     def _read(self, source: Path) -> Splits:

@@ -1,10 +1,17 @@
 """Notes on data before fine-tuning: counts, classes that are probably one, items that train and validate."""
 
+from dataclasses import replace
+
 import pytest
 
 from unified.errors import UnifiedError
 from unified.tasks.data_notes import capitals_note, data_notes, guess_note, require_known_labels, silence_note
+from unified.tasks.heads import parse_head
+from unified.tasks.heads.choice import ChoiceItem
+from unified.tasks.heads.entities import Entity
 from unified.tasks.heads.items import TextItem, WordsItem
+from unified.tasks.heads.questions import Answer, QuestionItem
+from unified.tasks.heads.relation import RelationItem
 from unified.tasks.metrics import score_generation
 from unified.tasks.metrics.squad import score_squad_v2
 from unified.tasks.writing import WritingItem
@@ -63,25 +70,85 @@ def test_pairs_of_texts_are_the_same_where_both_texts_are():
     assert data_notes(pairs) == ["items: train 1, valid 1"]
 
 
+def unlearnt(**splits) -> str:
+    """The refusal of splits of a classification that learns the labels of its training items."""
+    with pytest.raises(UnifiedError) as caught:
+        require_known_labels([(parse_head("classification").for_items(splits["train"]), splits)])
+    return str(caught.value)
+
+
 def test_classes_that_nobody_can_learn_are_refused():
     train = items(("a", "x"), ("b", "y"))
-    require_known_labels({"train": train, "valid": items(("c", "x")), "test": items(("d", None))})
-    require_known_labels(
-        {"rte/train": train, "rte/valid": items(("c", "y")), "sst2/train": items(("a", "u"), ("b", "v"))}
-    )
-    require_known_labels({"a/b/train": train, "a/b/valid": train})
-    with pytest.raises(UnifiedError) as caught:
-        require_known_labels({"rte/train": train, "sst2/train": items(("a", "u")), "sst2/valid": train[:1]})
-    assert str(caught.value) == "sst2/valid, item 0: no item of train has its label 'x'"
-    with pytest.raises(UnifiedError) as caught:
-        require_known_labels({"valid": train[:1]})
-    assert str(caught.value) == "valid, item 0: no item of train has its label 'x'"
     others = {"valid": items(("c", "z"), ("d", "x"), ("e", "z")), "test": items(("f", "w"))}
-    with pytest.raises(UnifiedError) as caught:
-        require_known_labels({"train": train, **others})
-    assert str(caught.value) == (
+    assert unlearnt(train=train, **others) == (
         "valid, 2 items (0, 2): no item of train has its label 'z'; test, item 0: no item of train has its label 'w'"
     )
+    known = parse_head("classification").for_items(train)
+    require_known_labels([(known, {"train": train, "valid": items(("c", "x")), "test": items(("d", None))})])
+    other = parse_head("classification").for_items(items(("a", "u"), ("b", "v")))
+    splits = {"rte/train": train, "rte/valid": train[:1]}, {"sst2/train": items(("a", "u")), "sst2/valid": train[:1]}
+    with pytest.raises(UnifiedError, match="^sst2/valid, item 0: no item of train has its label 'x'$"):
+        require_known_labels(zip((known, other), splits, strict=True))
+
+
+def test_labels_of_ones_own_are_those_that_are_learnt():
+    train, valid = items(("a", "x"), ("b", "y")), items(("c", "z"))
+    require_known_labels(
+        [(parse_head("classification(labels=['x', 'y', 'z'])").for_items(train), {"train": train, "valid": valid})]
+    )
+    # A training item that they lack is refused where it is encoded: "no item of train" would not be true.
+    require_known_labels(
+        [(parse_head("classification(labels=['x', 'z'])").for_items(train), {"train": train, "valid": train})]
+    )
+
+
+TYPED = RelationItem("1", ("a", "b"), (Entity(0, 1, "PER"), Entity(1, 2, "ORG")), "no_relation")
+
+
+@pytest.mark.parametrize(
+    ("head", "train", "item", "says"),
+    [
+        ("tagging", WordsItem("1", ("a", "b"), ("B-X", "O")), WordsItem("2", ("a", "b"), ("O", "I-X")), "tag 'I-X'"),
+        ("relation", [TYPED, replace(TYPED, label="x")], replace(TYPED, label="y"), "label 'y'"),
+        (
+            "relation(design='types')",
+            [TYPED, replace(TYPED, label="x")],
+            replace(TYPED, entities=TYPED.entities[::-1]),
+            "type of an entity 'SUBJ=ORG'",
+        ),
+        (
+            "span(design='unilm', rules='coqa')",
+            QuestionItem("1", "q", "c", (), choice="yes"),
+            QuestionItem("2", "q", "c", (), choice="no"),
+            "answer outside the passage, 'no'",
+        ),
+    ],
+)
+def test_what_no_training_item_has_is_refused_of_every_head(head, train, item, says):
+    train = train if isinstance(train, list) else [train]
+    understanding = parse_head(head).for_items(train)
+    require_known_labels([(understanding, {"train": train, "test": train})])
+    with pytest.raises(UnifiedError) as caught:
+        require_known_labels([(understanding, {"train": train, "test": [item]})])
+    assert str(caught.value) == f"test, item {item.id}: no item of train has its {says}"
+
+
+def test_a_question_without_an_answer_is_refused_where_all_training_items_have_one():
+    train = [QuestionItem("1", "q", "c", (Answer("c", 0),))]
+    judged = (parse_head("span").for_items(train), {"train": train, "valid": [QuestionItem("2", "q", "c", (), True)]})
+    with pytest.raises(UnifiedError) as caught:
+        require_known_labels([judged])
+    assert str(caught.value) == "valid, item 2: it has no answer, and all items of train have one"
+
+
+def test_items_without_labels_are_known():
+    for head, train, item in (
+        ("tagging", WordsItem("1", ("a", "b"), ("B-X", "O")), WordsItem("2", ("a",))),
+        ("regression", TextItem("1", "a", label=1.0), TextItem("2", "a", label=2.0)),
+        ("choice", ChoiceItem("1", "c", ("a", "b"), label=0), ChoiceItem("2", "c", ("a", "b", "d"), label=2)),
+    ):
+        understanding = parse_head(head).for_items([train])
+        require_known_labels([(understanding, {"train": [train], "test": [item]})])
 
 
 def test_items_without_classes_are_counted_alone():

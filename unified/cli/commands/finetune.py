@@ -291,8 +291,9 @@ def _finetune(args: argparse.Namespace) -> int:
         splits = job.items_of(Path(args.data), annotator)
     for note in data_notes(splits):
         print(note, file=sys.stderr)
-    require_known_labels(splits)
-    require_abstaining(job.understandings(splits), threshold, task.name)
+    judged = job.judged(splits)
+    require_known_labels(judged)
+    require_abstaining([understanding for understanding, _ in judged], threshold, task.name)
     with claimed_folder(job.folder, claim_of(vars(args), job, splits), _ANOTHER, job.begun):
         if all(path.is_file() for path in job.results) and not args.dry_run:
             print(f"{job.folder}: trained with these settings before; nothing is changed", file=sys.stderr)

@@ -186,6 +186,13 @@ class Understanding(ABC, Generic[ItemT]):
         """The subset of its data set that an item belongs to, where subsets are scored by themselves too."""
         return None
 
+    def unlearnt(self, item: ItemT) -> str | None:
+        """Why an item can be neither predicted nor scored: the training items have no label like its own.
+
+        None where they do, or where it has no label.
+        """
+        return None
+
     def signed_score(self, items: Sequence[ItemT], predictions: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         """:meth:`score` of all, :attr:`measures` of subsets and their means, and the :attr:`signature`.
 
@@ -276,6 +283,11 @@ def classes(labels: Iterable[str], known: tuple[str, ...], item: str) -> np.ndar
         if label not in number:
             raise UnifiedError(f"item {item} has the label {label!r}; the labels are {', '.join(known[:20])}{more}")
     return np.array([number[label] for label in labels], dtype=np.int64)
+
+
+def unlearnt_label(label: str | None, known: tuple[str, ...], what: str = "label") -> str | None:
+    """What :meth:`Understanding.unlearnt` says of a label, a tag or the like; None where it is known or not there."""
+    return None if label is None or label in known else f"no item of train has its {what} {label!r}"
 
 
 def probabilities(scores: torch.Tensor) -> np.ndarray:

@@ -25,6 +25,7 @@ from unified.tasks.heads.base import (
     classes,
     probabilities,
     require_labels,
+    unlearnt_label,
 )
 from unified.tasks.heads.encoded_texts import encode_texts
 from unified.tasks.heads.items import TextItem, text_item
@@ -77,6 +78,9 @@ class Classification(EnsembleUnderstanding[TextItem]):
         if all(item.label is not None for item in items):
             head_inputs["labels"] = [classes([item.gold_class], self.labels, item.id) for item in items]
         return Encoded(examples, np.arange(len(items)), head_inputs, int(np.count_nonzero(lost)), lost)
+
+    def unlearnt(self, item: TextItem) -> str | None:
+        return None if item.label is None else unlearnt_label(item.gold_class, self.labels)
 
     def head(self, config: TransformerConfig) -> TaskHead:
         return PooledHead(config, len(self.labels), self.dropout)

@@ -24,6 +24,7 @@ from unified.tasks.heads.base import (
     classes,
     probabilities,
     require_labels,
+    unlearnt_label,
 )
 from unified.tasks.heads.entities import MARKERS, Entity, marked, masked, role_types
 from unified.tasks.heads.items import are_texts, class_name, stated
@@ -132,6 +133,11 @@ class Relation(EnsembleUnderstanding[RelationItem]):
                 classes([stated(item.label, item, "label")], self.labels, item.id) for item in items
             ]
         return Encoded(examples, np.arange(len(items)), head_inputs, int(np.count_nonzero(lost)), lost)
+
+    def unlearnt(self, item: RelationItem) -> str | None:
+        types = role_types([item.entities]) if self.design == _TYPES else ()
+        of_types = (unlearnt_label(one, self.types, "type of an entity") for one in types)
+        return next(filter(None, (unlearnt_label(item.label, self.labels), *of_types)), None)
 
     def head(self, config: TransformerConfig) -> TaskHead:
         head_class = PairHead if self.design == _MARKERS else PooledHead

@@ -16,7 +16,7 @@ from unified.model.averaging import mean_scores
 from unified.model.config import TransformerConfig
 from unified.model.heads import LossSum, TaskHead
 from unified.model.span_heads import SpanScores, beams_of, example_maxima, example_of_states, firsts, log_sum_exp
-from unified.tasks.heads.base import Encoded, EnsembleUnderstanding, Reading, require_distinct
+from unified.tasks.heads.base import Encoded, EnsembleUnderstanding, Reading, require_distinct, unlearnt_label
 from unified.tasks.heads.question_remarks import unanswerable_remarks
 from unified.tasks.heads.question_windows import encode_questions
 from unified.tasks.heads.questions import NOTHING, QuestionItem, question_item
@@ -179,6 +179,11 @@ class SpanAnswers(EnsembleUnderstanding[QuestionItem]):
 
     def subset_of(self, item: QuestionItem) -> str | None:
         return item.subset
+
+    def unlearnt(self, item: QuestionItem) -> str | None:
+        if item.label == NOTHING and NOTHING not in self.labels:
+            return "it has no answer, and all items of train have one"
+        return unlearnt_label(item.label, self.labels, "answer outside the passage,")
 
     def head(self, config: TransformerConfig) -> TaskHead:
         return self.model_design.head(config)

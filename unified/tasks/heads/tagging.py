@@ -17,7 +17,7 @@ from unified.model.averaging import mean_classes
 from unified.model.config import TransformerConfig
 from unified.model.features import COMBINATIONS, RecurrentHead
 from unified.model.heads import LinearHead, LossSum, TaskHead, class_loss
-from unified.tasks.heads.base import Encoded, EnsembleUnderstanding, Reading, classes, require_labels
+from unified.tasks.heads.base import Encoded, EnsembleUnderstanding, Reading, classes, require_labels, unlearnt_label
 from unified.tasks.heads.encoded_texts import encode_words
 from unified.tasks.heads.items import WordsItem, stated, words_item
 from unified.tasks.metrics import score_tagging
@@ -97,6 +97,9 @@ class Tagging(EnsembleUnderstanding[WordsItem]):
 
     def document_of(self, item: WordsItem) -> str | None:
         return item.document if self.context else None
+
+    def unlearnt(self, item: WordsItem) -> str | None:
+        return next(filter(None, (unlearnt_label(tag, self.labels, "tag") for tag in item.tags or ())), None)
 
     def head(self, config: TransformerConfig) -> TaskHead:
         if self.features is None:
