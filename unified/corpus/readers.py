@@ -16,7 +16,7 @@ from unified.files.json_files import Fields
 from unified.files.raw_text import RawTextReader
 from unified.files.rows import Row, RowChunk, has_fields, row_chunks
 from unified.files.shapes import kind_of
-from unified.files.text_files import CHUNK_BYTES, Chunk, longest_line
+from unified.files.text_files import CHUNK_BYTES, Chunk, lines_of, longest_line
 
 _Value = TypeVar("_Value")
 
@@ -83,7 +83,7 @@ class RowDocuments:
     def documents(self) -> Iterator[tuple[int, list[str]]]:
         """(number, paragraphs) of each document, as :meth:`TextChunk.documents` gives them."""
         for row, text in _read(self.chunk, self._text):
-            paragraphs = [line for line in text.split("\n") if not _is_blank(line)]
+            paragraphs = [line for line in lines_of(text) if not _is_blank(line)]
             if paragraphs:
                 yield self.first_document + row.number - self.chunk.first, paragraphs
 

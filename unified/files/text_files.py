@@ -50,7 +50,7 @@ class Chunk:
 
     @cached_property
     def lines(self) -> list[str]:
-        """The lines without their line feeds.
+        """The lines without their ends, a line feed or, in files of Windows, a carriage return and a line feed.
 
         Raises:
             UnifiedError: they are not UTF-8.
@@ -59,12 +59,11 @@ class Chunk:
         if self.first_line == 1:
             text = text.removeprefix(_BYTE_ORDER_MARK)
         # Not splitlines(): that would cut at form feeds and Unicode line separators too.
-        return text.removesuffix("\n").split("\n")
+        return lines_of(text.removesuffix("\n"))
 
     def divided(self, line: int) -> tuple[Chunk, Chunk]:
         """The lines before one of its lines, counted from 0, and those from there on."""
-        rest = sum(len(text.encode()) + 1 for text in self.lines[line:]) - (not self.data.endswith(b"\n"))
-        cut = len(self.data) - rest
+        cut = sum(len(own) + 1 for own in self.data.split(b"\n")[:line])  # one too many where the last has no end
         return replace(self, data=self.data[:cut]), Chunk(self.path, self.first_line + line, self.data[cut:])
 
     def __getstate__(self) -> dict[str, object]:
@@ -161,6 +160,12 @@ def text_pieces(path: str, piece_bytes: int = CHUNK_BYTES) -> Iterator[str]:
                 yield piece
 
 
+def lines_of(text: str) -> list[str]:
+    """Lines of a text, which end at line feeds, without the carriage returns that Windows writes before these."""
+    lines = text.split("\n")
+    return [line.rstrip("\r") for line in lines] if "\r" in text else lines
+
+
 def numbered_lines(path: str | Path) -> Iterator[tuple[int, str]]:
     """Lines of a file without their ends, and their numbers from 1.
 
@@ -168,8 +173,7 @@ def numbered_lines(path: str | Path) -> Iterator[tuple[int, str]]:
         UnifiedError: there is no such file, or it is not UTF-8.
     """
     for chunk in LineReader(str(path)).chunks():
-        for number, line in enumerate(chunk.lines, chunk.first_line):
-            yield number, line.rstrip("\r")
+        yield from enumerate(chunk.lines, chunk.first_line)
 
 
 def require_file(path: str) -> None:

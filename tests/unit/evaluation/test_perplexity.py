@@ -51,6 +51,8 @@ def test_documents_are_those_of_pretraining_and_counted_in_words_characters_and_
     assert all(np.array_equal(a, b) for a, b in zip(found.tokens, others.tokens, strict=True))
     (tmp_path / "rows.jsonl").write_text(json.dumps({"text": "w1 w2"}) + "\n")
     assert read_documents(tmp_path / "rows.jsonl", lm).words.tolist() == [2]
+    (tmp_path / "windows.txt").write_bytes(b"w1 w2\r\nw3\r\n\r\nw4\r\n")
+    assert read_documents(tmp_path / "windows.txt", lm).size.tolist() == [8, 2]
     (tmp_path / "empty.txt").write_text("\n \n")
     with pytest.raises(UnifiedError, match="empty.txt: holds no text"):
         read_documents(tmp_path / "empty.txt", lm)

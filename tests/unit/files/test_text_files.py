@@ -16,6 +16,7 @@ from unified.files.text_files import (
     Chunk,
     LineReader,
     is_compressed,
+    lines_of,
     longest_line,
     numbered_lines,
     require_file,
@@ -42,7 +43,7 @@ def refusal(*call) -> str:
 def test_chunks_of_any_size_are_the_lines_of_the_file(tmp_path, seed):
     """By the definition: lines end at line feeds alone, and the mark of the byte order is no text."""
     text = "".join(random.Random(seed).choices(PIECES, k=60))
-    lines = text.removeprefix("\ufeff").removesuffix("\n").split("\n")
+    lines = [line.rstrip("\r") for line in text.removeprefix("\ufeff").removesuffix("\n").split("\n")]
     path = written(tmp_path, text)
     for size in (1, 2, 7, 50, CHUNK_BYTES):
         chunks = list(LineReader(path, size).chunks())
@@ -53,19 +54,25 @@ def test_chunks_of_any_size_are_the_lines_of_the_file(tmp_path, seed):
         ]
         assert all(chunk.data.endswith(b"\n") and chunk.size == len(chunk.data) >= size for chunk in chunks[:-1])
         assert sum(chunk.count for chunk in chunks) == len(lines) and {chunk.path for chunk in chunks} == {path}
-    assert list(numbered_lines(path)) == [(i, line.rstrip("\r")) for i, line in enumerate(lines, 1)]
+    assert list(numbered_lines(path)) == list(enumerate(lines, 1))
     for size in (1, 2, 7, CHUNK_BYTES):
         assert "".join(text_pieces(path, size)) == text.removeprefix("\ufeff")
 
 
 def test_a_chunk_can_be_divided_before_any_of_its_lines():
     for end in (b"", b"\n"):
-        chunk = Chunk("a", 5, "\ufeffé\n\nccc\nd".encode() + end)
+        chunk = Chunk("a", 5, "\ufeffé\r\n\nccc\nd".encode() + end)
+        assert [part.data for part in chunk.divided(4)] == [chunk.data, b""]
         for line in range(1, 4):
             before, behind = chunk.divided(line)
             assert (before.path, before.first_line, behind.path, behind.first_line) == ("a", 5, "a", 5 + line)
             assert (before.lines, behind.lines) == (chunk.lines[:line], chunk.lines[line:])
             assert before.data + behind.data == chunk.data and before.data.endswith(b"\n")
+
+
+def test_lines_are_those_of_every_system_and_a_carriage_return_within_one_stays():
+    assert Chunk("a", 1, b"a\r\n\r\nb\rc\r\r\nd\r").lines == ["a", "", "b\rc", "d"]
+    assert lines_of("a\nb") == lines_of("a\r\nb") == lines_of("a\r\nb\r") == ["a", "b"]
 
 
 def test_only_the_beginning_of_a_file_has_a_mark_of_the_byte_order():
