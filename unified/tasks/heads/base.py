@@ -286,7 +286,7 @@ def classes(labels: Iterable[str], known: tuple[str, ...], item: str) -> np.ndar
 
 
 def unlearnt_label(label: str | None, known: tuple[str, ...], what: str = "label") -> str | None:
-    """What :meth:`Understanding.unlearnt` says of a label, a tag or the like; None where it is known or not there."""
+    """Answers :meth:`Understanding.unlearnt` for a label, a tag or the like; None where it is known or not there."""
     return None if label is None or label in known else f"no item of train has its {what} {label!r}"
 
 
