@@ -280,9 +280,9 @@ def test_a_field_is_read_by_the_name_that_an_option_gives(evaluate, shared):
     assert json.loads(evaluate(*named)[0])["total"] == 2
 
 
-@pytest.mark.parametrize("header", ["text,b,c", "a,second,c", "a,b,label"])
-def test_one_name_of_a_field_makes_a_table_one_of_items(evaluate, shared, capsys, header):
-    (shared / "one.csv").write_text(f"{header}\nw1,w2,1\n", encoding="utf-8")
+@pytest.mark.parametrize("header", ["text,b,c", "a,second,c", "a,b,label", "sentence1,sentence2,score", "a\tb\tc"])
+def test_other_tables_are_of_items_and_a_missing_field_is_named(evaluate, shared, capsys, header):
+    (shared / "one.csv").write_text(f"{header}\n{header}\n", encoding="utf-8")
     assert main(["evaluate", "similarity", "one.csv", "--model", "m"]) == 2
     assert "; its fields: '" in capsys.readouterr().err
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -136,14 +135,16 @@ def _items(args: argparse.Namespace) -> list[TextItem]:
 
 
 def _is_official(path: str) -> bool:
-    """Whether a file is a table whose first line does not name the fields of items: a file of STS-B.
+    """Whether a table is a file of STS-B: cells are separated by tabs, and the first line is a row or GLUE's header.
 
-    The line is read as :func:`unified.files.tables.csv_entries` reads it: blank lines before it do not count, nor do
-    blanks and quotation marks around names.
+    A table whose first line names a field of items, or has fewer cells than a row of STS-B, is one of items.
     """
     from unified.files.text_files import numbered_lines, without_compression
+    from unified.tasks.datasets.glue_tables import GLUE
 
     if not without_compression(path).endswith((".tsv", ".csv")):
         return False
     first = next((line for _, line in numbered_lines(path) if line.strip()), "")
-    return not {"text", "second", "label"} & {name.strip(' "') for name in re.split("[\t,;]", first)}
+    names = {name.strip(' "') for name in first.split("\t")}
+    is_row = first.count("\t") >= len(GLUE["STS-B"].bare) - 1
+    return (is_row or GLUE["STS-B"].text in names) and not {"text", "second", "label"} & names
