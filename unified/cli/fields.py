@@ -16,8 +16,9 @@ _HOLDS = {
     "source": "the source of a pair",
     "target": "the target of a pair",
 }
-#: Options of what is read to predict, without labels and targets.
-READ_FIELDS = ("--text-field", "--second-field", "--source-field")
+#: Parts that are read to predict, without labels and targets, and their options.
+READ_PARTS = ("text", "second", "source")
+READ_FIELDS = tuple(map(option_of, READ_PARTS))
 
 
 def add_field_arguments(parser: argparse.ArgumentParser, *parts: str, labels: bool = False) -> None:

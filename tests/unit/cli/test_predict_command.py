@@ -157,7 +157,7 @@ def predict(*words: str) -> int:
         (("--second", "x"),
          "--second goes with a plain text of several words as INPUT; other items have it as a field"),
         (("--source-field", "x"),
-         "--source-field x: classification takes --text-field, --second-field, --label-field"),
+         "--source-field x: classification takes --text-field, --second-field"),
         (("--spacy-code", "c"), "--spacy-code c belongs to a pipeline; give --spacy PIPELINE too"),
     ],
 )  # fmt: skip

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from unified.cli.commands.predict import _names
 from unified.cli.commands.predicting.inputs import called, checked, is_object, items_of
 from unified.cli.commands.predicting.plain_text import (
     in_words,
@@ -20,8 +21,10 @@ from unified.cli.commands.predicting.plain_text import (
     names_in_file,
     require_input,
 )
-from unified.errors import Problems, UnifiedError, require_fields
+from unified.cli.parsing import make_parser
+from unified.errors import EmptyField, Problems, UnifiedError, require_fields
 from unified.files.fields import FieldNames
+from unified.tasks.catalogue import task_named
 
 
 class Predictor:
@@ -216,3 +219,22 @@ def test_a_prediction_is_said_in_words(prediction, said):
     assert in_words(prediction, " a b ") == said
     with pytest.raises(ValueError):
         in_words({"tags": ["O"]}, "a b")
+
+
+@pytest.mark.parametrize(
+    ("task", "fields"),
+    [
+        ("rte", {"text": "a", "label": ""}),
+        ("tagging", {"words": "a b", "tags": " "}),
+        ("texts", {"source": "a", "target": ""}),
+        ("choice", {"context": "a", "label": None}),
+        ("span", {"question": "a", "context": "b", "answers": ""}),
+    ],
+)
+def test_labels_and_targets_may_be_empty(task, fields):
+    """A file without labels has their column all the same, and --skip-empty leaves no row of it out."""
+    for words in ([], ["--skip-empty"]):
+        args = make_parser("predict").parse_args(["predict", task, "a.csv", "--model", "m", *words])
+        assert _names(args, task_named(task)).renamed(fields) == fields
+    with pytest.raises(EmptyField):
+        _names(args, task_named(task)).renamed(dict.fromkeys(fields, ""))

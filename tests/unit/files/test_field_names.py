@@ -26,7 +26,7 @@ def test_a_field_that_is_named_must_be_there():
     assert missing.value.args == ("a", ["words", "id"], "field", None)
 
 
-@pytest.mark.parametrize("empty", ["", " \n\t"])
+@pytest.mark.parametrize("empty", ["", " \n\t", None])
 def test_an_empty_text_is_refused_by_the_users_name(empty):
     with pytest.raises(EmptyField) as refused:
         FieldNames(PARTS, {"text": "a"}).renamed({"a": empty})
@@ -41,7 +41,14 @@ def test_an_empty_text_is_refused_by_the_users_name(empty):
 
 @pytest.mark.parametrize("own", ["answers", "second"])
 def test_no_answer_and_no_second_text_are_empty_texts(own):
-    assert FieldNames({"label": own}, {"label": "a"}).renamed({"a": ""}) == {"a": "", own: ""}
+    for empty in ("", None):
+        assert FieldNames({"label": own}, {"label": "a"}).renamed({"a": empty}) == {"a": empty, own: empty}
+
+
+def test_of_two_texts_the_second_may_be_null():
+    assert FieldNames({"second": "question"}).renamed({"question": None}) == {"question": None}
+    with pytest.raises(EmptyField, match="^the field 'question' is empty$"):
+        FieldNames({"second": "question"}).renamed({"question": " "})
 
 
 LABELS = FieldNames({"label": "label"}, labels=("bad", "very good"))
@@ -64,7 +71,7 @@ def test_labels_as_numbers_and_truth_values_get_their_names(label, name):
 @pytest.mark.parametrize(
     ("label", "named"),
     [
-        (2, 2), (-1, -1), ("2", "2"), ("-1", "-1"), (0.5, 0.5), ("1.0", "1.0"), ("good", "good"), (None, None),
+        (2, 2), (-1, -1), ("2", "2"), ("-1", "-1"), (0.5, 0.5), ("1.0", "1.0"), ("good", "good"),
         ("x y", "x y"), ("0 x", "x"), ("x 0", "x 0"), ("very good film", "very good film"), ([0, 2], 2),
     ],
 )  # fmt: skip

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from unified.cli.commands.annotating.pipeline import add_pipeline_arguments, entity_source
-from unified.cli.fields import add_field_arguments, field_names, field_options
+from unified.cli.fields import READ_PARTS, add_field_arguments, field_names, field_options
 from unified.cli.output import require_output_file, require_output_folder
 from unified.cli.values import non_negative
 from unified.errors import UnifiedError
@@ -261,7 +261,7 @@ def _by_threshold(task: SpanAnswers, threshold: Threshold | None, args: argparse
 
 
 def _names(args: argparse.Namespace, task: Task | WritingTask) -> FieldNames:
-    """Names of INPUT's fields.
+    """Names of INPUT's fields that are read: labels and targets may be there, or be empty.
 
     Raises:
         UnifiedError: the task has no such field.
@@ -270,7 +270,8 @@ def _names(args: argparse.Namespace, task: Task | WritingTask) -> FieldNames:
     from unified.tasks.writing import WritingTask
 
     parts = task.parts if isinstance(task, WritingTask) else parse_head(task.head).head_class.parts
-    names = replace(field_names(args), parts=parts, skip_empty=args.skip_empty)
+    read = {part: own for part, own in parts.items() if part in READ_PARTS}
+    names = replace(field_names(args), parts=read, skip_empty=args.skip_empty)
     names.check(task.name, classes=False)
     return names
 

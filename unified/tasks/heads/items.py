@@ -161,7 +161,7 @@ def read_items(
 def text_item(fields: dict[str, Any], number: int, labelled: bool, numeric: bool = False) -> TextItem:
     """Reads ``text``, and where they are there ``second``, ``named_entities``, ``label`` and ``id``.
 
-    The ``id`` is the line's number where there is none.
+    The ``id`` is the line's number where there is none. A ``second`` that is empty, as in the cell of a table, is none.
 
     Args:
         labelled: the label is read and must be there.
@@ -176,7 +176,7 @@ def text_item(fields: dict[str, Any], number: int, labelled: bool, numeric: bool
         raise UnifiedError("'text' must be a text that is not empty")
     if second is not None and not isinstance(second, str):
         raise UnifiedError(f"'second' must be a text, got {second!r}")
-    item = TextItem(item_id(fields, number), text, second)
+    item = TextItem(item_id(fields, number), text, second if second and second.strip() else None)
     item = replace(item, named_entities=read_named_entities(fields, item.texts))
     if not labelled:
         return item

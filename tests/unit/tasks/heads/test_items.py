@@ -70,6 +70,8 @@ def test_text_items_are_read_of_their_fields():
     assert text_item(fields, 9, labelled=False) == TextItem("5", " a ", "b", None, spans)
     assert text_item(fields, 9, labelled=True, numeric=True).label == 1
     assert text_item({"text": "a"}, 9, labelled=False) == TextItem("9", "a")
+    for second in (None, "", " \t"):
+        assert text_item({"text": "a", "second": second}, 9, labelled=False) == TextItem("9", "a")
     for label in ("1.5", 1.5):
         assert text_item({"text": "a", "label": label}, 9, labelled=True, numeric=True).label == 1.5
 
