@@ -59,7 +59,7 @@ def test_a_table_is_learnt_and_the_command_that_is_printed_predicts(start, films
         "40 lines (2, 3, 4, ...): no field 'text'; its fields: 'sentence', 'liked', 'n'; --text-field names" in message
     )
     message = refused(capsys, "predict", "classification", films, "--model", output, "--source-field", "sentence")
-    assert "--source-field sentence: classification takes --text-field, --second-field, --label-field" in message
+    assert "--source-field sentence: classification takes --text-field, --second-field\n" in message
 
 
 def test_splits_of_files(start, films, tmp_path, capsys):
