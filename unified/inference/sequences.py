@@ -77,20 +77,22 @@ class Codec:
             token_types=token_types_under(config.mask, config),
         )
 
-    def room(self, segments: int) -> int:
-        """Tokens of a :func:`sequence` of so many segments beside its special symbols.
+    def room(self, special: int, least: int = 1) -> int:
+        """Tokens that a sequence has for texts beside its special symbols.
+
+        Args:
+            special: how many these are.
+            least: tokens that a task needs, such as one of each text.
 
         Raises:
-            UnifiedError: they are fewer than one for each segment.
+            UnifiedError: there are fewer.
         """
-        left = self.longest - 1 - segments
-        if left < segments:
-            texts = "a text" if segments == 1 else f"{segments} texts"
+        if self.longest < special + least:
             raise UnifiedError(
-                f"sequences of {counted(self.longest, 'token')} leave no room for {texts} beside special symbols; the "
-                f"least --max-length is {1 + 2 * segments}"
+                f"sequences of {self.longest} tokens are too short, those of this task need {special + least}; raise "
+                "--max-length of `unified finetune` (--tokens-per-sample of fairseq-train)"
             )
-        return left
+        return self.longest - special
 
     def encode(self, texts: list[str]) -> list[np.ndarray]:
         """Ids of each text, without special symbols, int64."""

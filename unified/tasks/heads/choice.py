@@ -177,7 +177,7 @@ def _owner_maxima(scores: torch.Tensor, owners: torch.Tensor) -> torch.Tensor:
 
 def _example(context: np.ndarray, second: np.ndarray, codec: Codec) -> Example:
     """A second text that does not fit loses its beginning (XLNet's code)."""
-    max_tokens = codec.room(2)
+    max_tokens = codec.room(_SPECIAL, least=2)
     kept = second[max(0, len(second) - max_tokens) :]
     return sequence((context[: max_tokens - len(kept)], kept), codec)
 

@@ -29,7 +29,7 @@ def encode_documents(items: Sequence[DocumentItem], codec: Codec) -> Encoded:
         ``notes`` are the number of the document's first word; ``cut`` counts documents with a divided sentence or a
         cut word, ``lost`` the tokens that a document's words lost.
     """
-    max_tokens = codec.room(1)
+    max_tokens = codec.room(2)
     pieces = iter(codec.encode([word for item in items for word in item.words]))
     unknown = np.array([codec.vocabulary.special.unknown])
     labelled = all(item.chains is not None for item in items)

@@ -20,8 +20,8 @@ def encode_texts(items: Sequence[TextItem], codec: Codec) -> tuple[list[Example]
     tokens at its end until both fit (BERT, ``_truncate_seq_pair``).
 
     Raises:
-        UnifiedError: a sequence has no room for the texts; or entities are to be marked, and an item does not name
-            them.
+        UnifiedError: entities are to be marked, and an item does not name them; or sequences have no room for a token of
+            each text.
     """
     texts = [text for item in items for text in item.texts.values()]
     if codec.marks_entities:
@@ -38,7 +38,7 @@ def encode_texts(items: Sequence[TextItem], codec: Codec) -> tuple[list[Example]
         own = [next(encoded) for _ in item.texts]
         segments = tuple(tokens for tokens, _ in own)
         marks = tuple(mark for _, mark in own if mark is not None)
-        max_tokens = codec.room(len(segments))
+        max_tokens = codec.room(1 + len(segments), least=len(segments))
         kept = fitting(segments, max_tokens)
         lost.append(sum(map(len, segments)) - sum(map(len, kept)))
         examples.append(sequence(kept, codec, entities=fitting(marks, max_tokens) if codec.marks_entities else None))
@@ -69,7 +69,7 @@ def encode_words(
     """
     pieces = iter(codec.encode([word for words in sentences for word in words]))
     unknown = np.array([codec.vocabulary.special.unknown])
-    max_tokens = codec.room(1)
+    max_tokens = codec.room(2)
     examples, owners, divided = [], [], 0
     lost = np.zeros(len(sentences), dtype=np.int64)
     for numbers in _runs(len(sentences), documents):

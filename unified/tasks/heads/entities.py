@@ -70,7 +70,7 @@ def marked(
                     begins[number] = len(pieces)
                     pieces.append(symbols[2 * number : 2 * number + 1])
             pieces += words[i : i + 1]
-        tokens, kept = _nearest(pieces, symbols, codec.room(1))
+        tokens, kept = _nearest(pieces, symbols, codec.room(2, least=MARKERS + 1))
         lost.append(np.count_nonzero(~kept))
         offsets = np.cumsum([0, *map(len, pieces)])
         read = ends if codec.mask == "left_to_right" else begins
@@ -102,7 +102,7 @@ def masked(
                     pieces.append(symbols[[number[f"{role}={entity.type}"]]])
             if not any(entity.start <= i < entity.stop for entity in pair):
                 pieces.append(word)
-        tokens, kept = _nearest(pieces, symbols, codec.room(1))
+        tokens, kept = _nearest(pieces, symbols, codec.room(2, least=2))
         lost.append(np.count_nonzero(~kept))
         examples.append(sequence((tokens,), codec))
     return examples, np.array(lost, dtype=np.int64)

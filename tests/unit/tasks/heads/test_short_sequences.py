@@ -1,35 +1,53 @@
-"""Sequences without room for a token of each text are refused by every head, so that a dry run refuses them, too."""
+"""The shortest sequences of each head: a token of each text fits, and one token less is refused."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import pytest
 
 from tests.support.tiny_models import vocabulary
+from unified.data.markers import with_markers
 from unified.errors import UnifiedError
 from unified.inference.sequences import Codec
+from unified.tasks.heads import Understanding
 from unified.tasks.heads.choice import Choice, ChoiceItem
 from unified.tasks.heads.classification import Classification, Regression
+from unified.tasks.heads.coreference import Coreference
+from unified.tasks.heads.documents import DocumentItem
+from unified.tasks.heads.entities import Entity
 from unified.tasks.heads.items import TextItem, WordsItem
+from unified.tasks.heads.relation import Relation, RelationItem
 from unified.tasks.heads.tagging import Tagging
 from unified.tokenization.symbol_tokenizer import SymbolTokenizer
 
-WORDS = vocabulary()
-#: A head, an item, and the tokens of the shortest sequence that it reads.
-CASES = {
-    "a text": (Classification(("a", "b")), TextItem("0", "w1 w2", None, "a"), 3),
-    "a pair": (Classification(("a", "b")), TextItem("0", "w1 w2", "w3 w4", "a"), 5),
-    "a number": (Regression(), TextItem("0", "w1 w2", "w3 w4", 1.0), 5),
-    "words": (Tagging(("O", "B-x")), WordsItem("0", ("w1", "w2"), ("O", "O")), 3),
-    "choices": (Choice(), ChoiceItem("0", "w1", ("w2", "w3"), None, 0), 5),
-}
+SYMBOLS = with_markers(vocabulary(), 4)
+RELATED = RelationItem("1", ("a", "b", "c"), (Entity(0, 1, "X"), Entity(2, 3, "Y")))
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_the_shortest_sequence_is_read_and_a_shorter_one_refused(case):
-    head, item, least = CASES[case]
-    tokenizer = SymbolTokenizer(WORDS.symbols)
-    encoded = head.encode([item], Codec(tokenizer, WORDS, least))
-    assert all(len(example.tokens) <= least for example in encoded.examples)
-    for longest in (1, least - 1):
-        with pytest.raises(UnifiedError, match=f"^sequences of {longest} tokens? leave no room for .* is {least}$"):
-            head.encode([item], Codec(tokenizer, WORDS, longest))
+@pytest.mark.parametrize(
+    ("task", "item", "least"),
+    [
+        (Classification(("x", "y")), TextItem("1", "a b c d"), 3),
+        (Regression(), TextItem("1", "a b c d", "b c d"), 5),
+        (Tagging(("O", "B-X")), WordsItem("1", ("a", "b")), 3),
+        (Choice(), ChoiceItem("1", "a b c", ("b c", "c d")), 5),
+        (Coreference(), DocumentItem("1", (("a", "b"), ("c",))), 3),
+        (Relation(("no_relation", "x")), RELATED, 7),
+        (Relation(("no_relation", "x"), ("SUBJ=X", "OBJ=Y"), design="types"), RELATED, 4),
+    ],
+    ids=lambda value: value.name if isinstance(value, Understanding) else "",
+)
+def test_a_token_of_each_text_fits_or_the_sequences_are_too_short(task: Understanding[Any], item: Any, least: int):
+    def encoded(longest: int) -> list[int]:
+        codec = Codec(SymbolTokenizer(SYMBOLS.symbols), SYMBOLS, longest)
+        return [len(example.tokens) for example in task.encode([item], codec).examples]
+
+    assert set(encoded(least)) == {least}
+    for longest in (least - 1, 1):
+        with pytest.raises(UnifiedError) as refused:
+            encoded(longest)
+        assert str(refused.value) == (
+            f"sequences of {longest} tokens are too short, those of this task need {least}; raise --max-length of "
+            "`unified finetune` (--tokens-per-sample of fairseq-train)"
+        )
