@@ -20,8 +20,8 @@ def encode_texts(items: Sequence[TextItem], codec: Codec) -> tuple[list[Example]
     tokens at its end until both fit (BERT, ``_truncate_seq_pair``).
 
     Raises:
-        UnifiedError: entities are to be marked, and an item does not name them; or sequences have no room for a token of
-            each text.
+        UnifiedError: entities are to be marked, and an item does not name them; or sequences are too short for a token
+            of each text.
     """
     texts = [text for item in items for text in item.texts.values()]
     if codec.marks_entities:
