@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 
+from unified.training.settings import LARGEST_SEED
+
 
 def positive(text: str) -> int:
     """An integer of at least 1."""
@@ -18,6 +20,13 @@ def several(text: str) -> int:
 def non_negative(text: str) -> int:
     """An integer of at least 0."""
     return _integer(text, 0)
+
+
+def training_seed(text: str) -> int:
+    """A seed of ``fairseq-train``."""
+    if not text.isdecimal() or int(text) > LARGEST_SEED:
+        raise argparse.ArgumentTypeError(f"must be an integer from 0 to {LARGEST_SEED}, got {text!r}")
+    return int(text)
 
 
 def share(text: str) -> float:

@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from unified.errors import UnifiedError, nearest
 from unified.reports.markdown import table_lines
+from unified.training.settings import LARGEST_SEED
 
 #: Settings that a grid may vary, as :class:`unified.tasks.settings.Training` has them, and the type of each.
 VARIED: Mapping[str, Callable[[str], float]] = {
@@ -142,9 +143,13 @@ def parse_seeds(text: str) -> tuple[int, ...]:
     """Seeds as ``--seeds 1,2,3`` names them.
 
     Raises:
-        UnifiedError: one is no integer, or there twice.
+        UnifiedError: one is no integer, or there twice, or out of range.
     """
-    return _values(f"--seeds {text}", text, int)
+    seeds = _values(f"--seeds {text}", text, int)
+    for seed in seeds:
+        if not 0 <= seed <= LARGEST_SEED:
+            raise UnifiedError(f"--seeds {text}: seeds are integers from 0 to {LARGEST_SEED}, got {seed}")
+    return seeds
 
 
 def described(setting: Setting) -> str:

@@ -8,6 +8,9 @@ from typing import ClassVar, Self
 from unified.arguments import Called, as_option, check_settings_of
 from unified.errors import UnifiedError
 
+#: numpy takes seeds below 2^32, and fairseq adds epochs to them.
+LARGEST_SEED = 2**31 - 1
+
 
 @dataclass(frozen=True)
 class TrainingSettings:
@@ -50,8 +53,8 @@ class TrainingSettings:
             value = vars(self)[name]
             if value <= 0:
                 raise UnifiedError(f"{called(name)} must be above 0, got {value}")
-        if self.seed < 0:
-            raise UnifiedError(f"{called('seed')} must be at least 0, got {self.seed}")
+        if not 0 <= self.seed <= LARGEST_SEED:
+            raise UnifiedError(f"{called('seed')} must be an integer from 0 to {LARGEST_SEED}, got {self.seed}")
         warmup = self.max_update // 20 if self.warmup_updates is None else self.warmup_updates
         if not 0 <= warmup < self.max_update:
             raise UnifiedError(

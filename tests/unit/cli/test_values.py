@@ -5,7 +5,7 @@ import math
 
 import pytest
 
-from unified.cli.values import non_negative, positive, several, share, weight
+from unified.cli.values import non_negative, positive, several, share, training_seed, weight
 
 NO_NUMBERS = ["", " ", "one", "0x1", "1,5", "--1"]
 
@@ -18,6 +18,14 @@ def test_an_integer_is_taken_from_its_least_value_on(read, least):
         with pytest.raises(argparse.ArgumentTypeError) as refused:
             read(text)
         assert str(refused.value) == f"must be an integer of at least {least}, got {text!r}"
+
+
+def test_a_seed_of_a_training_is_one_that_numpy_takes_in_every_epoch():
+    assert [training_seed(text) for text in ("0", "1", "2147483647")] == [0, 1, 2**31 - 1]
+    for text in (*NO_NUMBERS, "-1", "+1", "1.0", "2147483648", "9" * 20):
+        with pytest.raises(argparse.ArgumentTypeError) as refused:
+            training_seed(text)
+        assert str(refused.value) == f"must be an integer from 0 to 2147483647, got {text!r}"
 
 
 def test_a_share_lies_between_nothing_and_all_both_included():

@@ -56,6 +56,11 @@ def test_seeds_are_integers_and_none_is_there_twice():
     assert parse_seeds("3,1,2") == (3, 1, 2)
     assert refused(parse_seeds, "1,a") == "--seeds 1,a: expected integers with commas between them"
     assert refused(parse_seeds, "1,1") == "--seeds 1,1: a value is there twice"
+    assert parse_seeds("0,2147483647") == (0, 2147483647)
+    for seed in (-1, 2147483648):
+        assert refused(parse_seeds, f"1,{seed}") == (
+            f"--seeds 1,{seed}: seeds are integers from 0 to 2147483647, got {seed}"
+        )
 
 
 def test_settings_in_words_and_as_names_of_folders():

@@ -5,6 +5,7 @@ from argparse import Namespace
 import pytest
 import torch
 
+from unified.arguments import as_option
 from unified.errors import UnifiedError
 from unified.training.settings import TrainingSettings, require_a_row
 
@@ -94,7 +95,11 @@ def test_a_batch_holds_a_row():
         TrainingSettings(max_tokens=63, tokens_per_sample=64).checked(str.upper)
 
 
-def test_a_seed_below_zero_is_refused():
-    assert TrainingSettings(seed=0).checked().seed == 0
-    with pytest.raises(UnifiedError, match="^--seed must be at least 0, got -1$"):
-        TrainingSettings(seed=-1).checked()
+@pytest.mark.parametrize("seed", [-1, 2**31, 2**40])
+def test_a_seed_is_one_that_numpy_takes_in_every_epoch(seed):
+    for called, name in ((as_option, "--seed"), (str, "seed")):
+        with pytest.raises(UnifiedError) as refused:
+            TrainingSettings(seed=seed).checked(called)
+        assert str(refused.value) == f"{name} must be an integer from 0 to 2147483647, got {seed}"
+    for taken in (0, 2**31 - 1):
+        assert TrainingSettings(seed=taken).checked().seed == taken

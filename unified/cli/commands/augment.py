@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from unified.cli.commands.annotating.pipeline import require_pipeline
 from unified.cli.fairseq_train import words_of
 from unified.cli.output import add_json_argument, print_json, standard_output_for_json
-from unified.cli.values import non_negative, positive, share, weight
+from unified.cli.values import positive, share, training_seed, weight
 from unified.errors import UnifiedError
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--text-field", default="text", metavar="NAME", help="field or column that holds the text (default: text)"
     )
     parser.add_argument(
-        "--seed", type=non_negative, default=1, metavar="N", help="seed of all random choices (default: 1)"
+        "--seed", type=training_seed, default=1, metavar="N", help="seed of all random choices (default: 1)"
     )
 
     models = parser.add_argument_group("models", "Checkpoint files, or folders with one.")

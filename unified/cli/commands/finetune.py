@@ -24,7 +24,7 @@ from unified.cli.fairseq_train import (
     run_command,
 )
 from unified.cli.output import add_json_argument, print_json, standard_output_for_json
-from unified.cli.values import non_negative, weight
+from unified.cli.values import training_seed, weight
 from unified.errors import UnifiedError
 
 if TYPE_CHECKING:
@@ -162,7 +162,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--seed",
-        type=non_negative,
+        type=training_seed,
         default=1,
         metavar="N",
         help="seed of the head's initial weights, the dropout and the order of the items (default: 1)",
