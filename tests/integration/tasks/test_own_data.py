@@ -85,7 +85,7 @@ def test_splits_of_files(start, films, tmp_path, capsys):
     message = refused(
         capsys, *words, "--output", tmp_path / "no", "--data", films, "--valid", other, "--valid-share", 0.1
     )
-    assert "--valid-share 0.1: " in message and "has a development set for classification" in message
+    assert f"--valid-share 0.1: --valid {other} holds the validation items; give one of them" in message
     assert "--data hub:owner/films" not in refused(
         capsys, *words, "--output", tmp_path / "no", "--data", "hub:owner/films"
     )

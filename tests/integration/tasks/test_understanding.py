@@ -319,7 +319,7 @@ def test_an_id_names_one_item(tmp_path, again):
         ({}, ("--tokens-per-sample", 1000), "--tokens-per-sample 1000 exceeds --max-positions 512"),
         ({}, ("--head", "classificatoin"), "no such head (did you mean 'classification'?)"),
         ({}, ("--head", "tagging(drop=1)"), "no setting 'drop' (did you mean 'dropout'?); its settings are dropout"),
-        ({}, ("--head", "classification(positive='maybe')"), "'positive' has the label 'maybe'"),
+        ({}, ("--head", "classification(positive='maybe')"), "positive='maybe' is none of the labels"),
         ({}, ("--max-valid-steps", 3), "--max-valid-steps: scores are of all items"),
     ],
 )

@@ -70,6 +70,11 @@ def test_a_tenth_of_a_file_validates_where_nothing_else_is_said(films, capsys, w
     assert capsys.readouterr().err == says
 
 
+def test_a_share_does_not_go_with_a_file_of_validation_items(films):
+    says = "--valid-share 0.1: --valid films.csv holds the validation items; give one of them"
+    assert refusal("classification", "films.csv", "--valid", "films.csv", "--valid-share", "0.1") == says
+
+
 def test_a_data_set_of_the_hub_counts_as_one_file_and_a_folder_does_not(films, capsys):
     applied("classification", "hub:owner/films@train", *FIELDS)
     assert capsys.readouterr().err == KEPT.replace(films, "hub:owner/films@train")

@@ -278,11 +278,21 @@ def classes(labels: Iterable[str], known: tuple[str, ...], item: str) -> np.ndar
     """
     number = {label: i for i, label in enumerate(known)}
     labels = list(labels)
-    more = f" and {len(known) - 20:,} more" if len(known) > 20 else ""
     for label in labels:
         if label not in number:
-            raise UnifiedError(f"item {item} has the label {label!r}; the labels are {', '.join(known[:20])}{more}")
+            raise UnifiedError(f"item {item} has the label {label!r}; {_the_labels(known)}")
     return np.array([number[label] for label in labels], dtype=np.int64)
+
+
+def require_label(setting: str, label: str, known: tuple[str, ...]) -> None:
+    """Raises UnifiedError where the value of a head's setting is none of its labels."""
+    if label not in known:
+        raise UnifiedError(f"{setting}={label!r} is none of the labels; {_the_labels(known)}")
+
+
+def _the_labels(known: tuple[str, ...]) -> str:
+    more = f" and {len(known) - 20:,} more" if len(known) > 20 else ""
+    return f"the labels are {', '.join(known[:20])}{more}"
 
 
 def unlearnt_label(label: str | None, known: tuple[str, ...], what: str = "label") -> str | None:

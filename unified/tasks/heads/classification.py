@@ -24,6 +24,7 @@ from unified.tasks.heads.base import (
     by_label,
     classes,
     probabilities,
+    require_label,
     require_labels,
     unlearnt_label,
 )
@@ -54,7 +55,7 @@ class Classification(EnsembleUnderstanding[TextItem]):
     def __post_init__(self) -> None:
         require_labels(self.labels, "a classification")
         if self.positive is not None:
-            classes([self.positive], self.labels, "'positive'")
+            require_label("positive", self.positive, self.labels)
 
     @property
     def measures(self) -> tuple[str, ...]:

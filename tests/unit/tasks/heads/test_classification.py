@@ -66,12 +66,14 @@ def test_settings_that_cannot_be_used_are_refused():
         assert str(caught.value) == message
     with pytest.raises(UnifiedError) as caught:
         Classification(("a", "b"), positive="c")
-    assert str(caught.value) == "item 'positive' has the label 'c'; the labels are a, b"
+    assert str(caught.value) == "positive='c' is none of the labels; the labels are a, b"
     many = tuple(f"l{i}" for i in range(22))
     for labels, more in ((many[:20], ""), (many[:21], " and 1 more"), (many, " and 2 more")):
         with pytest.raises(UnifiedError) as caught:
             Classification(labels, positive="x")
-        assert caught.value.details == f"item 'positive' has the label 'x'; the labels are {', '.join(many[:20])}{more}"
+        assert (
+            caught.value.details == f"positive='x' is none of the labels; the labels are {', '.join(many[:20])}{more}"
+        )
 
 
 @pytest.mark.parametrize("positive", [None, "b"])

@@ -64,6 +64,10 @@ def with_own_data(
     if not isinstance(task, SeveralTasks) and isinstance(task.read, OwnFiles):
         names = replace(field_names(args), skip_empty=args.skip_empty)
         read: Any = task.read.with_options(task.name, names, args.valid, args.test)
+        if share is not None and args.valid is not None:
+            raise UnifiedError(
+                f"--valid-share {share:g}: --valid {args.valid} holds the validation items; give one of them"
+            )
         read.check_fields(source)
         task = replace(task, read=read)
         if share is None and args.valid is None and is_own_file(source):
