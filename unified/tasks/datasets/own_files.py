@@ -94,14 +94,17 @@ class OwnFiles:
         Raises:
             UnifiedError: names the field, and those that are there.
         """
-        for path in self.files(source).values():
+        labels = [self.names.given.get(part, self.names.parts.get(part)) for part in ("label", "target")]
+        for split, path in self.files(source).items():
             row = None if is_hub(path) or not has_fields(path) else next(read_rows(path), None)
             if row is not None:
                 try:
                     with self.names.explaining(row.fields):
                         self.item_of(self.names.renamed(row.fields), row.number)
                 except MissingField as problem:
-                    raise UnifiedError(f"{path}, {row.location}: {problem}") from None
+                    unlabelled = split == "test" and problem.name in labels
+                    advice = "; leave a test set without labels out, `unified predict` answers it" if unlabelled else ""
+                    raise UnifiedError(f"{path}, {row.location}: {problem}{advice}") from None
                 except UnifiedError:
                     pass  # whatever else is wrong with a row is named with all other rows
 

@@ -156,6 +156,24 @@ def test_a_first_row_without_a_field_is_refused_before_the_others_are_read(tmp_p
     assert refused(beside.check_fields, Path(good)).startswith(f"{bad}, line 1: no field 'label'")
 
 
+def test_a_test_set_without_labels_is_refused_with_what_answers_it(tmp_path):
+    good = jsonl(tmp_path / "good.jsonl", [{"text": "a", "y": "x"}])
+    advice = "; leave a test set without labels out, `unified predict` answers it"
+    for row, says in (
+        ({"text": "a"}, f"no field 'y'; its fields: 'text'{advice}"),
+        ({"y": "a"}, "no field 'text'; its fields: 'y'; --text-field names the one to read"),
+    ):
+        test = jsonl(tmp_path / "test.jsonl", [row])
+        files = head_files(Classification).with_options("classification", FieldNames(given={"label": "y"}), None, test)
+        assert refused(files.check_fields, Path(good)) == f"{test}, line 1: {says}"
+    pairs, test = (
+        jsonl(tmp_path / "a.jsonl", [{"source": "a", "target": "b"}]),
+        jsonl(tmp_path / "b.jsonl", [{"source": "a"}]),
+    )
+    files = task_named("texts").read.with_options("texts", FieldNames(), None, test)
+    assert refused(files.check_fields, Path(pairs)).endswith(f"--target-field names the one to read{advice}")
+
+
 def test_whatever_else_is_wrong_with_a_file_is_left_to_the_reading_of_all_rows(tmp_path):
     files = head_files(Classification)
     for row in ({"text": "", "label": "x"}, {"text": 3, "label": "x"}):
