@@ -154,10 +154,14 @@ def require_text(name: str, text: Any) -> str:
     """``text``, which the argument ``name`` must be.
 
     Raises:
-        UnifiedError: it is something else.
+        UnifiedError: it is something else, or holds half of a surrogate pair.
     """
     if not isinstance(text, str):
         raise UnifiedError(f"{name}: expected one text, got {_described(text)}")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise UnifiedError(f"{name}: holds half of a surrogate pair, such as a part of an emoji") from None
     return text
 
 

@@ -179,6 +179,9 @@ def test_texts_and_lists_of_them():
     assert refusal(require_text, "prompt", 3) == "prompt: expected one text, got int 3"
     assert refusal(require_text, "prompt", ["a"]) == "prompt: expected one text, got list ['a']"
     assert refusal(require_texts, "texts", ["a", None]) == "texts[1]: expected one text, got NoneType None"
+    assert refusal(require_texts, "texts", ["\U0001f600", "a \ud83d"]) == (
+        "texts[1]: holds half of a surrogate pair, such as a part of an emoji"
+    )
     assert refusal(require_texts, "texts", "ab") == "texts: expected a list of texts, got one text; put it in a list"
     assert refusal(require_list, "rows", {"a": 1}) == "rows: expected a list of texts, got dict {'a': 1}"
     assert refusal(require_list, "rows", 3) == "rows: expected a list of texts, got int 3"

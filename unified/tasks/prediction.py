@@ -16,6 +16,7 @@ from unified.inference.sequences import Codec
 from unified.model import UnifiedModel
 from unified.tasks.heads.base import EnsembleUnderstanding, Reading, Understanding
 from unified.tasks.heads.batches import assembled, batches_of, packed_length, units_of
+from unified.tasks.heads.items import require_whole_characters
 from unified.tasks.heads.named_entities import NOTHING_TO_MARK, annotated
 from unified.tasks.heads.returned import encoded_items, predicted_items
 
@@ -56,9 +57,11 @@ class Predictor:
         """The item to predict, from a JSON object; its number is its name where it has none.
 
         Raises:
-            UnifiedError: it is not one of the task.
+            UnifiedError: it is not one of the task, or holds half of a surrogate pair.
         """
-        return self.task.item(fields, number, labelled=False)
+        item = self.task.item(fields, number, labelled=False)
+        require_whole_characters(vars(item))
+        return item
 
     def score(self, items: Sequence[Any], predictions: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         """Official scores of predictions for labelled items, and their signature."""

@@ -174,7 +174,7 @@ class TaskModel(TrainedModel):
     def _predictions(self, predictor: Predictor, items: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
         if isinstance(items, str | Mapping) or not isinstance(items, Iterable):
             raise UnifiedError(f"items: expected a list of dictionaries, got {type(items).__name__}")
-        read = (predictor.task.item(_fields(item, i), i, labelled=False) for i, item in enumerate(items, 1))
+        read = (predictor.item(_fields(item, i), i) for i, item in enumerate(items, 1))
         return predictor.predict(read)
 
     def classify(

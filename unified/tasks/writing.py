@@ -15,6 +15,7 @@ from unified.inference.language_model import UnifiedLM
 from unified.inference.source_windows import ShortSources, Source
 from unified.tasks.grids import Grid
 from unified.tasks.heads.base import require_measures
+from unified.tasks.heads.items import require_whole_characters
 from unified.tasks.settings import Published, Training
 from unified.tasks.windows import TokenCounter
 from unified.tokenization.symbols import symbol_pieces
@@ -231,9 +232,11 @@ class Writer:
         """Reads one object of a user's file; without an ``id`` the item is called by its number.
 
         Raises:
-            UnifiedError: it is not one of the task.
+            UnifiedError: it is not one of the task, or holds half of a surrogate pair.
         """
-        return self.task.item(fields, number, self._budget)
+        item = self.task.item(fields, number, self._budget)
+        require_whole_characters(vars(item))
+        return item
 
     def predict(self, items: Iterable[WritingItem]) -> Iterator[dict[str, Any]]:
         """``id`` and ``text`` of each.

@@ -167,11 +167,15 @@ def test_a_number_of_tokens_that_the_positions_have_no_room_for_is_refused(lm):
 
 def test_a_users_object_is_made_an_item_within_the_budget(lm):
     budgets = []
-    task = replace(TASK, item=lambda fields, number, budget: budgets.append(budget) or fields["source"])
-    assert Writer(lm, task, max_source=7).item({"source": "a"}, 3) == "a"
+    task = replace(
+        TASK, item=lambda fields, number, budget: budgets.append(budget) or WritingItem("3", fields["source"])
+    )
+    assert Writer(lm, task, max_source=7).item({"source": "a"}, 3) == WritingItem("3", "a")
     [budget] = budgets
     assert budget.tokens == 7 and budget.counter("w1 w2 w3") == 3
     assert Writer(lm, TASK).item({"source": "a"}, 3) == WritingItem("3", "a")
+    with pytest.raises(UnifiedError, match="^'source' holds half of a surrogate pair, such as a part of an emoji$"):
+        Writer(lm, TASK).item({"source": ["a", "\ud83d"]}, 3)
     assert TokenBudget(TokenCounter(str.split), 3).counter("a b") == 2
 
 

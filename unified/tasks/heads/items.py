@@ -6,8 +6,8 @@ import json
 import re
 import sys
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, is_dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol, TypeGuard, TypeVar
 
@@ -15,7 +15,7 @@ from unified.arguments import counted
 from unified.errors import EmptyField, UnifiedError, require_fields
 from unified.files.fields import FieldNames
 from unified.files.ids import Spellings, item_id, name_text
-from unified.files.json_files import Entries, Fields
+from unified.files.json_files import LONE_SURROGATE, Entries, Fields
 from unified.files.rows import read_rows
 from unified.tasks.heads.named_entities import NamedEntities, read_named_entities
 
@@ -136,7 +136,9 @@ def read_items(
         try:
             fields = names.renamed(row.fields)
             with names.explaining(row.fields):
-                items.append(item_of(fields, row.number))
+                item = item_of(fields, row.number)
+            require_whole_characters(vars(item))
+            items.append(item)
         except EmptyField as problem:
             if names.skip_empty:
                 empty[str(problem)] += 1
@@ -244,6 +246,33 @@ def refuse_printed(name: str, text: str, of_quoted_texts: bool = False) -> None:
             f"{name!r} is a list or an object that was written as a text, as in tables of pandas; write the rows as "
             "JSON lines (.jsonl) or Parquet"
         )
+
+
+def require_whole_characters(values: Mapping[str, object]) -> None:
+    """Refuse half of a surrogate pair, which JSON may hold and nothing can encode: a part of an emoji.
+
+    Args:
+        values: fields by name, such as ``vars`` of an item.
+
+    Raises:
+        UnifiedError: names the field.
+    """
+    for name, value in values.items():
+        if any(LONE_SURROGATE.search(text) for text in _texts_in(value)):
+            raise UnifiedError(f"{name!r} holds half of a surrogate pair, such as a part of an emoji")
+
+
+def _texts_in(value: object) -> Iterator[str]:
+    """All texts of a value, however deep they stand in it."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        yield from _texts_in([*value, *value.values()])
+    elif isinstance(value, tuple | list):
+        for one in value:
+            yield from _texts_in(one)
+    elif is_dataclass(value):
+        yield from _texts_in(vars(value))
 
 
 def item_subset(fields: dict[str, Any]) -> str | None:

@@ -9,6 +9,7 @@ import pytest
 
 from unified.errors import MissingField, UnifiedError
 from unified.files.fields import FieldNames
+from unified.tasks.heads.documents import DocumentItem
 from unified.tasks.heads.items import (
     TextItem,
     WordsItem,
@@ -17,11 +18,13 @@ from unified.tasks.heads.items import (
     item_subset,
     items_text,
     read_items,
+    require_whole_characters,
     stated,
     text_item,
     words_item,
     write_items,
 )
+from unified.tasks.heads.questions import Answer, QuestionItem
 
 
 def refusal(call, *arguments, **settings) -> str:
@@ -240,3 +243,34 @@ def test_brackets_and_quotation_marks_may_be_words():
         assert words_item({"words": words}, 1, False).words == tuple(words.split())
     words = ["['Anna']", "[1]"]
     assert words_item({"words": words, "tags": words}, 1, True) == WordsItem("1", tuple(words), tuple(words))
+
+
+HALF = "a \ud83d"
+
+
+@pytest.mark.parametrize(
+    ("item", "field"),
+    [
+        (TextItem("1", HALF), "text"),
+        (TextItem(HALF, "a"), "id"),
+        (TextItem("1", "a", "b", HALF), "label"),
+        (WordsItem("1", ("a", HALF), ("O", "O")), "words"),
+        (WordsItem("1", ("a",), (HALF,)), "tags"),
+        (QuestionItem("1", "a", "b", (Answer("a"), Answer(HALF))), "answers"),
+        (DocumentItem("1", (("a",), ("b", HALF))), "sentences"),
+    ],
+)
+def test_half_of_a_surrogate_pair_is_refused_wherever_it_stands(tmp_path, item, field):
+    says = f"{field!r} holds half of a surrogate pair, such as a part of an emoji"
+    assert refusal(require_whole_characters, vars(item)) == says
+    path = tmp_path / "a.jsonl"
+    path.write_text("{}\n")
+    assert refusal(read_items, path, lambda fields, number: item) == f"{path}: line 1: {says}"
+
+
+def test_an_emoji_is_whole_and_fields_that_are_not_read_do_not_count(tmp_path):
+    whole = TextItem("1", "\U0001f600", "\u00e9", 1.5, {"text": ((0, 1),)})
+    require_whole_characters(vars(whole))
+    (tmp_path / "a.jsonl").write_text('{"text": "\\ud83d\\ude00", "note": "\\ud83d"}\n')
+    items = read_items(tmp_path / "a.jsonl", lambda fields, number: text_item(fields, number, False))
+    assert items == [TextItem("1", "\U0001f600")]
