@@ -142,6 +142,11 @@ def test_files_of_blimp_and_of_zorro_are_read_compressed_or_not(tmp_path):
         ("a.txt", "bad\n\nbad\ngood\n", "a.txt, line 2: an empty line"),
         ("a.jsonl", '{"sentence_good": "x"}\n', "a.jsonl, line 1: no field 'sentence_bad'"),
         ("a.jsonl", rows(("x", "y"), ("x", "")), "a.jsonl, line 2: sentence_bad must be a sentence, got ''"),
+        (
+            "a.jsonl",
+            rows(("\ud83d", "y")),
+            "a.jsonl, line 1: sentence_good holds half of a surrogate pair, such as a part of an emoji",
+        ),
         ("a.jsonl", "{\n", "a.jsonl, line 1"),
         ("a.jsonl", "", "no minimal pairs; BLiMP's files"),
         ("a.csv", "x", "no minimal pairs; BLiMP's files"),

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TypeGuard
 
+from unified.errors import UnifiedError
 from unified.files.json_files import Entries
 from unified.tasks.heads.choice import ChoiceItem
+from unified.tasks.heads.items import require_whole_characters
 
 
 def add_choice(
@@ -21,6 +23,11 @@ def add_choice(
     subset: str | None = None,
 ) -> None:
     """Adds an item, or notes the problem with it; ``empty`` allows empty choices."""
+    try:
+        require_whole_characters({"context": context, "choices": choices, "question": question})
+    except UnifiedError as problem:
+        entries.wrong(location, problem)
+        return
     if not context.strip():
         entries.wrong(location, "the context is empty")
     elif len(choices) < 2 or not (empty or all(choice.strip() for choice in choices)):

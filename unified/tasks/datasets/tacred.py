@@ -6,12 +6,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from unified.errors import MissingField
+from unified.errors import MissingField, UnifiedError
 from unified.files.json_files import Entries, read_json
 from unified.tasks.datasets.files import checked, read_splits
 from unified.tasks.grids import SPANBERT_GRID
 from unified.tasks.heads.entities import Entity
-from unified.tasks.heads.items import are_texts
+from unified.tasks.heads.items import are_texts, require_whole_characters
 from unified.tasks.heads.relation import RelationItem
 from unified.tasks.settings import Task, Training
 
@@ -38,6 +38,10 @@ def read_tacred(path: str | Path, labelled: bool = True) -> list[RelationItem]:
         if not are_texts(words) or not words:
             entries.wrong(location, "'token' must be a list of texts that are not empty")
             continue
+        try:
+            require_whole_characters({"token": words})
+        except UnifiedError as problem:
+            entries.wrong(location, problem)
         subject, other = (_entity(fields, role, len(words), location, entries) for role in ("subj", "obj"))
         label = entries.text(fields, "relation", location) if labelled else None
         identity = str(number) if fields.get("id") is None else entries.identity(fields, "id", location)

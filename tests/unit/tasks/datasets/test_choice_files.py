@@ -34,6 +34,15 @@ def test_context_and_question_are_stripped_and_choices_stay_as_they_are():
     assert added("c", ("a", "b"), "0", " \n").question is None
 
 
+def test_half_of_a_surrogate_pair_is_refused_in_every_text():
+    half = "\ud83d"
+    for field, texts in (("context", half), ("choices", ("a", half)), ("question", half)):
+        assert (
+            added(**{field: texts})
+            == f"file: line 7: {field!r} holds half of a surrogate pair, such as a part of an emoji"
+        )
+
+
 def test_an_item_needs_a_context_and_two_choices_that_may_be_empty_where_that_is_allowed():
     two = "file: line 7: two choices or more are needed, none of them empty"
     assert added(" \n") == "file: line 7: the context is empty"

@@ -113,6 +113,7 @@ def test_tacred_has_brackets_for_their_names_and_numbers_for_missing_ids(tmp_pat
         ({"obj_end": 3}, "obj_start 2 and obj_end 3 are not among its 3 words"),
         ({"token": ["a", " ", "b"]}, "'token' must be a list of texts that are not empty"),
         ({"token": "abc"}, "'token' must be a list of texts that are not empty"),
+        ({"token": ["a", "\ud83d", "b", "c"]}, "'token' holds half of a surrogate pair, such as a part of an emoji"),
         ({"token": []}, "'token' must be a list of texts that are not empty"),
         ({"obj_start": "2"}, "no integer 'obj_start'"),
         ({"subj_type": 1}, "no text 'subj_type'"),
