@@ -131,18 +131,14 @@ def read_mrqa(folder: Path, names: Sequence[str]) -> dict[str, list[QuestionItem
 
 
 def read_mrqa_together(folder: Path) -> dict[str, list[QuestionItem]]:
-    """Splits of all data sets of MRQA in a folder, see :func:`read_mrqa`; each is a subset, called like its file.
-
-    Raises:
-        UnifiedError: see there.
-    """
+    """Splits of all data sets of MRQA in a folder, see :func:`read_mrqa`; each is a subset, called like its file."""
     splits = split_questions(folder, {"train": "train/*.jsonl*", "valid": "dev/*.jsonl*"}, _mrqa_subset)
     if (folder / "test").is_dir():
         return splits | split_questions(folder, {"test": "test/*.jsonl*"}, _mrqa_subset)
     subsets: dict[str | None, list[QuestionItem]] = {}
     for item in splits["valid"]:
         subsets.setdefault(item.subset, []).append(item)
-    valid, test = zip(*(_divided(items, folder / "dev" / str(name)) for name, items in subsets.items()), strict=True)
+    valid, test = zip(*map(halves, subsets.values()), strict=True)
     return splits | {"valid": list(chain(*valid)), "test": list(chain(*test))}
 
 
