@@ -89,8 +89,8 @@ class Codec:
         """
         if self.longest < special + least:
             raise UnifiedError(
-                f"sequences of {self.longest} tokens are too short, those of this task need {special + least}; raise "
-                "--max-length of `unified finetune` (--tokens-per-sample of fairseq-train)"
+                f"sequences of {counted(self.longest, 'token')} are too short, those of this task need "
+                f"{special + least}; raise --max-length of `unified finetune` (--tokens-per-sample of fairseq-train)"
             )
         return self.longest - special
 

@@ -67,7 +67,7 @@ class HeadsJob(Job):
         max_length, limit = self.training.max_length, self.start.config.position_limit
         if max_length > limit:
             raise UnifiedError(f"--max-length {max_length}: the model has {limit} positions; give it shorter sequences")
-        Codec.for_model(self.start.config, self.start.tokenizer, self.start.vocabulary, max_length).room(1)
+        Codec.for_model(self.start.config, self.start.tokenizer, self.start.vocabulary, max_length).room(special=2)
         if self.start.config.reads_entities:
             for entry in parse_heads(self.task.head):
                 require_markable(entry.head_class)

@@ -206,8 +206,9 @@ def test_a_grid_and_seeds_are_several_runs(shared, tmp_path, monkeypatch, capsys
         ("classification --max-target 0", "--max-target 0: classification generates no text; --max-length cuts its "
          "sequences"),
         ("rte,wnli --head span --data glue", "--head span: there are several tasks; it is for one"),
-        *((f"classification --max-length {length}", f"sequences of {tokens} leave no room for a text beside special "
-           "symbols; the least --max-length is 3") for length, tokens in ((1, "1 token"), (2, "2 tokens"))),
+        *((f"classification --max-length {length}", f"sequences of {tokens} are too short, those of this task "
+           "need 3; raise --max-length of `unified finetune` (--tokens-per-sample of fairseq-train)")
+          for length, tokens in ((1, "1 token"), (2, "2 tokens"))),
         ("classification --threshold 0.5",
          "--threshold 0.5: classification answers every item, so there is no threshold to set"),
         ("classification --select best --fairseq=--no-save",

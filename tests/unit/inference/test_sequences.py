@@ -112,14 +112,15 @@ def test_texts_are_encoded_at_once_and_apart():
     assert own.encode([]) == [] == own.encode_offsets([])
 
 
-@pytest.mark.parametrize(("segments", "least", "texts"), [(1, 3, "a text"), (2, 5, "2 texts")])
-def test_a_sequence_has_room_for_a_token_of_each_text(segments, least, texts):
+@pytest.mark.parametrize(("special", "least"), [(2, 1), (3, 2)])
+def test_a_sequence_has_room_for_the_tokens_that_a_task_needs(special, least):
     own = codec()
-    assert own.room(segments) == 40 - 1 - segments
-    assert replace(own, longest=least).room(segments) == segments
-    for longest, tokens in ((least - 1, f"{least - 1} tokens"), (1, "1 token"), (0, "0 tokens")):
+    assert own.room(special, least) == 40 - special == own.room(special)
+    assert replace(own, longest=special + least).room(special, least) == least
+    for longest, tokens in ((special + least - 1, f"{special + least - 1} tokens"), (1, "1 token"), (0, "0 tokens")):
         with pytest.raises(UnifiedError) as refused:
-            replace(own, longest=longest).room(segments)
+            replace(own, longest=longest).room(special, least)
         assert str(refused.value) == (
-            f"sequences of {tokens} leave no room for {texts} beside special symbols; the least --max-length is {least}"
+            f"sequences of {tokens} are too short, those of this task need {special + least}; raise --max-length of "
+            "`unified finetune` (--tokens-per-sample of fairseq-train)"
         )

@@ -24,7 +24,7 @@ from unified.cli.fairseq_train import (
     run_command,
 )
 from unified.cli.output import add_json_argument, print_json, standard_output_for_json
-from unified.cli.values import training_seed, weight
+from unified.cli.values import non_negative, training_seed, weight
 from unified.errors import UnifiedError
 
 if TYPE_CHECKING:

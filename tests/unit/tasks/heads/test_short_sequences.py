@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.support.tiny_models import vocabulary
+from unified.arguments import counted
 from unified.data.markers import with_markers
 from unified.errors import UnifiedError
 from unified.inference.sequences import Codec
@@ -48,6 +49,6 @@ def test_a_token_of_each_text_fits_or_the_sequences_are_too_short(task: Understa
         with pytest.raises(UnifiedError) as refused:
             encoded(longest)
         assert str(refused.value) == (
-            f"sequences of {longest} tokens are too short, those of this task need {least}; raise --max-length of "
-            "`unified finetune` (--tokens-per-sample of fairseq-train)"
+            f"sequences of {counted(longest, 'token')} are too short, those of this task need {least}; "
+            "raise --max-length of `unified finetune` (--tokens-per-sample of fairseq-train)"
         )
