@@ -17,6 +17,7 @@ from fairseq_plugins import (  # noqa: E402
     first_updates,
     optimizer,  # noqa: F401
     precision,
+    training_checks,
     training_lock,
     trust,
     updates,
@@ -29,4 +30,5 @@ first_updates.install()
 precision.install()
 trust.install()
 training_lock.install()
+training_checks.install()  # the outermost, before a folder is made or locked
 updates.install()

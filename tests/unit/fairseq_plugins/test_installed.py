@@ -33,7 +33,7 @@ CHANGED = {
     "setup_task": (tasks.setup_task, {"trust"}),
     "override_module_args": (utils.override_module_args, {"precision"}),
     "train_step": (Trainer.train_step, {"first_updates", "updates"}),
-    "call_main": (distributed_utils.call_main, {"exports", "training_lock"}),
+    "call_main": (distributed_utils.call_main, {"exports", "training_checks", "training_lock"}),
 }
 
 

@@ -1,0 +1,113 @@
+"""Refusals of fairseq's own options with which a training cannot work, before anything is read.
+
+fairseq ends with a traceback, after the first update or in its middle, or goes on with something else: where the file
+of ``--restore-file`` is not there, it trains a new model.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from fairseq.distributed import utils as distributed_utils
+from fairseq.file_io import PathManager
+from omegaconf import DictConfig
+
+from fairseq_plugins.refusals import refusing
+from unified.errors import UnifiedError
+
+#: Name of the checkpoint that a training goes on from, in its folder; fairseq's default of ``--restore-file``.
+_LAST = "checkpoint_last.pt"
+_RESETS = ("reset_optimizer", "reset_lr_scheduler", "reset_meters", "reset_dataloader")
+#: Largest seed of the random numbers of numpy, which fairseq seeds.
+_LARGEST_SEED = 2**32 - 1
+
+
+def check_training(cfg: DictConfig) -> None:
+    """Refuse options of a training that fairseq takes and cannot work with.
+
+    Args:
+        cfg: all options of ``fairseq-train``.
+
+    Raises:
+        UnifiedError: names the option.
+    """
+    _check_numbers(cfg)
+    common = cfg.common
+    flat = not (common.fp16_no_flatten_grads or common.memory_efficient_fp16)
+    if common.fp16 and flat and not torch.cuda.is_available():
+        raise UnifiedError("--fp16 needs a GPU; without one add --fp16-no-flatten-grads, or train with --bf16")
+    _check_start(cfg.checkpoint)
+
+
+def _check_numbers(cfg: DictConfig) -> None:
+    dataset, optimization = cfg.dataset, cfg.optimization
+    if dataset.max_tokens is None and dataset.batch_size is None:
+        raise UnifiedError("--max-tokens or --batch-size must say how much a batch holds")
+    for name in ("max_tokens", "batch_size", "max_tokens_valid", "batch_size_valid"):  # the last two follow the others
+        if dataset[name] is not None and dataset[name] < 1:
+            raise UnifiedError(f"{_option(name)} must be at least 1, got {dataset[name]}")
+    if not optimization.update_freq or min(optimization.update_freq) < 1:
+        raise UnifiedError(f"--update-freq must be at least 1, got {_listed(optimization.update_freq)}")
+    if not optimization.lr or not all(0 <= lr < float("inf") for lr in optimization.lr):
+        raise UnifiedError(f"--lr must be at least 0 and finite, got {_listed(optimization.lr)}")
+    if not optimization.clip_norm >= 0:
+        raise UnifiedError(f"--clip-norm must be at least 0, which clips nothing, got {optimization.clip_norm}")
+    if not 0 <= cfg.common.seed <= _LARGEST_SEED:
+        raise UnifiedError(f"--seed must be from 0 to {_LARGEST_SEED}, got {cfg.common.seed}")
+
+
+def _check_start(checkpoint: DictConfig) -> None:
+    """Refuse what a training shall begin with where it is no file, or where two options contradict each other."""
+    begin, restore = checkpoint.finetune_from_model, checkpoint.restore_file
+    for name in _RESETS:
+        if begin is not None and checkpoint[name]:
+            raise UnifiedError(f"--finetune-from-model resets everything; leave {_option(name)} out")
+    if restore != _LAST:
+        if begin is not None:
+            raise UnifiedError(
+                "--finetune-from-model begins with the parameters of a checkpoint, --restore-file goes on with its "
+                "optimizer, too; choose one"
+            )
+        _require_file("--restore-file", restore)
+        return
+    suffix = checkpoint.checkpoint_suffix or ""
+    if PathManager.exists(os.path.join(checkpoint.save_dir, f"checkpoint_last{suffix}.pt")):
+        return  # the training goes on, whatever it began with
+    for name in ("continue_once", "finetune_from_model"):
+        if checkpoint[name] is not None:
+            _require_file(_option(name), checkpoint[name])
+            return
+
+
+def _require_file(option: str, path: str) -> None:
+    if os.path.isdir(path):
+        raise UnifiedError(f"{option} {path}: a folder; name a checkpoint in it, such as {os.path.join(path, _LAST)}")
+    if not PathManager.exists(path):
+        raise UnifiedError(f"{option} {path}: no such file")
+
+
+def _option(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
+def _listed(values: Any) -> str:
+    return ",".join(map(str, values)) or "nothing"
+
+
+def _checking(call: Callable[..., None]) -> Callable[..., None]:
+    def call_main(cfg: DictConfig, main: Callable[..., None], **keywords: Any) -> None:
+        # Commands that read a model name it by --path. Tasks of others may know better.
+        if cfg.common_eval.path is None and "no_export" in cfg.task:
+            with refusing():
+                check_training(cfg)
+        call(cfg, main, **keywords)
+
+    return call_main
+
+
+def install() -> None:
+    """Wrap the function that starts a training, in one process or in those of several GPUs."""
+    distributed_utils.call_main = _checking(distributed_utils.call_main)

@@ -1,0 +1,126 @@
+"""Options of fairseq with which a training cannot work are refused before anything is read."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from fairseq.dataclass.configs import FairseqConfig
+from fairseq.distributed import utils as distributed_utils
+from omegaconf import OmegaConf
+
+from fairseq_plugins import training_checks
+from fairseq_plugins.training_checks import check_training
+from unified.errors import UnifiedError
+
+
+def configuration(folder: Path, **changes):
+    """fairseq's settings of a training in ``folder`` with batches of four rows; ``a__b`` is the option b of group a."""
+    cfg = OmegaConf.structured(FairseqConfig())
+    cfg.task = {"_name": "unified_lm", "no_export": False}
+    changes = {"dataset__batch_size": 4, "checkpoint__save_dir": str(folder), **changes}
+    for name, value in changes.items():
+        OmegaConf.update(cfg, name.replace("__", "."), value, merge=False)
+    return cfg
+
+
+def refusal(folder: Path, **changes) -> str:
+    with pytest.raises(UnifiedError) as raised:
+        check_training(configuration(folder, **changes))
+    return str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"dataset__batch_size": None}, "--max-tokens or --batch-size must say how much a batch holds"),
+        ({"dataset__batch_size": 0}, "--batch-size must be at least 1, got 0"),
+        ({"dataset__batch_size": -2}, "--batch-size must be at least 1, got -2"),
+        ({"dataset__max_tokens": 0}, "--max-tokens must be at least 1, got 0"),
+        ({"dataset__batch_size_valid": 0}, "--batch-size-valid must be at least 1, got 0"),
+        ({"dataset__max_tokens_valid": -1}, "--max-tokens-valid must be at least 1, got -1"),
+        ({"optimization__update_freq": [2, 0]}, "--update-freq must be at least 1, got 2,0"),
+        ({"optimization__update_freq": []}, "--update-freq must be at least 1, got nothing"),
+        ({"optimization__lr": [-1.0]}, "--lr must be at least 0 and finite, got -1.0"),
+        ({"optimization__lr": [float("inf")]}, "--lr must be at least 0 and finite, got inf"),
+        ({"optimization__lr": []}, "--lr must be at least 0 and finite, got nothing"),
+        ({"optimization__clip_norm": float("nan")}, "--clip-norm must be at least 0, which clips nothing, got nan"),
+        ({"optimization__clip_norm": -1.0}, "--clip-norm must be at least 0, which clips nothing, got -1.0"),
+        ({"common__seed": -1}, "--seed must be from 0 to 4294967295, got -1"),
+        ({"common__seed": 2**32}, "--seed must be from 0 to 4294967295, got 4294967296"),
+    ],
+)
+def test_numbers_out_of_range_are_refused_by_their_options(tmp_path, changes, said):
+    assert refusal(tmp_path, **changes) == said
+
+
+def test_numbers_at_their_limits_are_taken(tmp_path):
+    check_training(
+        configuration(
+            tmp_path, dataset__batch_size=1, dataset__max_tokens=1, optimization__update_freq=[1, 2],
+            optimization__lr=[0.0], optimization__clip_norm=0.0, common__seed=2**32 - 1,
+        )
+    )  # fmt: skip
+    check_training(configuration(tmp_path, dataset__batch_size=None, dataset__max_tokens=8, common__seed=0))
+
+
+def test_fp16_without_a_gpu_wants_gradients_apart(tmp_path, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    said = "--fp16 needs a GPU; without one add --fp16-no-flatten-grads, or train with --bf16"
+    assert refusal(tmp_path, common__fp16=True) == said
+    for apart in ("common__fp16_no_flatten_grads", "common__memory_efficient_fp16"):
+        check_training(configuration(tmp_path, common__fp16=True, **{apart: True}))
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    check_training(configuration(tmp_path, common__fp16=True))
+
+
+@pytest.mark.parametrize("option", ["--restore-file", "--finetune-from-model", "--continue-once"])
+def test_what_a_training_begins_with_must_be_a_file(tmp_path, option):
+    """fairseq trained a new model where it was none."""
+    name = f"checkpoint__{option.removeprefix('--').replace('-', '_')}"
+    missing, folder = tmp_path / "checkpoint_best.pt", tmp_path / "model"
+    folder.mkdir()
+    assert refusal(tmp_path, **{name: str(missing)}) == f"{option} {missing}: no such file"
+    said = f"{option} {folder}: a folder; name a checkpoint in it, such as {folder / 'checkpoint_last.pt'}"
+    assert refusal(tmp_path, **{name: str(folder)}) == said
+    missing.touch()
+    check_training(configuration(tmp_path, **{name: str(missing)}))
+
+
+@pytest.mark.parametrize("suffix", ["", "-a"])
+def test_a_training_that_goes_on_no_longer_needs_what_it_began_with(tmp_path, suffix):
+    (tmp_path / f"checkpoint_last{suffix}.pt").touch()
+    options = {"checkpoint__checkpoint_suffix": suffix, "checkpoint__finetune_from_model": "gone.pt"}
+    check_training(configuration(tmp_path, **options))
+    assert refusal(tmp_path / "new", **options) == "--finetune-from-model gone.pt: no such file"
+
+
+def test_the_file_that_fairseq_takes_is_the_one_that_must_be_there(tmp_path):
+    (tmp_path / "a.pt").touch()
+    first = {"checkpoint__continue_once": str(tmp_path / "a.pt"), "checkpoint__finetune_from_model": "gone.pt"}
+    check_training(configuration(tmp_path, **first))
+
+
+@pytest.mark.parametrize("reset", ["reset_optimizer", "reset_lr_scheduler", "reset_meters", "reset_dataloader"])
+def test_a_new_beginning_goes_with_no_other_option_of_that_kind(tmp_path, reset):
+    model = tmp_path / "a.pt"
+    model.touch()
+    begin = {"checkpoint__finetune_from_model": str(model)}
+    option = f"--{reset.replace('_', '-')}"
+    said = f"--finetune-from-model resets everything; leave {option} out"
+    assert refusal(tmp_path, **begin, **{f"checkpoint__{reset}": True}) == said
+    assert refusal(tmp_path, **begin, checkpoint__restore_file=str(model)).endswith("too; choose one")
+    check_training(configuration(tmp_path, **{f"checkpoint__{reset}": True}))
+
+
+def test_trainings_of_our_tasks_alone_are_checked_and_before_they_begin(tmp_path, monkeypatch):
+    begun = []
+    monkeypatch.setattr(distributed_utils, "call_main", lambda cfg, main, **more: begun.append((main, more)))
+    training_checks.install()
+    wrong = {"common__seed": -1}
+    with pytest.raises(SystemExit) as raised:
+        distributed_utils.call_main(configuration(tmp_path, **wrong), "main")
+    assert str(raised.value).startswith("unified_lm: error: --seed must be") and not begun
+    for other in ({"task": {"_name": "translation"}}, {"common_eval__path": "model.pt"}):
+        distributed_utils.call_main(configuration(tmp_path, **wrong, **other), "main", more=1)
+    distributed_utils.call_main(configuration(tmp_path), "main", more=1)
+    assert begun == [("main", {"more": 1})] * 3
