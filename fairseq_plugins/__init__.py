@@ -17,6 +17,7 @@ from fairseq_plugins import (  # noqa: E402
     first_updates,
     optimizer,  # noqa: F401
     precision,
+    restarts,
     training_checks,
     training_lock,
     trust,
@@ -28,6 +29,7 @@ checkpoints.install()
 exports.install()
 first_updates.install()
 precision.install()
+restarts.install()
 trust.install()
 training_lock.install()
 training_checks.install()  # the outermost, before a folder is made or locked

@@ -1,0 +1,90 @@
+"""Changes to fairseq's trainer where it goes on from a checkpoint that other options have made.
+
+fairseq has deleted the parameters of a checkpoint when it wants to begin their average (``--store-ema``) with them, and
+refuses another optimizer, criterion or schedule by tracebacks with names of classes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from fairseq.registry import REGISTRIES
+from fairseq.trainer import Trainer
+from omegaconf import open_dict
+
+from fairseq_plugins.refusals import refusal
+
+#: Options behind which fairseq puts an optimizer of its own around the chosen one, by the names of their classes.
+_PRECISIONS = {
+    "FP16Optimizer": "--fp16 or --bf16",
+    "MemoryEfficientFP16Optimizer": "--memory-efficient-fp16 or --memory-efficient-bf16",
+    "AMPOptimizer": "--amp",
+}
+
+
+def loading_what_other_options_made(load: Callable[..., Any]) -> Callable[..., Any]:
+    """The method of fairseq's trainer that loads a checkpoint, for one without an average of parameters, too.
+
+    Another optimizer, criterion or schedule than the checkpoint's is refused by its option.
+    """
+
+    def load_checkpoint(trainer: Trainer, filename: str, *arguments: Any, **keywords: Any) -> Any:
+        averages = trainer.cfg.ema.store_ema
+        _set_average(trainer, False)
+        try:
+            extra_state = load(trainer, filename, *arguments, **keywords)
+        except (AssertionError, KeyError):
+            difference = _difference(trainer)
+            if difference is None:
+                raise
+            raise refusal(f"{filename} was trained with {difference}") from None
+        finally:
+            _set_average(trainer, averages)
+        if averages and extra_state is not None:
+            _restore_average(trainer, extra_state)
+        return extra_state
+
+    return load_checkpoint
+
+
+def _set_average(trainer: Trainer, stored: bool) -> None:
+    with open_dict(trainer.cfg):
+        trainer.cfg.ema.store_ema = stored
+
+
+def _restore_average(trainer: Trainer, extra_state: Mapping[str, Any]) -> None:
+    """Load the average of a checkpoint; without one it begins with the parameters, which the trainer copies later."""
+    if "ema" not in extra_state:
+        return
+    trainer.ema.restore(extra_state["ema"], build_fp32_params=False)
+    if trainer.cfg.ema.ema_fp32:
+        trainer.ema.build_fp32_params(extra_state.get("ema_fp32_params"))
+
+
+def _difference(trainer: Trainer) -> str | None:
+    """What the checkpoint was trained with that this run has not, and what helps; None where they agree."""
+    if not trainer._optim_history:  # nothing of the file has been read
+        return None
+    last = trainer._optim_history[-1]
+    for kind, now in (("criterion", trainer.get_criterion()), ("optimizer", trainer.optimizer)):
+        before, own = last[f"{kind}_name"], type(now).__name__
+        if before != own:
+            return (
+                f"{_said(kind, before)}, this run has {_said(kind, own)}; --reset-optimizer goes on with the "
+                "parameters alone and counts updates from 0"
+            )
+    if last["lr_scheduler_state"].keys() != trainer.lr_scheduler.state_dict().keys():
+        return "another --lr-scheduler; --reset-lr-scheduler begins that of this run"
+    return None
+
+
+def _said(kind: str, class_name: str) -> str:
+    """The option that chooses a class of optimizers or criterions; the class where none does."""
+    options = {entry.__name__: f"--{kind} {name}" for name, entry in REGISTRIES[kind]["registry"].items()}
+    return {**options, **_PRECISIONS}.get(class_name, class_name)
+
+
+def install() -> None:
+    """Replace the method of fairseq's trainer that loads a checkpoint."""
+    Trainer.load_checkpoint = loading_what_other_options_made(Trainer.load_checkpoint)

@@ -1,0 +1,119 @@
+"""A checkpoint that other options have made: its average of parameters begins, and what does not fit is refused."""
+
+from types import SimpleNamespace
+
+import pytest
+import torch
+from fairseq.dataclass.configs import EMAConfig
+from fairseq.models.ema.ema import EMA
+from fairseq.optim.amp_optimizer import AMPOptimizer
+from fairseq.optim.fp16_optimizer import FP16Optimizer
+from fairseq.trainer import Trainer
+from omegaconf import OmegaConf
+from torch import nn
+
+import fairseq_plugins  # noqa: F401  (registers the optimizers)
+from fairseq_plugins.criterions.unified_lm import UnifiedLMCriterion
+from fairseq_plugins.optimizer import UnifiedAdam, UnifiedAdamax
+from fairseq_plugins.restarts import loading_what_other_options_made
+
+BASE = {"criterion_name": "UnifiedLMCriterion", "optimizer_name": "UnifiedAdam", "lr_scheduler_state": {"lr": 1.0}}
+
+
+def made(kind: type) -> object:
+    """An object of a class, without what its class does at its beginning."""
+    return object.__new__(kind)
+
+
+def trainer(store_ema=False, ema_fp32=False, optimizer=UnifiedAdam, schedule=None, history=()):
+    cfg = OmegaConf.create({"ema": {"store_ema": store_ema, "ema_fp32": ema_fp32}})
+    OmegaConf.set_struct(cfg, True)
+    return SimpleNamespace(
+        cfg=cfg,
+        ema=None,
+        optimizer=made(optimizer),
+        lr_scheduler=SimpleNamespace(state_dict=lambda: schedule or {"lr": 1.0}),
+        get_criterion=lambda: made(UnifiedLMCriterion),
+        _optim_history=[*history],
+    )
+
+
+def test_fairseqs_trainer_loads_a_checkpoint_without_an_average():
+    """fairseq read the parameters that it had deleted: KeyError, also with --finetune-from-model."""
+    own, seen = trainer(store_ema=True), []
+
+    def load(trainer, *given, **options):
+        seen.append((trainer.cfg.ema.store_ema, given, options))
+        return {"train_iterator": {}}
+
+    assert loading_what_other_options_made(load)(own, "a.pt", True, reset_meters=False) == {"train_iterator": {}}
+    assert seen == [(False, ("a.pt", True), {"reset_meters": False})]
+    assert own.cfg.ema.store_ema is True and own.ema is None
+    assert loading_what_other_options_made(lambda trainer, name: None)(own, "a.pt") is None
+
+
+@pytest.mark.parametrize("exact", [False, True])
+@pytest.mark.parametrize("saved_exact", [False, True])
+def test_the_average_of_a_checkpoint_goes_on(exact, saved_exact):
+    config = EMAConfig(store_ema=True, ema_decay=0.5, ema_fp32=exact)
+    own = trainer(store_ema=True, ema_fp32=exact)
+    own.ema = EMA(nn.Linear(1, 1, bias=False), config)
+    state = {"ema": {"weight": torch.tensor([[3.0]])}}
+    if saved_exact:
+        state["ema_fp32_params"] = {"weight": torch.tensor([[3.25]])}
+    loading_what_other_options_made(lambda trainer, name: state)(own, "a.pt")
+    average = own.ema.fp32_params["weight"] if exact else own.ema.get_model().weight
+    assert average.item() == (3.25 if exact and saved_exact else 3.0)
+
+
+def test_without_the_option_no_average_is_loaded():
+    state = {"ema": {"weight": torch.tensor([[3.0]])}}
+    assert loading_what_other_options_made(lambda trainer, name: state)(trainer(), "a.pt") is state
+
+
+@pytest.mark.parametrize(
+    ("changes", "of_run", "said"),
+    [
+        ({}, {"optimizer": UnifiedAdamax}, ("--optimizer unified_adam", "--optimizer unified_adamax")),
+        ({}, {"optimizer": FP16Optimizer}, ("--optimizer unified_adam", "--fp16 or --bf16")),
+        ({"optimizer_name": "AMPOptimizer"}, {}, ("--amp", "--optimizer unified_adam")),
+        ({"optimizer_name": "Another"}, {"optimizer": AMPOptimizer}, ("Another", "--amp")),
+        ({"criterion_name": "CrossEntropyCriterion"}, {}, ("--criterion cross_entropy", "--criterion unified_lm")),
+    ],
+)
+def test_another_optimizer_or_criterion_is_named_by_its_option(changes, of_run, said):
+    def load(trainer, name):
+        raise AssertionError("Optimizer does not match")
+
+    own = trainer(store_ema=True, history=[{}, {**BASE, **changes}], **of_run)
+    with pytest.raises(SystemExit) as raised:
+        loading_what_other_options_made(load)(own, "a.pt")
+    assert str(raised.value) == (
+        f"unified_lm: error: a.pt was trained with {said[0]}, this run has {said[1]}; --reset-optimizer goes on with "
+        "the parameters alone and counts updates from 0"
+    )
+    assert own.cfg.ema.store_ema is True
+
+
+def test_another_schedule_is_refused():
+    def load(trainer, name):
+        raise KeyError("best")
+
+    with pytest.raises(SystemExit) as raised:
+        loading_what_other_options_made(load)(trainer(schedule={"best": None}, history=[BASE]), "a.pt")
+    said = "a.pt was trained with another --lr-scheduler; --reset-lr-scheduler begins that of this run"
+    assert str(raised.value) == f"unified_lm: error: {said}"
+
+
+@pytest.mark.parametrize("history", [[], [BASE]], ids=["nothing is read", "nothing differs"])
+@pytest.mark.parametrize("error", [AssertionError, KeyError])
+def test_errors_of_other_causes_stay_what_they_are(history, error):
+    def load(trainer, name):
+        raise error("model")
+
+    with pytest.raises(error, match="model"):
+        loading_what_other_options_made(load)(trainer(history=history), "a.pt")
+
+
+def test_the_trainer_has_the_change():
+    assert Trainer.load_checkpoint.__module__ == "fairseq_plugins.restarts"
