@@ -63,7 +63,7 @@ def _restore_average(trainer: Trainer, extra_state: Mapping[str, Any]) -> None:
 
 
 def _difference(trainer: Trainer) -> str | None:
-    """What the checkpoint was trained with that this run has not, and what helps; None where they agree."""
+    """Returns options of the checkpoint and of this run that do not agree, and what helps; None without any."""
     if not trainer._optim_history:  # nothing of the file has been read
         return None
     last = trainer._optim_history[-1]
