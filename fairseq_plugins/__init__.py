@@ -13,6 +13,7 @@ torch.serialization.add_safe_globals([argparse.Namespace])
 
 from fairseq_plugins import (  # noqa: E402
     checkpoints,
+    divergence,
     exports,
     first_updates,
     optimizer,  # noqa: F401
@@ -34,3 +35,4 @@ trust.install()
 training_lock.install()
 training_checks.install()  # the outermost, before a folder is made or locked
 updates.install()
+divergence.install()

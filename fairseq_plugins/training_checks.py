@@ -35,10 +35,8 @@ def check_training(cfg: DictConfig) -> None:
         UnifiedError: names the option.
     """
     _check_numbers(cfg)
-    common = cfg.common
-    flat = not (common.fp16_no_flatten_grads or common.memory_efficient_fp16)
-    if common.fp16 and flat and not torch.cuda.is_available():
-        raise UnifiedError("--fp16 needs a GPU; without one add --fp16-no-flatten-grads, or train with --bf16")
+    if cfg.common.fp16 and not torch.cuda.is_available():  # fairseq's answer to an overflow is on a GPU
+        raise UnifiedError("--fp16 needs a GPU; without one leave it out, or train with --bf16")
     _check_start(cfg.checkpoint)
 
 

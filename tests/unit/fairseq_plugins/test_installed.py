@@ -33,7 +33,7 @@ CHANGED = {
     "setup_task": (tasks.setup_task, {"trust"}),
     "override_module_args": (utils.override_module_args, {"precision"}),
     "Trainer.load_checkpoint": (Trainer.load_checkpoint, {"restarts"}),
-    "train_step": (Trainer.train_step, {"first_updates", "updates"}),
+    "train_step": (Trainer.train_step, {"divergence", "first_updates", "updates"}),
     "call_main": (distributed_utils.call_main, {"exports", "training_checks", "training_lock"}),
 }
 
