@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from fairseq.data import FairseqDataset, data_utils
 
-from fairseq_plugins.refusals import refusing
+from fairseq_plugins.refusals import refusal, refusing
 from unified.data.collate import collate_flat
 from unified.data.example import Batch
 from unified.data.token_files import TokenFile
@@ -20,6 +20,8 @@ from unified.training.stream_dataset import StreamDataset
 
 #: Batch that fairseq moves between devices and hands to criterions: tensors and numbers by name, nested.
 Sample = dict[str, Any]
+#: Options that limit the tokens of a batch in training; elsewhere the first one of these that is given, if any.
+_LIMIT, _LIMIT_ELSEWHERE = "--max-tokens", "--max-tokens-valid (or else --max-tokens)"
 #: Number, source and target, int64 each; None where there is no target.
 Pair = tuple[int, np.ndarray, np.ndarray | None]
 
@@ -98,7 +100,8 @@ class RowFairseqDataset(Planned):
     ) -> list[np.ndarray]:
         """Batches of all rows, as :func:`unified.training.batches.batches_by_size` makes them."""
         with refusing():
-            return batches_by_size(indices, self.rows.batch_lengths[indices], max_tokens, max_sentences)
+            called = _LIMIT if self.shuffle else _LIMIT_ELSEWHERE
+            return batches_by_size(indices, self.rows.batch_lengths[indices], max_tokens, max_sentences, called)
 
     def ordered_indices(self) -> np.ndarray:
         """Training: the epoch's own order. Validation: as they lie in the file."""
@@ -205,6 +208,20 @@ class PairFairseqDataset(Planned):
         """Similar lengths together: they pad little and finish together."""
         sizes = np.fromiter((self.size(i) for i in range(len(self))), dtype=np.int64, count=len(self))
         return np.argsort(sizes, kind="stable")
+
+    def batch_by_size(
+        self,
+        indices: np.ndarray,
+        max_tokens: int | None = None,
+        max_sentences: int | None = None,
+        required_batch_size_multiple: int = 1,
+    ) -> list[np.ndarray]:
+        """Batches of all pairs; one that is too long for a batch, with its whole target, is refused."""
+        longest = max(map(self.size, indices.tolist()), default=0)
+        if max_tokens is not None and longest > max_tokens:
+            item = "source" if self.targets is None else "pair with its whole target"
+            raise refusal(f"{_LIMIT_ELSEWHERE} {max_tokens} is less than the longest {item}, of {longest} tokens")
+        return super().batch_by_size(indices, max_tokens, max_sentences)
 
     def collater(self, items: Sequence[Pair]) -> Sample:
         if not items:

@@ -12,7 +12,11 @@ from unified.training.row_dataset import RowDataset
 
 
 def batches_by_size(
-    order: np.ndarray, lengths: np.ndarray, max_tokens: int | None = None, batch_size: int | None = None
+    order: np.ndarray,
+    lengths: np.ndarray,
+    max_tokens: int | None = None,
+    batch_size: int | None = None,
+    called: str = "--max-tokens",
 ) -> list[np.ndarray]:
     """Cuts rows into batches, each as long as its padded tokens and its rows allow.
 
@@ -21,12 +25,13 @@ def batches_by_size(
         lengths: int64 (n,), tokens of these rows.
         max_tokens: of a batch, all rows padded to the longest; None: any number.
         batch_size: rows of a batch, at most; None: any number.
+        called: the option that gives ``max_tokens``.
 
     Raises:
         UnifiedError: a row alone has more than ``max_tokens`` tokens.
     """
     if max_tokens is not None and lengths.max(initial=0) > max_tokens:
-        raise UnifiedError(f"--max-tokens {max_tokens} is less than the longest row, of {lengths.max()} tokens")
+        raise UnifiedError(f"{called} {max_tokens} is less than the longest row, of {lengths.max()} tokens")
     cuts, start, longest = [], 0, 0
     for i, length in enumerate(lengths.tolist()):
         longest = max(longest, length)

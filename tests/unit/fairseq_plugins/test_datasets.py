@@ -71,6 +71,29 @@ def test_batches_hold_all_rows_and_one_that_is_too_long_is_refused(tmp_path):
     assert {len(batch) for batch in by_rows[:-1]} == {2} and np.array_equal(np.concatenate(by_rows), order)
     with pytest.raises(SystemExit, match=f"^unified_lm: error: --max-tokens {ROW - 1} is less than the longest row"):
         dataset.batch_by_size(order, max_tokens=ROW - 1)
+    validation = RowFairseqDataset(rows(tmp_path), SPECIAL, shuffle=False)
+    with pytest.raises(SystemExit) as raised:
+        validation.batch_by_size(validation.ordered_indices(), max_tokens=ROW - 1)
+    option = "--max-tokens-valid (or else --max-tokens)"
+    said = f"{option} {ROW - 1} is less than the longest row, of {ROW} tokens"
+    assert str(raised.value) == f"unified_lm: error: {said}"
+
+
+@pytest.mark.parametrize(
+    ("targets", "item", "longest"), [(True, "pair with its whole target", 7), (False, "source", 5)]
+)
+def test_a_pair_that_is_too_long_for_a_batch_is_refused(targets, item, longest):
+    """fairseq ended in an AssertionError: references stay whole, so that they may exceed a row of training."""
+    dataset = PairFairseqDataset(arrays(SOURCES), arrays(TARGETS) if targets else None, SPECIAL)
+    order = dataset.ordered_indices()
+    with pytest.raises(SystemExit) as raised:
+        dataset.batch_by_size(order, max_tokens=longest - 1)
+    option = "--max-tokens-valid (or else --max-tokens)"
+    said = f"{option} {longest - 1} is less than the longest {item}, of {longest} tokens"
+    assert str(raised.value) == f"unified_lm: error: {said}"
+    batches = dataset.batch_by_size(order, max_tokens=longest, required_batch_size_multiple=8)
+    assert np.array_equal(np.concatenate(batches), order)
+    assert [len(batch) for batch in dataset.batch_by_size(order, max_sentences=2)] == [2, 1]
 
 
 def test_nothing_is_dropped_by_size_and_an_epoch_goes_on_behind_the_rows_that_were_read(tmp_path):
