@@ -1,19 +1,24 @@
-"""Changes to fairseq's trainer where it goes on from a checkpoint that other options have made.
+"""Changes to fairseq where it goes on from a checkpoint that other options have made, or that has all updates.
 
 fairseq has deleted the parameters of a checkpoint when it wants to begin their average (``--store-ema``) with them, and
-refuses another optimizer, criterion or schedule by tracebacks with names of classes.
+refuses another optimizer, criterion or schedule by tracebacks with names of classes. It looks for the end of a training
+behind an update, so that one that has ended had one more whenever its command was given again.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from fairseq import checkpoint_utils
 from fairseq.registry import REGISTRIES
 from fairseq.trainer import Trainer
-from omegaconf import open_dict
+from omegaconf import DictConfig, open_dict
 
 from fairseq_plugins.refusals import refusal
+
+logger = logging.getLogger(__name__)
 
 #: Options behind which fairseq puts an optimizer of its own around the chosen one, by the names of their classes.
 _PRECISIONS = {
@@ -44,6 +49,29 @@ def loading_what_other_options_made(load: Callable[..., Any]) -> Callable[..., A
         if averages and extra_state is not None:
             _restore_average(trainer, extra_state)
         return extra_state
+
+    return load_checkpoint
+
+
+def ending_what_is_done(load: Callable[..., Any]) -> Callable[..., Any]:
+    """fairseq's function that loads the checkpoint from which a training goes on; one with all updates ends then.
+
+    A checkpoint of ``--restore-file`` that leaves no update to make is refused.
+    """
+
+    def load_checkpoint(cfg: DictConfig, trainer: Trainer, **keywords: Any) -> Any:
+        loaded = load(cfg, trainer, **keywords)
+        done, asked = trainer.get_num_updates(), trainer.cfg.optimization.max_update
+        if 0 < asked <= done:
+            if cfg.restore_file != "checkpoint_last.pt":
+                raise refusal(
+                    f"--max-update {asked}: {cfg.restore_file} has {done} updates; raise it, or count from 0 with "
+                    "--reset-optimizer"
+                )
+            logger.info("%s holds all updates of --max-update %d (%d): none is made", cfg.save_dir, asked, done)
+            with open_dict(trainer.cfg):
+                trainer.cfg.optimization.max_epoch = -1  # no epoch is left; 0 would mean any number
+        return loaded
 
     return load_checkpoint
 
@@ -86,5 +114,6 @@ def _said(kind: str, class_name: str) -> str:
 
 
 def install() -> None:
-    """Replace the method of fairseq's trainer that loads a checkpoint."""
+    """Replace the function and the method of fairseq's trainer that load a checkpoint."""
+    checkpoint_utils.load_checkpoint = ending_what_is_done(checkpoint_utils.load_checkpoint)
     Trainer.load_checkpoint = loading_what_other_options_made(Trainer.load_checkpoint)

@@ -27,7 +27,7 @@ def modules_around(function: Callable) -> list[str]:
 CHANGED = {
     "torch_persistent_save": (checkpoint_utils.torch_persistent_save, {"checkpoints"}),
     "save_checkpoint": (checkpoint_utils.save_checkpoint, {"checkpoints"}),
-    "load_checkpoint": (checkpoint_utils.load_checkpoint, {"checkpoints"}),
+    "load_checkpoint": (checkpoint_utils.load_checkpoint, {"checkpoints", "restarts"}),
     "load_checkpoint_to_cpu": (checkpoint_utils.load_checkpoint_to_cpu, {"checkpoints"}),
     "load_model_ensemble_and_task": (checkpoint_utils.load_model_ensemble_and_task, {"trust"}),
     "setup_task": (tasks.setup_task, {"trust"}),

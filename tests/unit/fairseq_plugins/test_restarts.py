@@ -1,5 +1,6 @@
 """A checkpoint that other options have made: its average of parameters begins, and what does not fit is refused."""
 
+import logging
 from types import SimpleNamespace
 
 import pytest
@@ -15,7 +16,7 @@ from torch import nn
 import fairseq_plugins  # noqa: F401  (registers the optimizers)
 from fairseq_plugins.criterions.unified_lm import UnifiedLMCriterion
 from fairseq_plugins.optimizer import UnifiedAdam, UnifiedAdamax
-from fairseq_plugins.restarts import loading_what_other_options_made
+from fairseq_plugins.restarts import ending_what_is_done, loading_what_other_options_made
 
 BASE = {"criterion_name": "UnifiedLMCriterion", "optimizer_name": "UnifiedAdam", "lr_scheduler_state": {"lr": 1.0}}
 
@@ -113,6 +114,38 @@ def test_errors_of_other_causes_stay_what_they_are(history, error):
 
     with pytest.raises(error, match="model"):
         loading_what_other_options_made(load)(trainer(history=history), "a.pt")
+
+
+def going_on(max_update, done, restore="checkpoint_last.pt", max_epoch=0):
+    """Loads a checkpoint of ``done`` updates; returns ``--max-epoch`` as the training finds it then."""
+    own = {"optimization": {"max_update": max_update, "max_epoch": max_epoch}, "checkpoint": {"restore_file": restore}}
+    cfg = OmegaConf.create(own)
+    cfg.checkpoint.save_dir = "run"
+    OmegaConf.set_struct(cfg, True)
+    trainer = SimpleNamespace(cfg=cfg, get_num_updates=lambda: done)
+    load = ending_what_is_done(lambda cfg, trainer, **more: ("state", more))
+    assert load(cfg.checkpoint, trainer, disable_iterator_cache=True) == ("state", {"disable_iterator_cache": True})
+    return cfg.optimization.max_epoch
+
+
+@pytest.mark.parametrize(
+    ("max_update", "done", "ends"), [(6, 6, True), (5, 6, True), (7, 6, False), (0, 6, False), (0, 0, False)]
+)
+@pytest.mark.parametrize("max_epoch", [0, 3])
+def test_a_training_with_all_its_updates_makes_none(caplog, max_update, done, ends, max_epoch):
+    """fairseq made one more each time."""
+    caplog.set_level(logging.INFO, logger="fairseq_plugins.restarts")
+    assert going_on(max_update, done, max_epoch=max_epoch) == (-1 if ends else max_epoch)
+    said = f"run holds all updates of --max-update {max_update} ({done}): none is made"
+    assert [one.getMessage() for one in caplog.records] == [said] * ends
+
+
+def test_a_checkpoint_of_another_training_that_leaves_no_update_is_refused():
+    with pytest.raises(SystemExit) as raised:
+        going_on(5, 6, "a.pt")
+    said = "--max-update 5: a.pt has 6 updates; raise it, or count from 0 with --reset-optimizer"
+    assert str(raised.value) == f"unified_lm: error: {said}"
+    assert going_on(7, 6, "a.pt") == going_on(0, 6, "a.pt") == 0
 
 
 def test_the_trainer_has_the_change():
