@@ -56,6 +56,11 @@ class Planned(FairseqDataset):
         """Divides all items into batches; fairseq's default, multiples of 8, would drop the last batch in silence."""
         return super().batch_by_size(indices, max_tokens, max_sentences, required_batch_size_multiple=1)
 
+    @property
+    def rows_of_epoch(self) -> int | None:
+        """Number of rows by which a run that goes on knows that they are the same; None where that says nothing."""
+        return len(self)
+
     def position(self, read: int, begun: Cut, now: Cut) -> tuple[int, Cut]:
         """The number of rows behind which an epoch goes on, and the cut that decides its order.
 
@@ -129,6 +134,10 @@ class StreamFairseqDataset(RowFairseqDataset):
         """Cuts the text into as many streams as all processes together have rows in a batch."""
         with refusing():
             self.rows.split(streams)
+
+    @property
+    def rows_of_epoch(self) -> None:
+        """None: the rows of streams depend on the number of these."""
 
     def position(self, read: int, begun: Cut, now: Cut) -> tuple[int, Cut]:
         """Streams are cut by this run: another number of them goes on behind as much text, at a whole step of all."""

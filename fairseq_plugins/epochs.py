@@ -65,14 +65,15 @@ class EpochRows(EpochBatchIterator):
         steps = state["iterations_in_epoch"] - self.batches_before
         own = self.batches[: max(0, steps) * self.num_shards]
         rows = self.rows_before + sum(map(len, own)) if state["iterations_in_epoch"] else 0
-        return {**state, "rows_in_epoch": rows, "begun": {**asdict(self.begun), "processes": self.begun_processes}}
+        begun = {**asdict(self.begun), "processes": self.begun_processes}
+        return {**state, "rows_in_epoch": rows, "rows_of_epoch": self.dataset.rows_of_epoch, "begun": begun}
 
     @refusing()
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Goes on behind the rows that have been read.
 
         Raises:
-            UnifiedError: the checkpoint does not say which they are.
+            UnifiedError: the checkpoint does not say which they are, or this run has other rows.
         """
         self.epoch, self._next_epoch_itr = state_dict["epoch"], None
         if not state_dict["iterations_in_epoch"]:
@@ -81,6 +82,13 @@ class EpochRows(EpochBatchIterator):
             raise UnifiedError(
                 "the checkpoint does not say how many rows of its epoch have been read; --reset-dataloader begins with "
                 "the first epoch"
+            )
+        before, now = state_dict.get("rows_of_epoch"), self.dataset.rows_of_epoch  # older checkpoints do not say
+        if None not in (before, now) and before != now:
+            raise UnifiedError(
+                f"the checkpoint was saved in the middle of an epoch of {before} rows, which has {now} in this run "
+                "(other data, --seed, --tokens-per-sample, --objectives or --padded); --reset-dataloader begins with the "
+                "first epoch"
             )
         begun = dict(state_dict["begun"])
         self.begun_processes = begun.pop("processes")

@@ -101,7 +101,7 @@ def test_nothing_is_dropped_by_size_and_an_epoch_goes_on_behind_the_rows_that_we
     indices = np.arange(5)
     assert dataset.filter_indices_by_size(indices, 1) == (indices, [])
     begun, now = Cut(8, 2, 1), Cut(9, 3, 2)
-    assert dataset.position(7, begun, now) == (7, begun)
+    assert dataset.position(7, begun, now) == (7, begun) and dataset.rows_of_epoch == len(dataset)
     assert not Planned.can_reuse_epoch_itr_across_epochs
 
 
@@ -121,7 +121,7 @@ class Streams:
 def test_streams_go_on_at_a_whole_step_of_all_and_are_cut_by_this_run(read, behind):
     dataset = StreamFairseqDataset(Streams(), SPECIAL, shuffle=True)
     begun, now = Cut(8, 2, 1), Cut(9, 3, 2)
-    assert dataset.position(read, begun, now) == (behind, now)
+    assert dataset.position(read, begun, now) == (behind, now) and dataset.rows_of_epoch is None
     dataset.split(6)
     assert dataset.rows.asked == 6
 

@@ -199,6 +199,23 @@ def test_a_checkpoint_that_does_not_count_rows_is_refused_within_an_epoch():
     )
 
 
+def test_a_checkpoint_of_an_epoch_of_other_rows_is_refused_within_it():
+    """Its position would have stood for other rows, of which some were read twice and others never."""
+    state, _ = stopped(3)
+    assert state["rows_of_epoch"] == ROWS
+    with pytest.raises(SystemExit) as raised:
+        rows_of(dataset=Numbers(ROWS + 1)).load_state_dict(state)
+    assert str(raised.value) == (
+        f"unified_lm: error: the checkpoint was saved in the middle of an epoch of {ROWS} rows, which has {ROWS + 1} "
+        "in this run (other data, --seed, --tokens-per-sample, --objectives or --padded); --reset-dataloader begins "
+        "with the first epoch"
+    )
+    rows_of(dataset=Numbers(ROWS + 1)).load_state_dict({**state, "iterations_in_epoch": 0})
+    unknown = {name: value for name, value in state.items() if name != "rows_of_epoch"}  # of an older checkpoint
+    for other in (unknown, {**state, "rows_of_epoch": None}):
+        rows_of(dataset=Numbers(ROWS + 1)).load_state_dict(other)
+
+
 def test_a_dataset_may_have_nothing_left_and_then_the_next_epoch_begins():
     state, read = stopped(3)
     dataset = Rest()
