@@ -87,8 +87,8 @@ class EpochRows(EpochBatchIterator):
         if None not in (before, now) and before != now:
             raise UnifiedError(
                 f"the checkpoint was saved in the middle of an epoch of {before} rows, which has {now} in this run "
-                "(other data, --seed, --tokens-per-sample, --objectives or --padded); --reset-dataloader begins with the "
-                "first epoch"
+                "(other data, --seed, --tokens-per-sample, --objectives or --padded); --reset-dataloader begins with "
+                "the first epoch"
             )
         begun = dict(state_dict["begun"])
         self.begun_processes = begun.pop("processes")
