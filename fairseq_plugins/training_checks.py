@@ -20,6 +20,8 @@ from unified.errors import UnifiedError
 
 #: Name of the checkpoint that a training goes on from, in its folder; fairseq's default of ``--restore-file``.
 _LAST = "checkpoint_last.pt"
+#: Name of the split that is trained on in every data folder.
+_TRAINED = "train"
 _RESETS = ("reset_optimizer", "reset_lr_scheduler", "reset_meters", "reset_dataloader")
 #: Largest seed of the random numbers of numpy, which fairseq seeds.
 _LARGEST_SEED = 2**32 - 1
@@ -37,7 +39,22 @@ def check_training(cfg: DictConfig) -> None:
     _check_numbers(cfg)
     if cfg.common.fp16 and not torch.cuda.is_available():  # fairseq's answer to an overflow is on a GPU
         raise UnifiedError("--fp16 needs a GPU; without one leave it out, or train with --bf16")
+    _check_splits(cfg.dataset)
     _check_start(cfg.checkpoint)
+
+
+def _check_splits(dataset: DictConfig) -> None:
+    """Refuse another split to train on than that of the data folder, and validation on it, which fairseq mixes up."""
+    if dataset.train_subset != _TRAINED:
+        raise UnifiedError(
+            f"--train-subset {dataset.train_subset}: the split that is trained on is {_TRAINED!r}; prepare a folder "
+            "whose training text is that"
+        )
+    if not dataset.disable_validation and _TRAINED in dataset.valid_subset.split(","):
+        raise UnifiedError(
+            f"--valid-subset {dataset.valid_subset}: validating on the split {_TRAINED!r} would set its training back "
+            "to the first epoch; leave it out, and read it by fairseq-validate"
+        )
 
 
 def _check_numbers(cfg: DictConfig) -> None:

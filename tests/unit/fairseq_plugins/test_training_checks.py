@@ -73,6 +73,27 @@ def test_fp16_without_a_gpu_is_refused(tmp_path, monkeypatch, more):
     check_training(configuration(tmp_path, common__fp16=True, **more))
 
 
+@pytest.mark.parametrize("split", ["valid", "train1", ""])
+def test_the_split_that_is_trained_on_has_one_name(tmp_path, split):
+    """Another one was read in the order, with the seed and the padding of validation."""
+    said = (
+        f"--train-subset {split}: the split that is trained on is 'train'; prepare a folder whose training text is that"
+    )
+    assert refusal(tmp_path, dataset__train_subset=split) == said
+
+
+@pytest.mark.parametrize("splits", ["train", "valid,train"])
+def test_validation_does_not_read_what_is_trained_on(tmp_path, splits):
+    """fairseq sets the dataset of a validation to the first epoch, that of the training if they are one."""
+    said = refusal(tmp_path, dataset__valid_subset=splits)
+    assert said == (
+        f"--valid-subset {splits}: validating on the split 'train' would set its training back to the first epoch; "
+        "leave it out, and read it by fairseq-validate"
+    )
+    check_training(configuration(tmp_path, dataset__valid_subset=splits, dataset__disable_validation=True))
+    check_training(configuration(tmp_path, dataset__valid_subset="valid,train1"))
+
+
 @pytest.mark.parametrize("option", ["--restore-file", "--finetune-from-model", "--continue-once"])
 def test_what_a_training_begins_with_must_be_a_file(tmp_path, option):
     """fairseq trained a new model where it was none."""
