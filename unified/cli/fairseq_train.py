@@ -106,18 +106,24 @@ def words_of(option: str, text: str) -> list[str]:
         raise UnifiedError(f"{option} {text!r}: a quotation mark is not closed") from None
 
 
-def require_own_folder(further: str) -> None:
-    """Refuse another folder for the checkpoints than that of ``--output``, or other names, which a run goes by.
+def check_further(further: str) -> None:
+    """Refuse options of fairseq-train that the claims, the display and the results of a run do not go by.
 
     Args:
         further: options of ``--fairseq`` in one string.
 
     Raises:
-        UnifiedError: it names one.
+        UnifiedError: they name another folder for the checkpoints than ``--output``, or other names, or give no number
+            of updates.
     """
+    options = by_name(words_of("--fairseq", further))
     for option, ours in (("save-dir", ""), ("checkpoint-suffix", " under names without a suffix")):
-        if f"--{option}" in by_name(words_of("--fairseq", further)):
+        if f"--{option}" in options:
             raise UnifiedError(f"--fairseq: the checkpoints go into the folder of --output{ours}; leave out {option}")
+    updates = options.get("--max-update")
+    if updates is not None and not str(updates).isdecimal():
+        given = "nothing" if updates is True else updates
+        raise UnifiedError(f"--fairseq: --max-update must be a whole number, got {given}")
 
 
 def require_without(further: str, options: Collection[str], missing: str) -> None:

@@ -70,6 +70,20 @@ def test_a_pre_training_leaves_a_model(work, capsys, option):
     assert sorted(os.listdir()) == ["folder", "rows.jsonl"]
 
 
+@pytest.mark.parametrize(
+    ("further", "says"),
+    [
+        ("--max-update abc", "--max-update must be a whole number, got abc"),
+        ("--max-update inf", "--max-update must be a whole number, got inf"),
+        ("--max-update", "--max-update must be a whole number, got nothing"),
+    ],
+)
+def test_options_for_fairseq_that_commands_do_not_go_by_are_refused(work, capsys, further, says):
+    for words in (("pretrain", "nowhere"), ("finetune", "classification", "--data", "nowhere", "--init", "nothing")):
+        assert refusal(capsys, *words, "--output", "output", f"--fairseq={further}") == f"--fairseq: {says}"
+    assert sorted(os.listdir()) == ["folder", "rows.jsonl"]
+
+
 @pytest.mark.parametrize("family", ["minimal-pairs", "perplexity", "similarity"])
 def test_results_of_an_evaluation_go_into_a_folder(work, capsys, family):
     for output in ("rows.jsonl", "rows.jsonl/a/b"):

@@ -17,10 +17,10 @@ from unified.cli.commands.finetuning.selection import add_grid_arguments, add_se
 from unified.cli.configuration import add_config_argument, write_run
 from unified.cli.fairseq_train import (
     add_fairseq_arguments,
+    check_further,
     gpu_count,
     print_command,
     report_options,
-    require_own_folder,
     run_command,
 )
 from unified.cli.output import add_json_argument, print_json, standard_output_for_json
@@ -201,7 +201,7 @@ def _run(args: argparse.Namespace) -> int:
     from unified.cli.commands.finetuning.task_groups import finetune_each
     from unified.tasks.catalogue import TASK_GROUPS
 
-    require_own_folder(args.fairseq)
+    check_further(args.fairseq)
     report_options(args.report_to, Path(args.output))  # refuses a missing package before data are prepared
     gpu_count(args.device)  # and a missing GPU
     if args.task in TASK_GROUPS:

@@ -13,10 +13,10 @@ from unified.arguments import as_option
 from unified.cli.configuration import add_config_argument, write_run
 from unified.cli.fairseq_train import (
     add_fairseq_arguments,
+    check_further,
     gpu_count,
     print_command,
     report_options,
-    require_own_folder,
     require_without,
     run_command,
     words_of,
@@ -79,7 +79,7 @@ def run(args: argparse.Namespace) -> int:
     from unified.files.claims import claimed_folder
     from unified.training.fairseq_options import by_name
 
-    require_own_folder(args.fairseq)
+    check_further(args.fairseq)
     require_without(args.fairseq, ("--no-save", "--no-last-checkpoints"), "checkpoint of the model")
     cards = gpu_count(args.device)
     pretraining = _pretraining(args)
