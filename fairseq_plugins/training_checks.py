@@ -17,14 +17,13 @@ from omegaconf import DictConfig
 
 from fairseq_plugins.refusals import refusing
 from unified.errors import UnifiedError
+from unified.training.settings import LARGEST_SEED
 
 #: Name of the checkpoint that a training goes on from, in its folder; fairseq's default of ``--restore-file``.
 _LAST = "checkpoint_last.pt"
 #: Name of the split that is trained on in every data folder.
 _TRAINED = "train"
 _RESETS = ("reset_optimizer", "reset_lr_scheduler", "reset_meters", "reset_dataloader")
-#: Largest seed of the random numbers of numpy, which fairseq seeds.
-_LARGEST_SEED = 2**32 - 1
 
 
 def check_training(cfg: DictConfig) -> None:
@@ -70,8 +69,8 @@ def _check_numbers(cfg: DictConfig) -> None:
         raise UnifiedError(f"--lr must be at least 0 and finite, got {_listed(optimization.lr)}")
     if not optimization.clip_norm >= 0:
         raise UnifiedError(f"--clip-norm must be at least 0, which clips nothing, got {optimization.clip_norm}")
-    if not 0 <= cfg.common.seed <= _LARGEST_SEED:
-        raise UnifiedError(f"--seed must be from 0 to {_LARGEST_SEED}, got {cfg.common.seed}")
+    if not 0 <= cfg.common.seed <= LARGEST_SEED:
+        raise UnifiedError(f"--seed must be an integer from 0 to {LARGEST_SEED}, got {cfg.common.seed}")
 
 
 def _check_start(checkpoint: DictConfig) -> None:
