@@ -33,8 +33,8 @@ from unified.data.prepared_folder import DataFolder
 from unified.data.targets import TOKEN
 from unified.data.token_files import TokenFile
 from unified.errors import UnifiedError
+from unified.generation.config import require_temperature
 from unified.generation.penalties import require_exponent
-from unified.generation.sampling import require_temperature
 from unified.generation.schemes import NO_ENTITIES_IN_WRITING, NO_SCHEME
 from unified.model import TransformerConfig, UnifiedModel
 from unified.model.model import NO_TOKEN_HEAD

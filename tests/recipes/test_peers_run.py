@@ -96,7 +96,7 @@ def test_the_encoder_decoder_reads_and_writes(tmp_path):
     counts = [len(peer.example(item)["labels"]) for item in items]
     mean = sum(loss * count for loss, count in zip(losses, counts, strict=True)) / sum(counts)
     assert module(**batch).loss.item() == pytest.approx(mean.item(), rel=1e-5)
-    task = replace(task_named("texts"), decoding={"beam": 2, "max_length": 5})
+    task = replace(task_named("texts"), decoding={"beam": 2, "max_length": 5}, may_repeat=())
     assert peer.texts(module, items, task, size=3) == [peer.texts(module, [item], task)[0] for item in items]
 
 

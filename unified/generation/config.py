@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
@@ -9,15 +10,33 @@ from typing import TYPE_CHECKING, Any
 from unified.arguments import check_settings_of, require_integer
 from unified.errors import UnifiedError, nearest
 from unified.generation.penalties import PENALTIES, require_exponent
-from unified.generation.sampling import require_temperature
 
 if TYPE_CHECKING:
     from unified.data.vocabulary import Vocabulary
 
 
+#: Least temperature: divided by less, scores may be no float32.
+LEAST_TEMPERATURE = 1e-20
 _LEAST = {
     "beam": 1, "max_length": 1, "nbest": 1, "min_length": 0, "no_repeat_ngram_size": 0, "top_k": 0, "seed": 0,
 }  # fmt: skip
+
+
+def require_temperature(name: str, temperature: float) -> None:
+    """Refuse a temperature by which scores cannot be divided.
+
+    Args:
+        name: what messages call it.
+
+    Raises:
+        UnifiedError: it is not finite, not above 0, or below :data:`LEAST_TEMPERATURE`.
+    """
+    if not 0 < temperature < math.inf:
+        raise UnifiedError(f"{name} must be above 0, got {temperature}; for the most probable use beam=1")
+    if temperature < LEAST_TEMPERATURE:
+        raise UnifiedError(
+            f"{name} must be at least {LEAST_TEMPERATURE:g}, got {temperature}; for the most probable use beam=1"
+        )
 
 
 def _option(default: Any, sentence: str) -> Any:  # as dataclasses.field is typed: any field's default

@@ -2,33 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
 import torch
-
-from unified.errors import UnifiedError
-
-#: Least temperature: divided by less, scores may be no float32.
-LEAST_TEMPERATURE = 1e-20
-
-
-def require_temperature(name: str, temperature: float) -> None:
-    """Refuse a temperature by which scores cannot be divided.
-
-    Args:
-        name: what messages call it.
-
-    Raises:
-        UnifiedError: it is not finite, not above 0, or below :data:`LEAST_TEMPERATURE`.
-    """
-    if not 0 < temperature < math.inf:
-        raise UnifiedError(f"{name} must be above 0, got {temperature}; for the most probable use beam=1")
-    if temperature < LEAST_TEMPERATURE:
-        raise UnifiedError(
-            f"{name} must be at least {LEAST_TEMPERATURE:g}, got {temperature}; for the most probable use beam=1"
-        )
 
 
 def uniforms(seed: int, indices: Sequence[int], steps: int, beam: int) -> torch.Tensor:

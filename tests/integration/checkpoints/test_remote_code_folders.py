@@ -78,7 +78,7 @@ def test_the_code_imports_no_other_package_than_transformers_needs():
                 outside |= {alias.name.partition(".")[0] for alias in node.names}
             elif isinstance(node, ast.ImportFrom):
                 (own[name] if node.level else outside).add(str(node.module).partition(".")[0])
-    standard = {"__future__", "collections", "dataclasses", "math", "typing", "warnings"}
+    standard = {"__future__", "collections", "dataclasses", "math", "numbers", "typing", "warnings"}
     assert outside == {"numpy", "torch", "transformers"} | standard  # transformers needs numpy itself
     assert set().union(*own.values()) <= files.keys()
     # Earlier releases of transformers copy what these two import, and not what that imports in turn.

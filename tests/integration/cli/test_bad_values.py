@@ -48,9 +48,9 @@ COMMANDS = {
         ("generate", "--threads 0", "argument --threads: must be an integer of at least 1, got '0'"),
         ("predict", "--threads -1", "argument --threads: must be an integer of at least 0, got '-1'"),
         ("augment", "--unanswerable 1.5", "argument --unanswerable: must be a number from 0 to 1, got '1.5'"),
-        ("augment", "--seed -1", "argument --seed: must be an integer of at least 0, got '-1'"),
+        ("augment", "--seed -1", "argument --seed: must be an integer from 0 to 2147483647, got '-1'"),
         ("prepare", "--seed -1", "argument --seed: must be an integer of at least 0, got '-1'"),
-        ("finetune", "--seed -1", "argument --seed: must be an integer of at least 0, got '-1'"),
+        ("finetune", "--seed -1", "argument --seed: must be an integer from 0 to 2147483647, got '-1'"),
         (
             "finetune",
             "--auxiliary-masking -1",

@@ -61,6 +61,7 @@ def ended(folder, main=lambda cfg: None, **changes) -> set[str]:
     cfg = OmegaConf.structured(FairseqConfig())
     cfg.task = {"_name": "unified_lm", "no_export": False}
     cfg.checkpoint.save_dir, cfg.distributed_training.distributed_world_size = str(folder), 1
+    cfg.dataset.batch_size = 1
     for name, value in changes.items():
         OmegaConf.update(cfg, name.replace("__", "."), value, merge=False)
     distributed_utils.call_main(cfg, main)

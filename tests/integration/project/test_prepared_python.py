@@ -41,13 +41,15 @@ def test_what_is_no_command_of_ours_is_left_to_a_fresh_python():
     assert prepared == fresh == (1, f"{FRESH} False\n", "ended\n")
 
 
-@pytest.mark.parametrize(("words", "says"), [(["--user-dir", ROOT / "fairseq_plugins"], "batch size"), ([], "choice")])
+@pytest.mark.parametrize(
+    ("words", "says"), [(["--user-dir", ROOT / "fairseq_plugins"], "--batch-size"), ([], "unified_lm")]
+)
 def test_plugins_are_there_where_the_command_names_them(words, says):
     """Without the option that names their folder they are unknown; with it, something else is missing."""
     command = [interpreter(), "-m", "fairseq_cli.train", "data", *map(str, words), "--task", "unified_lm"]
     command += ["--arch", "unified_lm_tiny", "--criterion", "unified_lm"]
     result = subprocess.run(command, capture_output=True, text=True)
-    assert result.returncode and says in result.stderr and ("unified_lm" in result.stderr) == (not words)
+    assert result.returncode and says in result.stderr and ("invalid choice" in result.stderr) == (not words)
 
 
 def test_plugins_are_imported_as_in_a_fresh_process(tmp_path):

@@ -134,12 +134,13 @@ FIRST = {
     "pretrain": "pretrain d --output o",
 }
 AT_LEAST_0, AT_LEAST_1 = "must be an integer of at least 0, got '-1'", "must be an integer of at least 1, got '0'"
+A_SEED = "must be an integer from 0 to 2147483647, got '-1'"
 
 
 @pytest.mark.parametrize(
     ("command", "option", "value", "says"),
     [
-        ("finetune", "--seed", "-1", AT_LEAST_0),
+        ("finetune", "--seed", "-1", A_SEED),
         ("finetune", "--auxiliary-masking", "-0.1", "must be a number of at least 0, got '-0.1'"),
         ("finetune", "--select", "all", "invalid choice: 'all' (choose from last, best)"),
         ("finetune", "--device", "tpu", "invalid choice: 'tpu' (choose from cpu, cuda)"),
@@ -149,7 +150,7 @@ AT_LEAST_0, AT_LEAST_1 = "must be an integer of at least 0, got '-1'", "must be 
         ("finetune", "--epochs", "1.5", "invalid int value: '1.5'"),
         ("finetune", "--validations", "x", "invalid int value: 'x'"),
         ("finetune", "--valid-share", "x", "invalid float value: 'x'"),
-        ("augment", "--seed", "-1", AT_LEAST_0),
+        ("augment", "--seed", "-1", A_SEED),
         *(
             ("augment", f"--{name}", "0", AT_LEAST_1)
             for name in "threads batch-size max-tokens chunk passages top beam max-length max-source".split()

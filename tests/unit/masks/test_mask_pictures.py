@@ -298,7 +298,6 @@ def test_plot_takes_tokens(tmp_path):
         ("show seq2seq source_length=-4 target_length=3", "source_length must be an integer of at least 0, got -4"),
         ("show seq2seq 4", "seq2seq: missing a required argument: 'target_length'; it takes (source_length, target_le"),
         ("show bidirectional 3 4", "bidirectional: too many positional arguments; it takes (length)"),
-        ("show bidirectional 3 --memory -1", "length must be an integer of at least 0, got -1"),
         ("show permutation 0,x", "permutation: argument 1 must be integers separated by commas, got '0,x'"),
         ("show bidirectional x", "bidirectional: argument 1 must be an integer, got 'x'"),
         ("show permutation 0,1 --query-stream 2", "targets must lie within the row of 2 tokens, got 2"),

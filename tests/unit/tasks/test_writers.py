@@ -99,9 +99,9 @@ def test_lengths_are_positive(name):
     for value in (0, -1):
         with pytest.raises(UnifiedError) as raised:
             WritingTraining(**{name: value})
-        assert str(raised.value) == f"--{name.replace('_', '-')} must be above 0, got {value}"
+        assert str(raised.value) == f"{name} must be above 0, got {value}"
     for field in ("lr", "epochs"):  # as of any fine-tuning
-        with pytest.raises(UnifiedError, match=f"^--{field} must be above 0, got 0$"):
+        with pytest.raises(UnifiedError, match=f"^{field} must be above 0, got 0$"):
             WritingTraining(**{field: 0})
 
 
