@@ -19,7 +19,6 @@ class Writing:
     config: UnifiedConfig
     device: torch.device
 
-    @torch.no_grad()
     def generate(
         self,
         input_ids: torch.Tensor,
@@ -44,11 +43,13 @@ class Writing:
 
         Returns:
             int64 (N x nbest, m), the texts without special symbols, padded on the right; behind a prompt, the prompt
-            and what continues it.
+            and what continues it. (0, 0) where there is no text.
         """
         texts, found = self.hypotheses(
             input_ids, attention_mask, prompt=prompt, max_source=max_source, **settings
         )  # fmt: skip
+        if not texts:
+            return input_ids[:, :0]
         given = texts if SCHEMES[self.scheme(prompt)].prompt else [[]] * len(texts)
         rows = [
             torch.tensor([*text, *one.tokens]).long() for text, some in zip(given, found, strict=True) for one in some
@@ -68,10 +69,12 @@ class Writing:
         """The texts as they are read, and ``nbest`` hypotheses of each, best first; see :meth:`generate`."""
         scheme = SCHEMES[self.scheme(prompt)]
         texts = [self._text(row, scheme) for row in self._rows(input_ids, attention_mask)]
+        if not texts:
+            return [], []
         if scheme.prompt and max_source:
             texts = [text[:max_source] for text in texts]
         if "max_length" not in settings:
-            longest = max(map(len, texts), default=0)
+            longest = max(map(len, texts))
             least = settings.get("min_length", 1)
             settings["max_length"] = max(1, self._usual_length(longest, scheme.prompt, max_source), least)
         known = [field.name for field in fields(Search)]
@@ -149,5 +152,5 @@ class Writing:
             warnings.warn(
                 f"{cut} of {len(texts)} texts have more than {limit} tokens; the rest is not read", stacklevel=4
             )
-            texts = [text[: int(limit)] if len(text) > limit else text for text in texts]
+            texts = [text[: int(limit)] for text in texts]
         return texts

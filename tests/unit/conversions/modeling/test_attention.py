@@ -264,6 +264,19 @@ def test_half_precision_stays_and_angles_are_made_in_single_precision():
     assert found.float().flatten().tolist() == pytest.approx([math.cos(1001), 0, math.sin(1001), 0], abs=0.01)
 
 
+@pytest.mark.parametrize("positions", ["learned", "rotary", "relative"])
+def test_defaults_of_torch_change_nothing(positions):
+    own, x, seen = drawn(attention_of("self", config(positions=positions), 0, 0)), states(), view()
+    wanted = own(x, seen)
+    with torch.device("meta"):
+        assert torch.equal(own(x, seen), wanted)
+    torch.set_default_dtype(torch.bfloat16)
+    try:
+        assert torch.equal(own(x, seen), wanted)
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
 # What was read before
 
 

@@ -108,3 +108,17 @@ def test_masks_are_made_where_the_texts_are():
         visible = visible_in_texts(mask, real, segments)
         assert visible.device == class_index(UnifiedConfig(), visible, real).device == torch.device("meta")
         assert types_of_texts(UnifiedConfig(mask=mask), segments).device == torch.device("meta")
+
+
+def test_a_default_device_of_torch_changes_nothing():
+    positions = torch.tensor([[0, 1, 2, 3, 4, 5]]).expand(3, -1)
+
+    def made(mask: str) -> list[torch.Tensor]:
+        visible = visible_in_texts(mask, REAL, SEGMENTS)
+        return [visible, class_index(UnifiedConfig(), visible, REAL), without_following(visible, positions, 6)]
+
+    for mask in MASKS:
+        wanted = made(mask)
+        with torch.device("meta"):
+            found = made(mask)
+        assert all(torch.equal(one, other) for one, other in zip(found, wanted, strict=True))

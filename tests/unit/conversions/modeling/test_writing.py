@@ -102,11 +102,11 @@ def test_padding_and_the_symbols_around_texts_are_not_read():
 
 
 def test_a_prompt_loses_all_separators_at_its_end_and_a_source_the_last():
-    given = rows([CLS, 5, SEP, 6, SEP, SEP, SEP], [SEP, SEP], [5])
+    given = rows([CLS, 5, SEP, 6, SEP, SEP, SEP], [SEP, SEP], [5], [5, 6, SEP, SEP])
     texts, _ = Model("left_to_right").hypotheses(given)
-    assert texts == [[5, SEP, 6], [], [5]]
+    assert texts == [[5, SEP, 6], [], [5], [5, 6]]
     texts, _ = Model("cloze").hypotheses(given)
-    assert texts == [[5, SEP, 6, SEP, SEP], [SEP], [5]]
+    assert texts == [[5, SEP, 6, SEP, SEP], [SEP], [5], [5, 6, SEP]]
 
 
 def test_a_source_ends_with_the_separator_and_a_prompt_is_where_the_text_begins(asked):
@@ -134,6 +134,13 @@ def test_texts_are_given_back_padded_and_behind_their_prompts():
 def test_what_is_masked_is_not_read_and_token_types_are_not_asked_for(asked):
     Model().generate(rows([5, 6, 7]), torch.tensor([[1, 0, 1]]), torch.tensor([[3, 3, 3]]), max_source=0, max_length=2)
     assert asked[0]["sources"] == [[5, 7, SEP]]
+
+
+@pytest.mark.parametrize("decoding", ["cloze", "left_to_right", "permutation"])
+def test_of_no_texts_none_are_written(decoding, asked):
+    nothing = torch.empty(0, 3).long()
+    assert Model(decoding).hypotheses(nothing) == ([], []) and asked == []
+    assert Model(decoding).generate(nothing).shape == (0, 0)
 
 
 def test_settings_that_there_are_not_are_named():
