@@ -112,6 +112,8 @@ def test_typed_out():
     assert best_combination(["a b"], ["x a", "b y"]) == ([], False)
     # "c d" alone has 2/(1 + 3); both have 4/(2 + 3); with "c d e f", 4/(4 + 3) would be less.
     assert best_combination(["q", "a b", "c d", "c d e f"], ["a b", "x c d"]) == ([1, 2], False)
+    # "a b" alone has 2/(1 + 3), and with the other sentence 4/(1 + 4 + 3), which is no more.
+    assert best_combination(["a b", "c d x y z"], ["a b", "c d", "e f"]) == ([0], False)
     # A second "a b" matches nothing more: the summary has one.
     assert best_combination(["a b", "a b"], ["a b c"]) == ([0], False)
     assert best_combination(["a b", "a b"], ["a b a b"]) == ([0, 1], False)
@@ -119,6 +121,24 @@ def test_typed_out():
     assert best_combination([], ["a b"]) == best_combination(["a b"], []) == ([], False)
     # All candidates together may be the best choice.
     assert best_combination(["a b", "c d", "e f"], ["a b", "c d", "e f"]) == ([0, 1, 2], False)
+
+
+def test_words_are_stemmed_once():
+    """Porter's stem of a stem may be another word's."""
+    word, other = "university", "univ"
+    assert STEM(word) != STEM(other) == STEM(STEM(word))
+    assert best_combination([f"a {word}"], [f"a {other}"]) == ([], False)
+
+
+@pytest.mark.parametrize("times", [200, 300, 40_000, 70_000])
+def test_a_bigram_may_come_as_often_as_it_likes(times):
+    texts = ["a " * (times + 1)] * 2
+    assert best_combination(texts, texts[:1]) == ([0], False)
+    assert best_combination(texts, texts) == ([0, 1], False)
+
+
+def test_a_source_may_have_many_sentences():
+    assert best_combination(["a b c"] * 33_000 + ["a b"], ["a b"]) == ([33_000], True)
 
 
 def test_a_greedy_choice_may_be_worse():

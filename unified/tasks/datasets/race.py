@@ -73,7 +73,6 @@ def _add_race(
             label = str(letters.index(answer))
         elif labelled and len(letters) > 1:
             entries.wrong(location, f"the answer {answer!r} is the letter of no option, A to {letters[-1]}")
-            continue
         add_choice(items, entries, location, f"{name}-{i}", article, choices, label, question, empty=True, subset=level)
 
 

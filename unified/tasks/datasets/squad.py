@@ -75,7 +75,7 @@ def squad_items(paragraphs: Iterable[SquadParagraph]) -> list[QuestionItem]:
 
 
 def read_squad_questions(
-    folder: Path, budget: TokenBudget, split: str, sentences: bool = False
+    folder: Path, budget: TokenBudget, split: str, sentences: bool
 ) -> dict[str, list[WritingItem]]:
     """Splits of SQuAD 1.1 for generating questions, from ``train-v1.1*.json`` and ``dev-v1.1*.json``.
 

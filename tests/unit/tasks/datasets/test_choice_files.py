@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 
@@ -179,6 +180,16 @@ def test_an_answer_of_race_that_is_not_the_letter_of_an_option_is_refused(tmp_pa
     )
 
 
+@pytest.mark.parametrize("answer", ["I", "X", "Z"])
+def test_a_question_of_race_has_the_letters_a_to_h(tmp_path, answer):
+    race(tmp_path, "high/1.txt", options=[list("abcdefghi")], answers=[answer])
+    assert refused(read_race, tmp_path) == (
+        f"{tmp_path}: high/1.txt, question 1: the answer {answer!r} is the letter of no option, A to H"
+    )
+    race(tmp_path, "high/1.txt", options=[list("abcdefghi")], answers=["H"])
+    assert read_race(tmp_path)[0].label == 7
+
+
 @pytest.mark.parametrize(("options", "answer"), [([], "A"), (["Ann"], "A"), (["Ann"], "B")])
 def test_a_question_of_race_needs_two_options_whatever_its_answer(tmp_path, options, answer):
     race(tmp_path, "high/1.txt", options=[options], answers=[answer])
@@ -201,6 +212,16 @@ def test_all_wrong_files_of_race_are_named(tmp_path):
         f"{tmp_path}: high/1.txt: 'article' is empty; high/2.txt, question 1: its 'options' are no list of texts; "
         "high/3.txt: no field 'article'; its fields: none; "
         "high/3.txt: expected as many 'questions' as 'options' and 'answers'"
+    )
+    (tmp_path / "high/1.txt").write_text("{")
+    (tmp_path / "high/2.txt.gz").write_bytes(gzip.compress(b"{}"))
+    race(tmp_path, "high/2.txt")
+    race(tmp_path, "high/3.txt", options=[3])
+    said = refused(read_race, tmp_path)
+    assert said.startswith(f"{tmp_path}: high/1.txt: {tmp_path / 'high/1.txt'}, line 1: not JSON")
+    assert said.endswith(
+        "; high/3.txt, question 1: its 'options' are no list of texts; "
+        "high/2.txt.gz: high/2.txt is the same passage; keep one of the two files"
     )
     missing = tmp_path / "none"
     assert refused(read_race, missing) == f"{missing}: no such folder; RACE has one a split, such as RACE/train"
@@ -245,6 +266,9 @@ def without(name: str) -> dict:
         ([["M."], [{**QUESTION, "choice": ["A.", 3]}], "5"], "dialogue 1, question 1: no list of texts 'choice'"),
         ([["M."], [{**QUESTION, "choice": ["B.", "B."]}], "5"],
          "dialogue 1, question 1: the answer 'B.' must equal one choice, but equals 2"),
+        ([["M."], [{**QUESTION, "choice": ["A.", "C."]}], "5"],
+         "dialogue 1, question 1: the answer 'B.' must equal one choice, but equals 0"),
+        ([["M."], [QUESTION], "6"], "dialogue 2: the id '6' is that of dialogue 1, too; each needs an id of its own"),
         ([["M."], [{**QUESTION, "choice": ["B."]}], "5"],
          "dialogue 1, question 1: two choices or more are needed, none of them empty"),
         ([["M."], [QUESTION, without("question")], "5"],

@@ -100,6 +100,12 @@ def test_yes_no_and_unknown_are_choices_whatever_their_case_and_punctuation(text
     assert item.choice == choice and (item.answers == ()) == (choice is not None)
 
 
+@pytest.mark.parametrize("span", [(0, 3), (4, 7), (NO_SPAN, NO_SPAN)])
+def test_of_equal_parts_of_a_passage_the_one_in_the_rationale_is_the_answer(span):
+    (item,) = coqa_items([CoqaTurn("s", 1, "cnn", "red red", (), "q", (CoqaAnswer("red", "red", *span),))])
+    assert item.answers == (Answer("red", max(span[0], 0)),)
+
+
 def test_turns_without_question_or_main_answer_are_left_out():
     turns = [
         CoqaTurn("s", i, "cnn", "a b", (), question, (CoqaAnswer(text, ""), CoqaAnswer("b", "")))

@@ -212,8 +212,9 @@ def test_every_row_is_predicted_once(small, tmp_path):
     assert refused_submission("STS-B", path) == (
         f"{path}: 3 of the 4 rows of STS-B have no prediction, the first is row 0"
     )
-    path.write_text('{"id": 0, "label": 1}\n{\n')
-    assert refused_submission("WNLI", path).startswith(f"{path}: line 2: not JSON")
+    path.write_text('{\n{"id": 0, "label": 1}\n{\n')
+    said = refused_submission("WNLI", path)
+    assert said.startswith(f"{path}: 2 lines (1, 3): not JSON") and ";" not in said
 
 
 def test_an_unknown_submission_is_refused_with_those_that_are_known(tmp_path):

@@ -73,5 +73,13 @@ def test_a_sentence_without_letters_or_digits_is_never_taken():
     assert greedy_oracle(["...", "漢", ""], "a") == [] and greedy_oracle(["...", "a"], "a") == [1]
 
 
-def test_capitals_do_not_count_and_a_word_counts_as_often_as_the_summary_has_it():
+def test_capitals_do_not_count_but_forms_of_a_word_do_and_each_as_often_as_the_summary_has_it():
+    assert greedy_oracle(["walking"], "walked") == []
     assert greedy_oracle(["a", "a"], "A a") == [0, 1] and greedy_oracle(["a", "a"], "A b") == [0]
+
+
+def test_the_smallest_gain_counts_that_is_more_than_a_rounding_error():
+    """F1 of words alone, (m + 1) / (T + 2) after m / T, of which T is 2 m + 1: it gains 1 / (T (T + 2)), or 1.4e-9."""
+    summary = [f"w{i}" for i in range(13_501)]
+    assert 1e-9 < 1 / (27_001 * 27_003) < 2e-9
+    assert greedy_oracle([" ".join(reversed(summary[1:])), "x w0"], " ".join(summary)) == [0, 1]

@@ -174,6 +174,15 @@ def test_blocks_of_semeval_without_marks_or_a_relation_are_refused(tmp_path, blo
     assert refused(read_semeval2010, path) == f"{path}: {message}"
 
 
+def test_a_number_of_semeval_that_is_there_twice_is_refused_but_for_those_of_wrong_blocks(tmp_path):
+    wrong = semeval(1, "<e1> </e1> <e2>b</e2>", "Other")
+    path = written(tmp_path / "a.txt", wrong + GOOD + wrong + GOOD)
+    assert refused(read_semeval2010, path) == (
+        f"{path}: 2 lines (1, 8): an entity is empty; "
+        "line 11: the id '1' is that of line 4, too; each needs an id of its own"
+    )
+
+
 def test_every_tenth_training_sentence_of_semeval_is_for_validation(tmp_path):
     sentences = [semeval(i, "<e1>a</e1> <e2>b</e2>", "Other") for i in range(1, 23)]
     written(tmp_path / "TRAIN_FILE.TXT", "".join(sentences))

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.corpora import jsonl, write
+from tests.support.locales import plain_locale
 from tests.support.refusals import refused
 from unified.tasks.datasets.summaries import pairs
 from unified.tasks.datasets.summaries.combinations import MAX_COMBINATIONS, MAX_SENTENCES, best_combination
@@ -23,7 +24,7 @@ from unified.tasks.datasets.summaries.pairs import Counts, PairConverter, write_
 
 def test_a_row_of_each_data_set_is_divided_into_sentences():
     made = {
-        "cnn_dailymail": {"article": "A b. C d.\nE", "highlights": "One. Two.\n \n Three"},
+        "cnn_dailymail": {"article": "A b. C d.\nE\nf", "highlights": "One. Two.\n \n Three"},
         "gigaword": {"document": "A b. C d.", "summary": "One. \n Two."},
         "xsum": {"document": "A b.\nC d.", "summary": "One. Two."},
         "reuters": {"body": "A b.\nC d.", "title": "ONE. TWO"},
@@ -32,7 +33,7 @@ def test_a_row_of_each_data_set_is_divided_into_sentences():
     }
     found = {name: FORMATS[name].row(row) for name, row in made.items()}
     assert found == {
-        "cnn_dailymail": SummaryPair(("A b.", "C d.", "E"), ("One. Two.", "Three")),
+        "cnn_dailymail": SummaryPair(("A b.", "C d.", "E", "f"), ("One. Two.", "Three")),
         "gigaword": SummaryPair(("A b.", "C d."), ("One. Two.",)),
         "xsum": SummaryPair(("A b.", "C d."), ("One. Two.",)),
         "reuters": SummaryPair(("A b.", "C d."), ("ONE. TWO",)),
@@ -94,6 +95,7 @@ def test_the_inputs_that_a_data_set_has_are_named_in_words():
         **dict.fromkeys(("reuters", "scitldr", "aeslc"), JSON),
     }
     assert Format().known == "" and Format().stem(" a ") == "a"
+    assert Format(file=xsum_file).known == "folders of * files"
 
 
 def test_inputs_that_a_data_set_does_not_have_are_refused(tmp_path):
@@ -214,7 +216,7 @@ def test_pairs_are_counted_and_separators_replaced(tmp_path):
     assert size - len(ROWS) < done.size <= size
     plain = converted(tmp_path, ROWS[:1])
     assert json.loads(plain.lines[0]) == {"source": "A / b. C d.", "target": "One", "references": ["One", "T/wo"]}
-    assert plain.counts == Counts(pairs=1, replaced=1)
+    assert plain.counts == Counts(pairs=1, replaced=1) and plain.size == (tmp_path / "in.jsonl").stat().st_size
     other = converted(tmp_path, ROWS[:1], separator="[S]")
     assert json.loads(other.lines[0])["source"] == "A | b. C d." and other.counts == Counts(pairs=1)
 
@@ -262,6 +264,27 @@ def test_pairs_are_written_whole_or_not_at_all(tmp_path, capsys):
         before = output.read_text()
         assert says in refused(write_pairs, converter, output, overwrite=True)
         assert output.read_text() == before and list(output.parent.iterdir()) == [output]
+
+
+def test_pairs_are_utf_8_and_progress_is_told_by_their_bytes(tmp_path, monkeypatch):
+    told = []
+
+    class Told:
+        def __init__(self, what: str):
+            told.append(what)
+
+        def add(self, size: int, items: str) -> None:
+            told.append((size, items))
+
+        def finish(self, items: str) -> None:
+            told.append(items)
+
+    monkeypatch.setattr(pairs, "Progress", Told)
+    source, output = Path(jsonl(tmp_path / "in.jsonl", ROWS[3:])), tmp_path / "out.jsonl"
+    with plain_locale():
+        write_pairs(PairConverter(Inputs("scitldr", (str(source),))), output)
+    assert json.loads(output.read_bytes().decode("utf-8"))["source"] == "The cat sat. É x"
+    assert told == ["out.jsonl", (source.stat().st_size, "1 pairs"), "1 pairs"]
 
 
 # ---------------------------------------------------------------- oracles

@@ -65,9 +65,12 @@ def best_combination(
         wanted[bigram] = wanted.get(bigram, 0) + 1
     bigrams = [_bigrams(sentence) for sentence in sentences]
     candidates = [number for number, own in enumerate(bigrams) if not wanted.keys().isdisjoint(own)]
-    counts = _counts([bigrams[number] for number in candidates], list(wanted))
-    totals = np.array([len(bigrams[number]) for number in candidates], dtype=np.int64)
-    limits, wanted_total = np.array(list(wanted.values()), dtype=counts.dtype), sum(wanted.values())
+    totals = np.array([len(bigrams[number]) for number in candidates])
+    wanted_total = sum(wanted.values())
+    # Large matrices follow, so that their type is the smallest one that holds all sums.
+    dtype = np.min_scalar_type(max(int(totals.sum()), wanted_total))
+    counts = _counts([bigrams[number] for number in candidates], list(wanted), dtype)
+    limits = np.array(list(wanted.values()), dtype=dtype)
     best_score = 0.0
     best: list[int] = []
     for size in range(1, len(candidates) + 1):
@@ -75,7 +78,7 @@ def best_combination(
             return [candidates[i] for i in best], True
         tried = _combinations(len(candidates), size)
         matches = sum(counts[column] for column in tried.T)  # (combinations, bigrams)
-        matches = np.minimum(matches, limits).sum(axis=1, dtype=np.int64)
+        matches = np.minimum(matches, limits).sum(axis=1)
         scores = 2 * matches / (totals[tried].sum(axis=1) + wanted_total)
         first = int(scores.argmax())
         if scores[first] <= best_score:
@@ -89,17 +92,19 @@ def _bigrams(sentence: str) -> list[tuple[str, str]]:
     return list(zip(words, words[1:], strict=False))
 
 
-def _counts(texts: Sequence[Sequence[tuple[str, str]]], bigrams: Sequence[tuple[str, str]]) -> np.ndarray:
-    """Count of each of the bigrams in each text, int16 (texts, bigrams)."""
+def _counts(
+    texts: Sequence[Sequence[tuple[str, str]]], bigrams: Sequence[tuple[str, str]], dtype: np.dtype
+) -> np.ndarray:
+    """Count of each of the bigrams in each text, (texts, bigrams)."""
     columns = {bigram: column for column, bigram in enumerate(bigrams)}
     found = [(row, columns[bigram]) for row, text in enumerate(texts) for bigram in text if bigram in columns]
-    counts = np.zeros((len(texts), len(bigrams)), dtype=np.int16)
+    counts = np.zeros((len(texts), len(bigrams)), dtype=dtype)
     np.add.at(counts, tuple(np.array(found, dtype=np.int64).reshape(-1, 2).T), 1)
     return counts
 
 
 @lru_cache(maxsize=64)
 def _combinations(count: int, size: int) -> np.ndarray:
-    """All combinations of ``size`` numbers below ``count``, in lexicographic order, int16 (combinations, size)."""
+    """All combinations of ``size`` numbers below ``count``, in lexicographic order, (combinations, size)."""
     numbers = chain.from_iterable(combinations(range(count), size))
-    return np.fromiter(numbers, dtype=np.int16).reshape(-1, size)
+    return np.fromiter(numbers, dtype=np.min_scalar_type(count)).reshape(-1, size)

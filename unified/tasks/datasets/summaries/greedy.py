@@ -20,6 +20,8 @@ def greedy_oracle(sentences: Sequence[str], summary: str) -> list[int]:
     as long as one raises it; of equally good ones the first. The score is the mean of ROUGE-1 and ROUGE-2 F1 as
     rouge-score computes them, without stemming. A sentence without a word of ASCII letters or digits is never taken.
     """
+    if not sentences:
+        return []
     # Imported here, so that commands that only know the tasks of summaries do not wait for it.
     from rouge_score.tokenizers import DefaultTokenizer
 
@@ -28,8 +30,8 @@ def greedy_oracle(sentences: Sequence[str], summary: str) -> list[int]:
     best = 0.0
     while True:
         scores = search.scores()
-        number = int(np.argmax(scores >= scores.max(initial=0.0) - _TOLERANCE)) if len(scores) else 0
-        if not len(scores) or scores[number] <= best + _TOLERANCE:
+        number = int(np.argmax(scores >= scores.max() - _TOLERANCE))
+        if scores[number] <= best + _TOLERANCE:
             return search.taken
         best = scores[number]
         search.take(number)
@@ -48,7 +50,7 @@ class _Search:
     def __init__(self, texts: list[list[str]], summary: list[str]):
         self.taken: list[int] = []
         self._texts = texts
-        self._lengths = np.array([len(text) for text in texts], dtype=np.int64)
+        self._lengths = np.array([len(text) for text in texts])
         self._columns = {word: column for column, word in enumerate(dict.fromkeys(summary))}
         bigrams = list(zip(summary, summary[1:], strict=False))
         self._bigram_columns = {bigram: column for column, bigram in enumerate(dict.fromkeys(bigrams))}
@@ -56,15 +58,16 @@ class _Search:
         self._wanted_bigrams = _counts([bigrams], self._bigram_columns)[0]  # (B,)
         self._words = _counts(texts, self._columns)  # (S, U)
         self._bigrams = _counts([zip(t, t[1:], strict=False) for t in texts], self._bigram_columns)  # (S, B)
-        self._have, self._have_bigrams, self._length = 0 * self._wanted, 0 * self._wanted_bigrams, 0
+        self._have, self._have_bigrams = np.zeros_like(self._wanted), np.zeros_like(self._wanted_bigrams)
+        self._length = 0
 
     def scores(self) -> np.ndarray:
-        """Score of the taken sentences with each other one added, float64 (S,); -1 for the taken ones."""
+        """Score of the taken sentences with each other one added, float64 (S,); -inf for the taken ones."""
         words = np.minimum(self._have + self._words, self._wanted).sum(1)
         bigrams = np.minimum(self._have_bigrams + self._bigrams + self._borders(), self._wanted_bigrams).sum(1)
         lengths = self._length + self._lengths
-        scores = (_f1(words, lengths, self._wanted) + _f1(bigrams, lengths - 1, self._wanted_bigrams)) / 2
-        scores[self.taken] = -1.0
+        scores = _half_f1(words, lengths, self._wanted) + _half_f1(bigrams, lengths - 1, self._wanted_bigrams)
+        scores[self.taken] = -np.inf
         return scores
 
     def take(self, number: int) -> None:
@@ -97,5 +100,5 @@ def _counts(texts: Sequence[Iterable[_Ngram]], columns: dict[_Ngram, int]) -> np
     return counts
 
 
-def _f1(matches: np.ndarray, totals: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-    return 2 * matches / np.maximum(totals + wanted.sum(), 1)
+def _half_f1(matches: np.ndarray, totals: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+    return matches / np.maximum(totals + wanted.sum(), 1)
