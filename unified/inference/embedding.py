@@ -42,7 +42,7 @@ def embedded(
     vectors = torch.zeros(len(rows), model.transformer.embeddings.tokens.weight.size(1))
     for numbers in by_length(rows, batch_size):
         vectors[numbers] = _pooled(model, codec, [rows[i] for i in numbers], pooling)
-    return functional.normalize(vectors, dim=-1) if normalize else vectors
+    return functional.normalize(vectors) if normalize else vectors
 
 
 def _pooled(model: UnifiedModel, codec: Codec, rows: list[np.ndarray], pooling: str) -> torch.Tensor:

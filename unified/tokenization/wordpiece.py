@@ -186,7 +186,7 @@ def train_wordpiece(
             f"the WordPiece tokenizer cannot be trained: {vocabulary_size} entries do not hold the {len(beginning)} "
             "characters and special symbols; ask for more entries or less --character-coverage"
         )
-    tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
+    tokenizer = Tokenizer(models.WordPiece())
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     trainer = trainers.WordPieceTrainer(
         vocab_size=vocabulary_size or _DEFAULT_SIZE, min_frequency=2, special_tokens=beginning, show_progress=False

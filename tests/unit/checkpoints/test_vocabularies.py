@@ -177,3 +177,13 @@ def test_tokenizers_must_be_of_one_type(tmp_path):
     (source / "anna.json").touch()
     said = refusal(source, other, tmp_path / "out")
     assert "is a tokenizer.model and a xlnet.model, " in said and " a vocab.txt and a anna.json; " in said
+
+
+@pytest.mark.parametrize("seed", [2**63, -(2**63) - 1])
+def test_a_seed_has_64_bits(tmp_path, seed):
+    source, other = trained(tmp_path / "old", ["a", "b"]), data(tmp_path / "data", ["a", "b", "c"])
+    assert refusal(source, other, tmp_path / "out", seed) == (
+        "seed must be an integer of 64 bits, got an integer of more than 64 bits"
+    )
+    assert not (tmp_path / "out").exists()
+    change_vocabulary(source, other, tmp_path / "out", seed - 1 if seed > 0 else seed + 1)

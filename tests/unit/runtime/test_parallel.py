@@ -6,12 +6,14 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import Future
 from multiprocessing import active_children
 
 import pytest
 import torch
 
 from unified.errors import Interrupted
+from unified.runtime import parallel
 from unified.runtime.parallel import available_cores, ordered_map
 
 
@@ -115,6 +117,42 @@ def test_a_worker_ends_when_its_parent_is_killed():
 
 def square(number):
     return number * number
+
+
+def test_a_worker_waits_for_the_end_of_its_parent_beside_its_work(monkeypatch):
+    """In a thread that does not keep its process alive. What a worker does is done here, where nobody waits."""
+    begun = []
+
+    class Thread:
+        def __init__(self, target, daemon):
+            self.daemon = daemon
+
+        def start(self):
+            begun.append(self.daemon)
+
+    class Here:
+        def __init__(self, workers, initializer, initargs):
+            initializer(*initargs)
+
+        def submit(self, call, item):
+            done = Future()
+            done.set_result(call(item))
+            return done
+
+        def shutdown(self, cancel_futures):
+            assert cancel_futures
+
+    before = signal.getsignal(signal.SIGINT), torch.get_num_threads()
+    monkeypatch.setattr(threading, "Thread", Thread)
+    monkeypatch.setattr(parallel, "ProcessPoolExecutor", Here)
+    for name in ("TOKENIZERS_PARALLELISM", "OMP_NUM_THREADS"):
+        monkeypatch.setenv(name, "5")
+    try:
+        assert list(ordered_map(square, [2, 3], workers=2)) == [4, 9]
+    finally:
+        signal.signal(signal.SIGINT, before[0])
+        torch.set_num_threads(before[1])
+    assert begun == [True]
 
 
 def test_three_items_per_worker_are_under_way_and_none_after_the_first_results_are_left():

@@ -117,6 +117,7 @@ def test_a_failure_is_told_by_sentencepieces_last_words(monkeypatch):
         return str(raised.value).removeprefix("the bpe tokenizer cannot be trained: ")
 
     assert fails("Internal: src/a.cc(3) [(x) > 0] Too few words. ") == "Too few words"
+    assert fails("a.cc(3) [x] The limit is X.") == "The limit is X"
     assert fails("just so") == "just so" and fails("Internal: a.cc [x] ") == fails("") == "too little text"
 
 

@@ -1,6 +1,8 @@
 """Training of WordPiece vocabularies: characters that stay, sizes, refusals; settings of tokenizers."""
 
 import json
+import os
+import pty
 from collections import Counter
 
 import numpy as np
@@ -74,6 +76,20 @@ def test_dropped_characters_become_blanks_before_training():
     lines = ["aaqaa aa"] * 20 + ["bbb"] * 20
     tokenizer = train_wordpiece(lines, None, 0.9)
     assert "q" not in "".join(tokenizer.entries[5:]) and "aa" in tokenizer.entries and "aaaa" not in tokenizer.entries
+
+
+def test_a_terminal_shows_nothing_of_the_training():
+    terminal, end = pty.openpty()
+    before = os.dup(2)
+    try:
+        os.dup2(end, 2)
+        train_wordpiece(["ab ab, abc", "xab"])
+        os.write(2, b"nothing else")
+        assert os.read(terminal, 100) == b"nothing else"
+    finally:
+        os.dup2(before, 2)
+        for descriptor in (terminal, end, before):
+            os.close(descriptor)
 
 
 # ---------------------------------------------------------------- tokenizers
