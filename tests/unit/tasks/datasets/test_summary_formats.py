@@ -284,7 +284,7 @@ def test_pairs_are_utf_8_and_progress_is_told_by_their_bytes(tmp_path, monkeypat
     with plain_locale():
         write_pairs(PairConverter(Inputs("scitldr", (str(source),))), output)
     assert json.loads(output.read_bytes().decode("utf-8"))["source"] == "The cat sat. É x"
-    assert told == ["out.jsonl", (source.stat().st_size, "1 pairs"), "1 pairs"]
+    assert told == ["out.jsonl", (source.stat().st_size, "1 pair"), "1 pair"]
 
 
 # ---------------------------------------------------------------- oracles
