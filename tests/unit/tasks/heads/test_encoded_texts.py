@@ -67,6 +67,7 @@ def test_marks_are_tokens_that_touch_a_span():
         offsets = edges.reshape(-1, 2)  # tokens with gaps between them, of which some are empty
         spans = [tuple(sorted(rng.integers(0, 16, 2).tolist())) for _ in range(rng.integers(3))]
         spans = [(start, stop) for start, stop in spans if start < stop]
+        assert token_marks(offsets, spans).dtype == bool
         expected = np.zeros(6, dtype=bool)
         for start, stop in spans:
             touching = [i for i, (first, last) in enumerate(offsets.tolist()) if first < stop and start < last]

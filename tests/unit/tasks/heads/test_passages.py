@@ -142,9 +142,13 @@ def test_most_context_by_its_definition():
         (50, 10, 7),
         (0, 9, 2),
         (9, 1, 4),
+        (380, 300, 160),  # the second window is so much shorter that a hundredth of the size decides
+        (381, 300, 160),
+        (430, 300, 260),
     ):
         found = windows(length, max_tokens, stride)
         flags = central(found, length)
+        assert all(own.dtype == bool for own in flags)
         for token in range(length):
             scores = {
                 number: min(token - first, first + size - 1 - token) + 0.01 * size

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -204,3 +205,22 @@ def test_bad_items_are_reported(tmp_path):
         path.write_text(f"{{{good}, {extra}}}")
         with pytest.raises(UnifiedError, match=says):
             SpanAnswers.read(path)
+
+
+@pytest.mark.parametrize("passage_first", [False, True])
+def test_tokens_within_named_entities_are_marked_in_each_window(words, passage_first):  # noqa: F811
+    """A window's example marks what a whole reading of its texts would, of what it holds."""
+    codec = replace(words, longest=11, marks_entities=True)
+    item = QuestionItem(
+        "1", "w1 w2 w3", "w4 w5 w6 w7 w8 w9 w10 w11", (Answer("w5", 3),), history="w12 w13",
+        named_entities={"question": ((3, 5),), "context": ((3, 8), (18, 21)), "history": ((4, 7),)},
+    )  # fmt: skip
+    marked = {"w2", "w5", "w6", "w10", "w13"}
+    task = SpanAnswers.of([item], max_query=4, stride=3, passage_first=passage_first)
+    encoded = task.encode([item], codec)
+    read = [[codec.vocabulary.symbols[token] for token in example.tokens] for example in encoded.examples]
+    assert len(read) == 3 and {symbol for one in read for symbol in one} >= marked
+    for symbols, example in zip(read, encoded.examples, strict=True):
+        assert "w12" not in symbols and example.entities.tolist() == [symbol in marked for symbol in symbols]
+    (plain, *_) = task.encode([item], replace(codec, marks_entities=False)).examples
+    assert plain.entities is None
