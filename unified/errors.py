@@ -201,7 +201,7 @@ class SeveralProblems(UnifiedError):
 
     def __str__(self) -> str:
         _, named, _, _ = self.args
-        lines = (_joined(self._with(count)) for count in range(len(named), 0, -1))
+        lines = (_joined(self._with(count)) for count in range(len(named), 1, -1))
         return next((line for line in lines if len(line) <= LONGEST_REFUSAL), one_line(self._with(1)))
 
     @property

@@ -163,6 +163,11 @@ def test_a_list_is_cut_at_the_commas_outside_of_brackets_and_quotation_marks():
         assert split_entries(f" {spaced} ", "heads") == entries
 
 
+def test_no_other_character_has_a_meaning():
+    plain = sorted({*map(chr, range(33, 256))} - {*"()[]{},'\""} - {c for c in map(chr, range(256)) if c.isspace()})
+    assert split_entries(",".join(plain), "heads") == plain and len(plain) > 200
+
+
 @pytest.mark.parametrize("text", ["a(", "a)", "a(b,c", "a'b", 'a"b', "a'b\\'", "a(']", "a)(", "(a))(", "[a))]", "a,b("])
 def test_brackets_and_quotation_marks_must_pair(text):
     says = f"heads {text!r}: a bracket or quotation mark is not closed or not opened"
