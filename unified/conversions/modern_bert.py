@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from unified.arguments import require_integer
 from unified.checkpoints.conversion import (
     ACTIVATIONS,
     Conversion,
@@ -61,12 +62,12 @@ def read_modern_bert(source: Path, writes: str | None = None) -> Imported:
         )
     config = modern_bert_config(settings)
     found, new = from_modern_bert(read_parameters(source), config)
-    config, new, remarks = with_heads_of(found, new, config)
+    config, _, remarks = with_heads_of(found, new, config)  # heads are whole or lacking
     config, found, vocabulary, left_out = over_tokenizer(source, config, found, tokenizer)
     found[QUERY] = found["transformer.embeddings.tokens.weight"][vocabulary.index(MASK)].clone()
     own = settings.get(OWN_SETTINGS) or {}
     scheme, said = decoding(config, writes or own.get("writes"), "nothing")
-    told = Conversion(new=tuple(new), left_out=tuple(left_out), remarks=(*remarks, *said))
+    told = Conversion(left_out=tuple(left_out), remarks=(*remarks, *said))
     return Imported(Trained(config, scheme, found, vocabulary, lengths=lengths_of(own)), tokenizer, told)
 
 
@@ -163,7 +164,7 @@ def modern_bert_config(settings: Mapping[str, Any]) -> TransformerConfig:
         )
     theta, local_theta = _thetas(settings)
     with reading_config("a ModernBERT's"):
-        layers = settings["num_hidden_layers"]
+        layers = require_integer("num_hidden_layers", settings["num_hidden_layers"], 1)
         return TransformerConfig(
             vocabulary_size=settings["vocab_size"],
             layers=layers,
@@ -205,11 +206,13 @@ def _thetas(settings: Mapping[str, Any]) -> tuple[float, float]:
 
 def _windows(settings: Mapping[str, Any], layers: int) -> str:
     """Windows of all layers, as :attr:`TransformerConfig.attention_windows` lists them, without repetitions."""
-    every = settings.get("global_attn_every_n_layers", 3)
-    kinds = settings.get("layer_types") or [_LOCAL if layer % every else _GLOBAL for layer in range(layers)]
-    if len(kinds) != layers or not set(kinds) <= {_GLOBAL, _LOCAL}:
+    kinds = settings.get("layer_types")
+    if not kinds:
+        every = require_integer("global_attn_every_n_layers", settings.get("global_attn_every_n_layers", 3), 1)
+        kinds = [_LOCAL if layer % every else _GLOBAL for layer in range(layers)]
+    if not isinstance(kinds, list) or len(kinds) != layers or any(one not in (_GLOBAL, _LOCAL) for one in kinds):
         raise UnifiedError(f"config.json: layer_types must name {_GLOBAL} or {_LOCAL} for {layers} layers, got {kinds}")
-    window = settings.get("local_attention", 128) // 2
+    window = require_integer("local_attention", settings.get("local_attention", 128), 0) // 2
     if window < 1 and _LOCAL in kinds:
         raise UnifiedError(f"config.json: local_attention must be at least 2, got {settings['local_attention']}")
     return _shortest([window if kind == _LOCAL else 0 for kind in kinds])

@@ -188,6 +188,8 @@ TYPES = "config.json: layer_types must name full_attention or sliding_attention 
         ({"model_type": "bert"}, "config.json: model_type 'bert'; --from modernbert reads models of type 'modernbert'"),
         ({"classifier_activation": "silu"}, "config.json: classifier_activation 'silu' differs from "
          "hidden_activation; one activation for layers and token head is built"),
+        ({"classifier_activation": "relu"}, "config.json: classifier_activation 'relu'; 'gelu', its approximation "
+         "'gelu_new' and 'silu' are built"),
         ({"mlp_bias": True}, "config.json: {'attention_bias': False, 'mlp_bias': True, 'classifier_bias': False}; "
          "biases of all linear maps or of none are built"),
         ({"decoder_bias": False}, "config.json: decoder_bias and tie_word_embeddings must be true; other softmaxes "
@@ -196,6 +198,14 @@ TYPES = "config.json: layer_types must name full_attention or sliding_attention 
          "softmaxes are not built"),
         ({"layer_types": ["full_attention"]}, f"{TYPES}['full_attention']"),
         ({"layer_types": ["full_attention", "x"]}, f"{TYPES}['full_attention', 'x']"),
+        ({"layer_types": 3}, f"{TYPES}3"),
+        ({"layer_types": [["full_attention"], []]}, f"{TYPES}[['full_attention'], []]"),
+        ({"num_hidden_layers": 0}, "config.json: num_hidden_layers must be an integer of at least 1, got 0"),
+        ({"num_hidden_layers": "2"}, "config.json: num_hidden_layers must be an integer of at least 1, got '2'"),
+        ({"global_attn_every_n_layers": 0}, "config.json: global_attn_every_n_layers must be an integer of at least 1, "
+         "got 0"),
+        ({"local_attention": None}, "config.json: local_attention must be an integer of at least 0, got None"),
+        ({"local_attention": -1}, "config.json: local_attention must be an integer of at least 0, got -1"),
         ({"local_attention": 1}, "config.json: local_attention must be at least 2, got 1"),
         ({"rope_parameters": {"sliding_attention": {"rope_type": "yarn"}}}, "config.json: rope_type 'yarn' of "
          "sliding_attention; only 'default' is built"),

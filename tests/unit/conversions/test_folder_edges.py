@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import locale
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,6 +11,8 @@ import pytest
 import torch
 import transformers
 from safetensors.torch import load_file, save_file
+from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
 
 from tests.support.published_models import xlnet_pieces
 from tests.support.task_folders import tokenizer
@@ -197,7 +200,12 @@ def test_added_tokens_of_a_file_keep_their_settings_and_their_place(tmp_path):
          "pre_tokenizer": {"type": "WhitespaceSplit"}, "added_tokens": added},
         {"[UNK]": "<unk>", "[CLS]": "<s>", "[MASK]": "<mask>"},
     )  # fmt: skip
-    bert_tokenizer_files(source("bert", own, ("[unused1]",))).save(tmp_path)
+    before = locale.setlocale(locale.LC_CTYPE)
+    locale.setlocale(locale.LC_CTYPE, "C")  # files are UTF-8 whatever the language of the system
+    try:
+        bert_tokenizer_files(source("bert", own, ("[unused1]",))).save(tmp_path)
+    finally:
+        locale.setlocale(locale.LC_CTYPE, before)
     text = (tmp_path / "tokenizer.json").read_text(encoding="utf-8")
     assert '"é"' in text and text.count("\n") == 1
     found = json.loads(text)["added_tokens"]
@@ -226,7 +234,10 @@ def test_settings_of_a_tokenizer_are_indented_and_a_model_of_words_says_its_vers
     text = (tmp_path / "tokenizer_config.json").read_text()
     assert text == json.dumps(json.loads(text), indent=2) + "\n"
     every_symbol_files(replace(source("bert"), tokenizer=None)).save(tmp_path)
-    assert json.loads((tmp_path / "tokenizer.json").read_text())["version"] == "1.0"
+    found = json.loads((tmp_path / "tokenizer.json").read_text())
+    assert found["version"] == "1.0"
+    words = Tokenizer(WordLevel(found["model"]["vocab"], "<unk>"))
+    assert found["model"] == json.loads(words.to_str())["model"]
 
 
 def test_an_xlnet_is_read_by_its_pieces_or_else_by_tokenizer_json(tmp_path):

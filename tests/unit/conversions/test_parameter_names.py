@@ -249,6 +249,10 @@ def test_xlnets_problems_are_listed():
     del state["transformer.layer.1.ff.layer_1.bias"], state["lm_loss.bias"]
     wanted = "not the parameters of an XLNet of 2 layers: unknown: x; missing: transformer.layer.1.ff.layer_1.bias"
     assert refusal(xlnet_names.from_xlnet, state, LAYERS) == wanted
+    beginning, unknown, missing = re.split("(?=unknown)|; (?=missing)", wanted)
+    assert refusal(xlnet_names.from_xlnet, {**theirs, "x": torch.ones(1)}, LAYERS) == beginning + unknown
+    del state["x"]
+    assert refusal(xlnet_names.from_xlnet, state, LAYERS) == beginning + missing
     state = {**theirs, "lm_loss.weight": torch.zeros(11, WIDTH)}
     wanted = "lm_loss.weight differs from transformer.word_embedding.weight; the softmax must be tied to the embeddings"
     assert refusal(xlnet_names.from_xlnet, state, LAYERS) == wanted

@@ -212,6 +212,7 @@ def test_what_a_class_cannot_hold_is_refused_by_name_and_nothing_is_written(tmp_
         ("bert", None, None, "left_to_right"),
         ("bert", "nothing", None, "nothing"), ("bert", "nothing", "cloze", "cloze"),
         ("modernbert", None, None, "nothing"), ("modernbert", "nothing", None, "nothing"),
+        ("modernbert", "cloze", None, "cloze"), ("modernbert", "cloze", "nothing", "nothing"),
         ("xlnet", None, None, "permutation"), ("xlnet", "permutation", "nothing", "nothing"),
     ],
 )  # fmt: skip

@@ -82,6 +82,7 @@ def test_a_model_that_changes_the_scores_is_refused(name):
     [
         (torch.ones(5, 5), 5, "unified_mask must be an AttentionMask of unified.masks, got Tensor"),
         (masks.left_to_right(4), 5, "unified_mask is for 4 queries and 4 keys, attention got 5 and 5"),
+        (masks.batch([TREE] * HEADS), 5, "unified_mask is for 4 rows, attention got 2"),
         (TREE, 7, f"unified_mask is for 5 queries and 5 keys, attention got 5 and 7; {CACHED}"),
     ],
 )  # fmt: skip

@@ -234,9 +234,9 @@ def search(reader: Reader, texts: Sequence[Text], beam: int, max_length: int) ->
 def trimmed(log_probs: torch.Tensor, top_k: int, top_p: float) -> torch.Tensor:
     """-inf for all but the ``top_k`` best (0: all) and, of those, the fewest that hold ``top_p`` of their mass."""
     if 0 < top_k < log_probs.size(-1):
-        log_probs = log_probs.masked_fill(log_probs < log_probs.topk(top_k, dim=-1).values[..., -1:], -torch.inf)
+        log_probs = log_probs.masked_fill(log_probs < log_probs.topk(top_k).values[..., -1:], -torch.inf)
     if top_p < 1:
-        ordered, order = log_probs.double().softmax(-1).sort(dim=-1, descending=True)
+        ordered, order = log_probs.double().softmax(-1).sort(descending=True)
         before = ordered.cumsum(-1) - ordered
         cut = torch.zeros_like(before, dtype=torch.bool).scatter(-1, order, before >= top_p)
         log_probs = log_probs.masked_fill(cut, -torch.inf)

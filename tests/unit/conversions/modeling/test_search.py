@@ -334,6 +334,12 @@ def test_draws_invert_the_cumulative_distribution_and_follow_seed_and_row():
                 assert int(drawn[beam]) == next(i for i in range(SYMBOLS) if cumulative[i] > uniforms[step, beam])
 
 
+def test_everything_is_made_where_the_scores_are():
+    own, log_probs = text(beam=3, max_length=6, sampling=True), torch.zeros(3, SYMBOLS, device="meta")
+    for made in (own.restricted(log_probs, 6), *own.drawn(log_probs, 0)):
+        assert made.device == torch.device("meta")
+
+
 def test_draws_at_the_edges_of_a_token():
     own = text(beam=1, max_length=2, sampling=True)
     halves = torch.tensor([[-math.inf, 0.0, 0.0, -math.inf]])
