@@ -62,12 +62,12 @@ def read_modern_bert(source: Path, writes: str | None = None) -> Imported:
         )
     config = modern_bert_config(settings)
     found, new = from_modern_bert(read_parameters(source), config)
-    config, _, remarks = with_heads_of(found, new, config)  # heads are whole or lacking
+    config, new, remarks = with_heads_of(found, new, config)
     config, found, vocabulary, left_out = over_tokenizer(source, config, found, tokenizer)
     found[QUERY] = found["transformer.embeddings.tokens.weight"][vocabulary.index(MASK)].clone()
     own = settings.get(OWN_SETTINGS) or {}
     scheme, said = decoding(config, writes or own.get("writes"), "nothing")
-    told = Conversion(left_out=tuple(left_out), remarks=(*remarks, *said))
+    told = Conversion(new=tuple(new), left_out=tuple(left_out), remarks=(*remarks, *said))
     return Imported(Trained(config, scheme, found, vocabulary, lengths=lengths_of(own)), tokenizer, told)
 
 

@@ -57,7 +57,7 @@ def read_xlnet(source: Path, writes: str | None = None) -> Imported:
     head, parameters, _ = take_head(XLNET, settings, parameters, own.get("head") or {})
     config = xlnet_config(settings)
     found, new = from_xlnet(parameters, config.layers)
-    config, _, remarks = with_heads_of(found, new, config)  # heads are whole or lacking
+    config, new, remarks = with_heads_of(found, new, config)
     symbols = tokenizer.native_symbols()
     if config.vocabulary_size != len(symbols):
         raise UnifiedError(
@@ -72,7 +72,7 @@ def read_xlnet(source: Path, writes: str | None = None) -> Imported:
         trained = Trained(config, "nothing", heads, vocabulary, head.record, own.get("longest") or config.max_positions)
         return Imported(trained, tokenizer, Conversion())
     scheme, said = decoding(config, writes, "permutation")
-    told = Conversion(left_out=tuple(left_out), remarks=(*remarks, *said))
+    told = Conversion(new=tuple(new), left_out=tuple(left_out), remarks=(*remarks, *said))
     return Imported(Trained(config, scheme, found, vocabulary), tokenizer, told)
 
 
