@@ -7,12 +7,15 @@ import typing
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from fairseq.dataclass import FairseqDataclass
+from omegaconf import DictConfig
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 #: Parsed options, by name as attributes; the class of a model's options is made at run time (:func:`mirror`).
 Settings = Any
+#: Name of the checkpoint that a training goes on from, in its folder; fairseq's default of ``--restore-file``.
+LAST_CHECKPOINT = "checkpoint_last.pt"
 _Ours = TypeVar("_Ours", bound="DataclassInstance")
 
 
@@ -44,3 +47,14 @@ def restore(target: type[_Ours], config: Settings, **fixed: Any) -> _Ours:
     """The instance of our dataclass ``target`` that a parsed config stands for; fields that it lacks have defaults."""
     names = {field.name for field in dataclasses.fields(target)} - set(fixed)
     return target(**{name: getattr(config, name) for name in names if name in config}, **fixed)
+
+
+def trains(cfg: DictConfig) -> bool:
+    """Whether a command trains a model for a task of ours.
+
+    Commands that read a model name it by ``--path``, and tasks of others have no ``--no-export``.
+
+    Args:
+        cfg: all options of the command.
+    """
+    return cfg.common_eval.path is None and "no_export" in cfg.task

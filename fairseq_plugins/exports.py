@@ -14,6 +14,7 @@ from fairseq.dataclass import FairseqDataclass
 from fairseq.distributed import utils as distributed_utils
 from omegaconf import DictConfig
 
+from fairseq_plugins.config import trains
 from unified.errors import UnifiedError
 from unified.tasks.publishing import publish
 
@@ -47,9 +48,7 @@ def _exporting(call: Callable[..., None]) -> Callable[..., None]:
     def call_main(cfg: DictConfig, main: Callable[..., None], **keywords: Any) -> None:
         rank = cfg.distributed_training.distributed_rank
         call(cfg, main, **keywords)
-        # Commands that read a model name it by --path. Tasks of others know nothing of our option.
-        trained = cfg.common_eval.path is None and not cfg.checkpoint.no_save
-        if not trained or "no_export" not in cfg.task or cfg.task.no_export:
+        if not trains(cfg) or cfg.checkpoint.no_save or cfg.task.no_export:
             return
         own = cfg.distributed_training.distributed_rank  # None where this process has started those of the GPUs
         if (rank if own is None else own) == 0:

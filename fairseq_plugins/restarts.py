@@ -16,6 +16,7 @@ from fairseq.registry import REGISTRIES
 from fairseq.trainer import Trainer
 from omegaconf import DictConfig, open_dict
 
+from fairseq_plugins.config import LAST_CHECKPOINT
 from fairseq_plugins.refusals import refusal
 
 logger = logging.getLogger(__name__)
@@ -63,7 +64,7 @@ def ending_what_is_done(load: Callable[..., Any]) -> Callable[..., Any]:
         loaded = load(cfg, trainer, **keywords)
         done, asked = trainer.get_num_updates(), trainer.cfg.optimization.max_update
         if 0 < asked <= done:
-            if cfg.restore_file != "checkpoint_last.pt":
+            if cfg.restore_file != LAST_CHECKPOINT:
                 raise refusal(
                     f"--max-update {asked}: {cfg.restore_file} has {done} updates; raise it, or count from 0 with "
                     "--reset-optimizer"

@@ -15,12 +15,12 @@ from fairseq.distributed import utils as distributed_utils
 from fairseq.file_io import PathManager
 from omegaconf import DictConfig
 
+from fairseq_plugins.config import LAST_CHECKPOINT, trains
 from fairseq_plugins.refusals import refusing
+from unified.arguments import as_option
 from unified.errors import UnifiedError
 from unified.training.settings import LARGEST_SEED
 
-#: Name of the checkpoint that a training goes on from, in its folder; fairseq's default of ``--restore-file``.
-_LAST = "checkpoint_last.pt"
 #: Name of the split that is trained on in every data folder.
 _TRAINED = "train"
 _RESETS = ("reset_optimizer", "reset_lr_scheduler", "reset_meters", "reset_dataloader")
@@ -62,7 +62,7 @@ def _check_numbers(cfg: DictConfig) -> None:
         raise UnifiedError("--max-tokens or --batch-size must say how much a batch holds")
     for name in ("max_tokens", "batch_size", "max_tokens_valid", "batch_size_valid"):  # the last two follow the others
         if dataset[name] is not None and dataset[name] < 1:
-            raise UnifiedError(f"{_option(name)} must be at least 1, got {dataset[name]}")
+            raise UnifiedError(f"{as_option(name)} must be at least 1, got {dataset[name]}")
     if not optimization.update_freq or min(optimization.update_freq) < 1:
         raise UnifiedError(f"--update-freq must be at least 1, got {_listed(optimization.update_freq)}")
     if not optimization.lr or not all(0 <= lr < float("inf") for lr in optimization.lr):
@@ -78,8 +78,8 @@ def _check_start(checkpoint: DictConfig) -> None:
     begin, restore = checkpoint.finetune_from_model, checkpoint.restore_file
     for name in _RESETS:
         if begin is not None and checkpoint[name]:
-            raise UnifiedError(f"--finetune-from-model resets everything; leave {_option(name)} out")
-    if restore != _LAST:
+            raise UnifiedError(f"--finetune-from-model resets everything; leave {as_option(name)} out")
+    if restore != LAST_CHECKPOINT:
         if begin is not None:
             raise UnifiedError(
                 "--finetune-from-model begins with the parameters of a checkpoint, --restore-file goes on with its "
@@ -92,19 +92,17 @@ def _check_start(checkpoint: DictConfig) -> None:
         return  # the training goes on, whatever it began with
     for name in ("continue_once", "finetune_from_model"):
         if checkpoint[name] is not None:
-            _require_file(_option(name), checkpoint[name])
+            _require_file(as_option(name), checkpoint[name])
             return
 
 
 def _require_file(option: str, path: str) -> None:
     if os.path.isdir(path):
-        raise UnifiedError(f"{option} {path}: a folder; name a checkpoint in it, such as {os.path.join(path, _LAST)}")
+        raise UnifiedError(
+            f"{option} {path}: a folder; name a checkpoint in it, such as {os.path.join(path, LAST_CHECKPOINT)}"
+        )
     if not PathManager.exists(path):
         raise UnifiedError(f"{option} {path}: no such file")
-
-
-def _option(name: str) -> str:
-    return f"--{name.replace('_', '-')}"
 
 
 def _listed(values: Any) -> str:
@@ -113,8 +111,7 @@ def _listed(values: Any) -> str:
 
 def _checking(call: Callable[..., None]) -> Callable[..., None]:
     def call_main(cfg: DictConfig, main: Callable[..., None], **keywords: Any) -> None:
-        # Commands that read a model name it by --path. Tasks of others may know better.
-        if cfg.common_eval.path is None and "no_export" in cfg.task:
+        if trains(cfg):  # tasks of others may know better
             with refusing():
                 check_training(cfg)
         call(cfg, main, **keywords)
