@@ -5,10 +5,12 @@
     python -m trust.mutation --sample 0 unified/masks/mask.py  all of a module
     python -m trust.mutation --seconds 12 unified/masks        each on 12 seconds of tests at most
     python -m trust.mutation --show unified/masks/mask.py      lists them, runs nothing
+    python -m trust.mutation --record                          puts what is finished into the record
 
-A run that was stopped goes on where it stopped. Mutants that were noticed are not run again unless their module
-changes; those that were not are, when tests or code have changed, or with more seconds of tests. The status is 1 where
-fewer than 98 % are noticed.
+A run that was stopped goes on where it stopped. Mutants that were noticed are not run again unless the class, function
+or constant that they stand in changes; those that were not are, when tests or code have changed, or with more seconds
+of tests. The record, trust/mutating/tried.jsonl, holds for every machine. The status is 1 where fewer than 98 % are
+noticed.
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ from trust.cases import Case, require
 from trust.mutating import forks
 from trust.mutating.coverage_map import Coverage, measure
 from trust.mutating.operators import Mutant, mutants_of
+from trust.mutating.record import FILE, Record
 
 ROOT = Path(__file__).resolve().parents[1]
 CODE = ("unified", "fairseq_plugins")
@@ -36,6 +39,9 @@ TESTS = ("tests/unit", "tests/integration")
 KEPT = ROOT / "trust" / "results" / "mutation"
 #: Mutants that behave as the code does, each with its reason.
 EQUIVALENT = Path(__file__).parent / "mutating" / "equivalent.txt"
+#: Status of a mutant that was noticed, as the record says.
+RECORDED = "noticed before"
+NOTICED = (forks.KILLED, forks.TIMED_OUT, RECORDED)
 LEAST = 0.98
 #: Seconds of tests, as they take without a mistake, on which a mutant is tried.
 SECONDS = 660.0
@@ -94,19 +100,19 @@ class Results:
         for text in file.read_text(encoding="utf-8").splitlines() if file.exists() else ():
             if text.endswith("}"):  # else a kill has cut it
                 line = json.loads(text)
-                self.lines[line["module"], line["source"], line["mutant"]] = line
+                self.lines[line["module"], line["part"], line["mutant"]] = line
 
-    def of(self, module: str, source: str, mutant: Mutant, seconds: float) -> dict | None:
+    def of(self, module: str, mutant: Mutant, seconds: float) -> dict | None:
         """The line of a mutant that need not be run again on ``seconds`` of tests, or None."""
-        line = self.lines.get((module, _hash([source]), mutant.key))
-        if line is None or line["status"] in (forks.KILLED, forks.TIMED_OUT):
+        line = self.lines.get((module, mutant.part, mutant.key))
+        if line is None or line["status"] in NOTICED:
             return line
         return line if line["code"] == self.code and line["seconds"] >= seconds else None
 
-    def add(self, module: str, source: str, mutant: Mutant, status: str, seconds: float, **more: object) -> dict:
+    def add(self, module: str, mutant: Mutant, status: str, seconds: float, **more: object) -> dict:
         """Keeps the status of a mutant that was tried on at most ``seconds`` of tests; returns its line."""
         line = {"module": module, "line": mutant.line, "status": status, "said": str(mutant), "text": mutant.text,
-                "source": _hash([source]), "mutant": mutant.key, "code": self.code, "seconds": seconds,
+                "part": mutant.part, "mutant": mutant.key, "code": self.code, "seconds": seconds,
                 **more}  # fmt: skip
         with self.file.open("a", encoding="utf-8") as file:
             file.write(json.dumps(line, ensure_ascii=False) + "\n")
@@ -164,7 +170,8 @@ def report(lines: Sequence[dict]) -> str:
             packages.setdefault(name, Counter())[line["status"]] += 1
     rows = [
         f"{name}: {counts.total():,} mutants, {noticed(counts):.1%} noticed ({counts[forks.KILLED]:,} by a test, "
-        f"{counts[forks.TIMED_OUT]:,} by time), {counts[forks.PASSED]:,} not, {counts[forks.NO_TESTS]:,} run by no test"
+        f"{counts[forks.TIMED_OUT]:,} by time, {counts[RECORDED]:,} before), {counts[forks.PASSED]:,} not, "
+        f"{counts[forks.NO_TESTS]:,} run by no test"
         for name, counts in sorted(packages.items(), key=lambda item: (item[0] == "all", item[0]))
     ]
     left = [
@@ -177,7 +184,7 @@ def report(lines: Sequence[dict]) -> str:
 
 def noticed(counts: Counter[str]) -> float:
     """Share of mutants that tests notice; those that take too long are noticed."""
-    return (counts[forks.KILLED] + counts[forks.TIMED_OUT]) / max(counts.total(), 1)
+    return sum(counts[status] for status in NOTICED) / max(counts.total(), 1)
 
 
 def run(modules: Sequence[str], tests: Sequence[str], sample: int, seed: int, kept: Path, root: Path = ROOT,
@@ -195,7 +202,7 @@ def run(modules: Sequence[str], tests: Sequence[str], sample: int, seed: int, ke
         spare: seconds, see :data:`SPARE`.
         seconds: of tests on which a mutant is tried, see :data:`SECONDS`.
     """
-    known = equivalents() if root == ROOT else set()
+    known, record = (equivalents(), Record(FILE)) if root == ROOT else (set(), Record(root / FILE.name))
     with tempfile.TemporaryDirectory(prefix="mutated-") as folder:
         project = forks.copied(root, Path(folder))
         covered = measure(project, tests, code, kept / "lines", lambda text: print(text, flush=True))
@@ -206,16 +213,36 @@ def run(modules: Sequence[str], tests: Sequence[str], sample: int, seed: int, ke
         lines = []
         for module in modules:
             source = (project / module).read_text(encoding="utf-8")
+            before = record.noticed(module, mutants_of(source))
             for mutant in drawn(module, source, sample, seed, known):
-                line = results.of(module, source, mutant, seconds)
+                if (mutant.part, mutant.key) in before:
+                    line = {"module": module, "status": RECORDED}
+                else:
+                    line = results.of(module, mutant, seconds)
                 if line is None:
                     began = time.monotonic()
                     status, more = try_mutant(project, module, source, mutant, covered, seconds, spare)
                     took = round(time.monotonic() - began, 1)
-                    line = results.add(module, source, mutant, status, seconds, **more, took=took)
+                    line = results.add(module, mutant, status, seconds, **more, took=took)
                     print(f"{module} | {mutant} | {status} | {line['took']} s", flush=True)
                 lines.append(line)
     return lines
+
+
+def put_on_record(modules: Sequence[str], results: Results, record: Record, root: Path = ROOT) -> list[str]:
+    """Adds to the record the modules of which each mistake has a result, and says of each how many were noticed."""
+    known, said = equivalents() if root == ROOT else set(), []
+    for module in modules:
+        source = (root / module).read_text(encoding="utf-8")
+        mutants = mutants_of(source)
+        noticed = record.noticed(module, mutants)
+        tried = [one for one in drawn(module, source, 0, 0, known) if (one.part, one.key) not in noticed]
+        lines = [results.lines.get((module, one.part, one.key)) for one in tried]
+        if all(lines):
+            new = {(line["part"], line["mutant"]) for line in lines if line and line["status"] in NOTICED}
+            record.add(module, mutants, noticed | new)
+            said.append(f"{module}: {len(mutants)} mistakes, {len(tried) - len(new)} missed")
+    return said
 
 
 def cases(full: bool, seed: int) -> list[Case]:
@@ -248,6 +275,7 @@ def main() -> int:
     parser.add_argument("--kept", type=Path, default=KEPT, help="folder of results (default: trust/results/mutation)")
     parser.add_argument("--json", type=Path, help="file for the counts")
     parser.add_argument("--show", action="store_true", help="list the mutants and run nothing")
+    parser.add_argument("--record", action="store_true", help=f"put what --kept has into {FILE.name} and run nothing")
     options = parser.parse_args()
     if options.sample < 0 or options.seconds <= 0:
         parser.error("--sample must be at least 0, --seconds more than 0")
@@ -257,6 +285,11 @@ def main() -> int:
             source = (ROOT / module).read_text(encoding="utf-8")
             for mutant in drawn(module, source, options.sample, options.seed, equivalents()):
                 print(f"{module}: {mutant}    [{mutant.text}]")
+        return 0
+    if options.record:
+        record = Record(FILE)
+        print("\n".join(put_on_record(modules, Results(options.kept.resolve() / "results.jsonl", ""), record)))
+        record.write(modules_of(CODE))
         return 0
     forks.preload()
     tests, kept = tests_of(options.tests), options.kept.resolve()

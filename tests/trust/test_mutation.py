@@ -10,7 +10,8 @@ import pytest
 
 from trust.mutating.coverage_map import Coverage
 from trust.mutating.operators import mutants_of
-from trust.mutation import EQUIVALENT, Results, equivalents, main
+from trust.mutating.record import Record
+from trust.mutation import EQUIVALENT, Results, drawn, equivalents, main, put_on_record
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -156,6 +157,14 @@ def test_what_tests_miss_is_found_and_nothing_is_run_twice(project):
     assert {mistake for _, mistake, *_ in again} == MISSED
     assert {mistake for _, mistake, status, _ in again if status == "killed"} == EDGE
     assert said[-1].startswith(f"all: {len(lines)} mutants, ")
+    # What is on record is not run again, though its results are lost.
+    record = Record(project / "tried.jsonl")
+    kept = Results(project / "kept" / "results.jsonl", "")
+    assert len(put_on_record(["small/bounds.py", "small/rules.py"], kept, record, project)) == 2
+    record.write(["small/bounds.py", "small/rules.py"])
+    kept.file.unlink()
+    again = [line.split(" | ")[1] for line in mutated(project) if line.startswith("small/rules.py | ")]
+    assert {*again} == MISSED - EDGE
     # Lines are noted again where a module that the tests import has changed or what tests share, not where another has.
     for changed, text, noted in (
         ("small/apart.py", "UNREAD = 1\n", False),
@@ -219,23 +228,65 @@ def test_a_line_that_a_kill_has_cut_is_run_again(tmp_path):
     mutants = mutants_of(CODE)[:2]
     results = Results(tmp_path / "results.jsonl", "code")
     for mutant in mutants:
-        results.add("small/rules.py", CODE, mutant, "survived", 12)
+        results.add("small/rules.py", mutant, "survived", 12)
     results.file.write_text(results.file.read_text()[:-9])
     again = Results(results.file, "code")
-    assert [again.of("small/rules.py", CODE, mutant, 12) is None for mutant in mutants] == [False, True]
-    assert Results(results.file, "other code").of("small/rules.py", CODE, mutants[0], 12) is None
+    assert [again.of("small/rules.py", mutant, 12) is None for mutant in mutants] == [False, True]
+    assert Results(results.file, "other code").of("small/rules.py", mutants[0], 12) is None
 
 
 def test_what_was_missed_is_run_again_with_more_seconds_of_tests_and_what_was_noticed_is_not(tmp_path):
     missed, seen = mutants_of(CODE)[:2]
     results = Results(tmp_path / "results.jsonl", "code")
-    results.add("small/rules.py", CODE, missed, "survived", 12)
-    results.add("small/rules.py", CODE, seen, "killed", 12)
+    results.add("small/rules.py", missed, "survived", 12)
+    results.add("small/rules.py", seen, "killed", 12)
     again = Results(results.file, "code")
-    kept = [
-        [again.of("small/rules.py", CODE, one, seconds) is not None for one in (missed, seen)] for seconds in (12, 13)
-    ]
+    kept = [[again.of("small/rules.py", one, seconds) is not None for one in (missed, seen)] for seconds in (12, 13)]
     assert kept == [[True, True], [False, True]]
+
+
+def test_the_record_holds_for_the_parts_of_a_module_that_stay_as_they_are(tmp_path):
+    source = (
+        "LEAST = 0\n\n\n@cache\n@traced\ndef below(number):\n    return number < LEAST\n\n\ndef two():\n    return 2\n"
+    )
+    mutants = mutants_of(source)
+    missed = [one for one in mutants if one.operator == "comparison" or "2 -> 3" in one.said]
+    noticed = {(one.part, one.key) for one in mutants if one not in missed}
+    written = Record(tmp_path / "tried.jsonl")
+    written.add("small/rules.py", mutants, noticed)
+    written.add("small/gone.py", mutants, noticed)
+    written.write(["small/new.py", "small/rules.py"])
+    record = Record(written.file)
+    assert record.noticed("small/rules.py", mutants) == noticed and not record.noticed("small/gone.py", mutants)
+    # Another line before a part changes nothing; another decorator or line in it makes all of it new.
+    for old, new, stay in (
+        ("LEAST = 0", "import os\n\nLEAST = 0", {1, 5, 7, 11}),
+        ("@traced", "@counted", {1, 11}),
+        ("return 2", "return 2  # two", {1, 5, 7}),
+    ):
+        changed = mutants_of(source.replace(old, new))
+        found = record.noticed("small/rules.py", changed)
+        was = {one.said: one.line for one in mutants}
+        assert {was[one.said] for one in changed if (one.part, one.key) in found} == stay, old
+    fewer = [one for one in mutants if one.line != 11 or one in missed]
+    assert {one.line for one in fewer if (one.part, one.key) in record.noticed("small/rules.py", fewer)} == {1, 5, 7}
+
+
+def test_a_module_is_put_on_record_when_each_of_its_mistakes_has_a_result(tmp_path):
+    (tmp_path / "rules.py").write_text(CODE)
+    *mutants, last = drawn("rules.py", CODE, 0, 0, set())
+    results, record = Results(tmp_path / "results.jsonl", "code"), Record(tmp_path / "tried.jsonl")
+    for number, mutant in enumerate(mutants):
+        results.add("rules.py", mutant, ("killed", "timed out", "survived", "no tests")[number % 4], 12)
+    assert put_on_record(["rules.py"], Results(results.file, ""), record, tmp_path) == [] and record.parts == {}
+    results.add("rules.py", last, "killed", 12)
+    missed = len(mutants) // 4 + (len(mutants) + 1) // 4
+    (said,) = put_on_record(["rules.py"], Results(results.file, ""), record, tmp_path)
+    assert said == f"rules.py: {len(mutants_of(CODE))} mistakes, {missed} missed"
+    seen = {(one.part, one.key) for one in mutants_of(CODE)} & record.noticed("rules.py", mutants_of(CODE))
+    assert seen == {(one.part, one.key) for number, one in enumerate(mutants) if number % 4 < 2} | {
+        (last.part, last.key)
+    }
 
 
 @pytest.mark.parametrize("words", [["--seconds", "0"], ["--seconds", "-1"], ["--sample", "-1"]])

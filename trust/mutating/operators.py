@@ -8,6 +8,7 @@ only cache or declare.
 from __future__ import annotations
 
 import ast
+import hashlib
 import re
 from collections import Counter
 from collections.abc import Sequence
@@ -46,6 +47,8 @@ class Mutant:
         text: the line, stripped.
         before, after: the changed piece of code and what stands in its place.
         edits: (start, end, replacement) in characters of the original source, in order.
+        part: hash of the text of the statement of the module that it stands in: a class, a function, a constant.
+        begin: character of the original source at which that text begins.
         number: of this one among equal mistakes in lines of equal text, in the order of the module.
     """
 
@@ -56,6 +59,8 @@ class Mutant:
     before: str
     after: str
     edits: tuple[tuple[int, int, str], ...]
+    part: str
+    begin: int
     number: int = 1
 
     @property
@@ -66,8 +71,9 @@ class Mutant:
 
     @property
     def key(self) -> str:
-        """Tells the mutants of one source apart."""
-        return " ".join(f"{self.operator} {start}-{end} {new!r}" for start, end, new in self.edits)
+        """Tells the mutants of one part apart. A change of other parts does not change it."""
+        edits = ((start - self.begin, end - self.begin, new) for start, end, new in self.edits)
+        return " ".join(f"{self.operator} {start}-{end} {new!r}" for start, end, new in edits)
 
     def applied(self, source: str) -> str:
         """The mutated source."""
@@ -103,6 +109,7 @@ class _Finder(ast.NodeVisitor):
     def __init__(self, source: str):
         self.source, self.found = source, list[Mutant]()
         self._lines_of, self._depth = range(0), 0
+        self._part, self._begin = "", 0
         self._lines = source.splitlines(keepends=True)
         self._starts = [0]
         for line in self._lines:
@@ -141,7 +148,10 @@ class _Finder(ast.NodeVisitor):
         before, after = (" ".join(text.split())[:80] for text in (self.source[start:end], mutated))
         line = self.source.count("\n", 0, start) + 1
         text = self._lines[line - 1].strip()
-        self.found.append(Mutant(operator, line, self._lines_of, text, before, after or "nothing", tuple(edits)))
+        self.found.append(
+            Mutant(operator, line, self._lines_of, text, before, after or "nothing", tuple(edits),
+                   self._part, self._begin)
+        )  # fmt: skip
 
     def _replace(self, operator: str, node: ast.AST, new: str) -> None:
         self._add(operator, node, [(*self._span(node), new)])
@@ -188,7 +198,12 @@ class _Finder(ast.NodeVisitor):
                 self.visit(node)
 
     def visit_Module(self, node: ast.Module) -> None:  # noqa: N802
-        self._body(node.body)
+        for one in node.body:
+            decorators = one.decorator_list if isinstance(one, ast.ClassDef | ast.FunctionDef) else []
+            self._begin = self._starts[min(part.lineno for part in (one, *decorators)) - 1]
+            text = self.source[self._begin : self._starts[one.end_lineno]]
+            self._part = hashlib.sha256(text.encode()).hexdigest()[:10]
+            self._body([one])
 
     def visit_ClassDef(self, node: ast.ClassDef) -> None:  # noqa: N802
         self._decorators(node.decorator_list)
