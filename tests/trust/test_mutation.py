@@ -1,6 +1,7 @@
 """Mutation testing on a tiny project of which it is known what its tests miss."""
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -8,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from trust.mutating import forks
 from trust.mutating.coverage_map import Coverage
 from trust.mutating.operators import mutants_of
 from trust.mutating.record import Record
@@ -243,6 +245,27 @@ def test_what_was_missed_is_run_again_with_more_seconds_of_tests_and_what_was_no
     again = Results(results.file, "code")
     kept = [[again.of("small/rules.py", one, seconds) is not None for one in (missed, seen)] for seconds in (12, 13)]
     assert kept == [[True, True], [False, True]]
+
+
+def test_code_that_was_compiled_of_a_mistake_is_not_run_behind_it(tmp_path):
+    """Sources of one size, read within one second."""
+    file = tmp_path / "one.py"
+    file.write_text("print(1)\n")
+    words, environment = [sys.executable, "-c", "import one"], {**os.environ, "PYTHONPATH": str(tmp_path)}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+
+    def printed():
+        return subprocess.run(words, env=environment, capture_output=True, check=True).stdout
+
+    for expected in (b"2\n", b"3\n", b"4\n"):
+        assert printed() == b"1\n"
+        (compiled,) = (tmp_path / "__pycache__").iterdir()
+        code, written = compiled.read_bytes(), file.stat().st_mtime_ns
+        with forks.changed(file, f"print({expected.decode().strip()})\n"):
+            assert printed() == expected
+            late = compiled.read_bytes()
+        assert compiled.read_bytes() == code and file.stat().st_mtime_ns == written
+        compiled.write_bytes(late)  # as a process does that has outlived its test
 
 
 def test_the_record_holds_for_the_parts_of_a_module_that_stay_as_they_are(tmp_path):

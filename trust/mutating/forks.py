@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import importlib
+import itertools
 import os
 import resource
 import select
@@ -31,6 +32,7 @@ PASSED, KILLED, TIMED_OUT, NO_TESTS = "survived", "killed", "timed out", "no tes
 #: Bytes of addresses that a fork may take beyond those of its parent.
 MEMORY = 8 << 30
 _NO_TESTS_COLLECTED = 5
+_SECONDS = itertools.count(1)  # between the time of a module and that of each source it gets
 _OPTIONS = ("-q", "--no-header", "-p", "no:cacheprovider", "-p", "pytest_timeout", "-o", "addopts=")
 
 
@@ -67,16 +69,30 @@ def copied(root: Path, folder: Path) -> Path:
 
 @contextmanager
 def changed(file: Path, source: str) -> Iterator[None]:
-    """Gives a module another source for a while; what Python has compiled of it is removed."""
-    before = file.read_bytes()
-    compiled = list((file.parent / "__pycache__").glob(f"{file.stem}.*.pyc"))
+    """Gives a module another source for a while. Nothing that Python compiles meanwhile is taken for that of another.
+
+    Python takes compiled code for that of a file of the same size that was written in the same second. So each source
+    gets a second of its own, and what is compiled of it is removed; what was compiled before comes back.
+    """
+    before, when = file.read_bytes(), file.stat()
+    compiled = {path: path.read_bytes() for path in _compiled(file)}
     for path in compiled:
         path.unlink()
     file.write_text(source, encoding="utf-8")
+    os.utime(file, ns=(when.st_atime_ns, when.st_mtime_ns - next(_SECONDS) * 10**9))
     try:
         yield
     finally:
         file.write_bytes(before)
+        os.utime(file, ns=(when.st_atime_ns, when.st_mtime_ns))
+        for path in _compiled(file):
+            path.unlink()
+        for path, code in compiled.items():
+            path.write_bytes(code)
+
+
+def _compiled(file: Path) -> list[Path]:
+    return list((file.parent / "__pycache__").glob(f"{file.stem}.*.pyc"))
 
 
 class TimeOfEachTest:
@@ -151,9 +167,7 @@ def _be_pytest(
         os.environ.update(PYTHONPATH=str(project), TMPDIR=str(scratch))
         os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # importing those of other packages takes a second
         os.environ["FRESH_PYTHON"] = "1"  # see tests/support/prepared_python.py
-        os.environ["PYTHONDONTWRITEBYTECODE"] = "1"  # a change within a second would not be seen
         tempfile.tempdir = None
-        sys.dont_write_bytecode = True
         root = str(Path(__file__).resolve().parents[2])
         sys.path[:] = [str(project), *(path for path in sys.path if path not in ("", root))]
         for name in [*sys.modules]:  # of the project's own packages, the campaign's among them
