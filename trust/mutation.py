@@ -26,9 +26,11 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Self
 
 from trust.cases import Case, require
 from trust.mutating import forks
+from trust.mutating.collected import UNDECIDED, Collected
 from trust.mutating.coverage_map import Coverage, measure
 from trust.mutating.operators import Mutant, mutants_of
 from trust.mutating.record import FILE, Record
@@ -118,6 +120,12 @@ class Results:
             file.write(json.dumps(line, ensure_ascii=False) + "\n")
         return line
 
+    def remove(self, lines: Sequence[dict]) -> None:
+        """Takes lines out of the file."""
+        texts = {json.dumps(line, ensure_ascii=False) for line in lines}
+        kept = [text for text in self.file.read_text(encoding="utf-8").splitlines() if text not in texts]
+        self.file.write_text("".join(f"{text}\n" for text in kept), encoding="utf-8")
+
 
 def _hash(texts: Iterable[str]) -> str:
     digest = hashlib.sha256()
@@ -126,27 +134,91 @@ def _hash(texts: Iterable[str]) -> str:
     return digest.hexdigest()[:12]
 
 
-def try_mutant(
-    project: Path, module: str, source: str, mutant: Mutant, covered: Coverage, most: float, spare: float
-) -> tuple[str, dict]:
-    """Status of a mutant on ``most`` seconds of tests, and what was done.
+class Trials:
+    """Tries mutants of one module on the tests that run their lines.
 
-    That is how many tests may notice it, how many of them were tried, and what the first one said.
+    Args:
+        project: a copy of the project.
+        module: path of the module in it.
+        mutants: those that will be tried.
+        covered: which tests run which lines.
+        most: seconds of tests on which a mutant is tried, see :data:`SECONDS`.
+        spare: seconds, see :data:`SPARE`.
     """
-    concerned, tried = covered.concerned(module, mutant.lines), 0
-    outcome = forks.Outcome(forks.NO_TESTS, "")
-    for budget in [min(FIRST, most), *([most - FIRST] if most > FIRST else [])]:
-        chosen, seconds = _within(budget, concerned[tried:], covered.seconds)
-        if not chosen:
-            break
-        each = {one: spare + 5 * covered.seconds[one] + covered.file_seconds[one.partition("::")[0]] for one in chosen}
-        with forks.changed(project / module, mutant.applied(source)):
-            outcome = forks.run_pytest(project, chosen, spare + 5 * seconds, plugins=[forks.TimeOfEachTest(each)])
-        tried += len(chosen)
-        if outcome.status != forks.PASSED:
-            break
-    by = [line for line in outcome.output.splitlines() if line.startswith(("FAILED", "ERROR"))]
-    return outcome.status, {"tests": len(concerned), "tried": tried, "by": by[0][:200] if by else ""}
+
+    def __init__(
+        self, project: Path, module: str, mutants: Sequence[Mutant], covered: Coverage, most: float, spare: float
+    ):
+        self.project, self.module, self.covered, self.most, self.spare = project, module, covered, most, spare
+        self.source = (project / module).read_text(encoding="utf-8")
+        #: Tests that have noticed a mutant.
+        self.noticing: set[str] = set()
+        quick = [covered.concerned(module, one.lines) for one in mutants if self._is_quick(one)]
+        first = [_within(min(FIRST, most), tests, covered.seconds)[0] for tests in quick]
+        files = sorted({_file(test) for tests in first for test in tests})
+        self._collected: Collected | None = None
+        if files:
+            seconds = {test: self._limit(test) for test in covered.seconds if _file(test) in files}
+            self._collected = Collected(project, files, seconds)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._collected:
+            self._collected.close()
+
+    def of(self, mutant: Mutant) -> tuple[str, dict]:
+        """Status of a mutant, and what was done: how many tests may notice it, how many were tried, which one did."""
+        tests = self.covered.concerned(self.module, mutant.lines)
+        mutated = mutant.applied(self.source)
+        with forks.changed(self.project / self.module, mutated):
+            status, tried, by = forks.NO_TESTS, 0, ""
+            if self._collected and self._is_quick(mutant):
+                chosen, seconds = _within(min(FIRST, self.most), tests, self.covered.seconds)
+                file, limit = self.project / self.module, self.spare + 5 * seconds
+                status, by = self._collected.tried(file, self.source, mutated, chosen, limit)
+                tried = 0 if status == UNDECIDED else len(chosen)
+            if status in (forks.PASSED, forks.NO_TESTS, UNDECIDED):
+                status, tried, by = self._anew(tests, tried)
+        if by:
+            self.noticing.add(by)
+        return status, {"tests": len(tests), "tried": tried, "by": by}
+
+    def _anew(self, tests: Sequence[str], tried: int) -> tuple[str, int, str]:
+        """Status on the tests behind the first ``tried``, with all modules imported anew; how many, and which one."""
+        status = forks.PASSED if tried else forks.NO_TESTS
+        first, second = min(FIRST, self.most), max(self.most - FIRST, 0)
+        for budget in (second,) if tried else (first, second):
+            chosen, seconds = _within(budget, tests[tried:], self.covered.seconds)
+            if not budget or not chosen:
+                break
+            limits = forks.TimeOfEachTest({one: self._limit(one) for one in chosen})
+            outcome = forks.run_pytest(self.project, chosen, self.spare + 5 * seconds, plugins=[limits])
+            status, tried = outcome.status, tried + len(chosen)
+            if status != forks.PASSED:
+                return status, tried, next((one for one in chosen if f"FAILED {one} - " in outcome.output), "")
+        return status, tried, ""
+
+    def _is_quick(self, mutant: Mutant) -> bool:
+        """Whether a mutant can be tried without importing its module anew."""
+        return mutant.is_in_a_function and not self.covered.runs_at_import(self.module, mutant.lines)
+
+    def failing(self) -> str:
+        """What pytest prints where tests that have noticed a mutant fail without any; empty where they pass."""
+        if not self.noticing:
+            return ""
+        seconds = self.spare + 5 * sum(map(self._limit, self.noticing))
+        outcome = forks.run_pytest(self.project, sorted(self.noticing), seconds)
+        return "" if outcome.status == forks.PASSED else outcome.output[-2000:] or outcome.status
+
+    def _limit(self, test: str) -> float:
+        """Seconds of a processor that a test may take."""
+        return self.spare + 5 * self.covered.seconds[test] + self.covered.file_seconds[_file(test)]
+
+
+def _file(test: str) -> str:
+    return test.partition("::")[0]
 
 
 def _within(budget: float, tests: Sequence[str], seconds: Mapping[str, float]) -> tuple[list[str], float]:
@@ -213,19 +285,27 @@ def run(modules: Sequence[str], tests: Sequence[str], sample: int, seed: int, ke
         lines = []
         for module in modules:
             source = (project / module).read_text(encoding="utf-8")
+            mutants = drawn(module, source, sample, seed, known)
             before = record.noticed(module, mutants_of(source))
-            for mutant in drawn(module, source, sample, seed, known):
-                if (mutant.part, mutant.key) in before:
-                    line = {"module": module, "status": RECORDED}
-                else:
-                    line = results.of(module, mutant, seconds)
-                if line is None:
+            left = [one for one in mutants if (one.part, one.key) not in before]
+            lines += [{"module": module, "status": RECORDED}] * (len(mutants) - len(left))
+            found = [results.of(module, one, seconds) for one in left]
+            lines += [line for line in found if line]
+            new = [one for one, line in zip(left, found, strict=True) if not line]
+            with Trials(project, module, new, covered, seconds, spare) as trials:
+                tried = []
+                for mutant in new:
                     began = time.monotonic()
-                    status, more = try_mutant(project, module, source, mutant, covered, seconds, spare)
+                    status, more = trials.of(mutant)
                     took = round(time.monotonic() - began, 1)
-                    line = results.add(module, mutant, status, seconds, **more, took=took)
-                    print(f"{module} | {mutant} | {status} | {line['took']} s", flush=True)
-                lines.append(line)
+                    tried.append(results.add(module, mutant, status, seconds, **more, took=took))
+                    print(f"{module} | {mutant} | {status} | {took} s", flush=True)
+                failing = trials.failing()
+            if failing:
+                results.remove(tried)
+                print(f"{module}: tests fail without a mistake; its mistakes will be run again\n{failing}", flush=True)
+            else:
+                lines += tried
     return lines
 
 

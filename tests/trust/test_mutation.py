@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from trust.mutating import forks
+from trust.mutating.collected import give_code
 from trust.mutating.coverage_map import Coverage
 from trust.mutating.operators import mutants_of
 from trust.mutating.record import Record
@@ -97,6 +98,7 @@ import sys
 from pathlib import Path
 from trust import mutation
 from trust.mutating import forks
+from trust.mutating.collected import give_code
 forks.preload(("pytest",))
 root = Path(sys.argv[1])
 modules = ["small/bounds.py", "small/rules.py"]
@@ -109,6 +111,7 @@ LOOPS = """
 import resource, sys
 from pathlib import Path
 from trust.mutating import forks
+from trust.mutating.collected import give_code
 tests = [f"test_loop.py::{name}" for name in ("test_first", "test_second", "test_forever")]
 most = forks.TimeOfEachTest(dict.fromkeys(tests, 2.0))
 for words in (tests[:2], tests):
@@ -175,6 +178,51 @@ def test_what_tests_miss_is_found_and_nothing_is_run_twice(project):
     ):
         (project / changed).write_text(text)
         assert any(line.startswith("lines of tests/test_rules.py ") for line in mutated(project)) == noted
+
+
+@pytest.mark.skipif(not shutil.which("git"), reason="git lists the files of the project")
+def test_mistakes_that_were_noticed_by_tests_that_fail_without_them_are_not_kept(project):
+    """This one fails from its second run on."""
+    seen = project / "kept" / "seen"
+    body = f"    from pathlib import Path\n    Path({str(seen)!r}).touch(exist_ok=False)\n    rules.below(1)\n"
+    once = f"\n\ndef test_once():\n{body}"
+    (project / "tests" / "test_rules.py").write_text(TESTS + once)
+    (project / "kept").mkdir()
+    said = mutated(project)
+    lines = (project / "kept" / "results.jsonl").read_text().splitlines()
+    assert {json.loads(line)["module"] for line in lines} == {"small/bounds.py"}
+    (at,) = [number for number, line in enumerate(said) if line.endswith("; its mistakes will be run again")]
+    assert said[at].startswith("small/rules.py: tests fail without a mistake") and "test_once" in "".join(said[at:])
+
+
+def test_functions_get_the_code_of_another_source():
+    source = (
+        "class Rules:\n"
+        "    least = 1\n"
+        "    @property\n"
+        "    def two(self):\n        return self.least + 1\n"
+        "    def more(self):\n        return [self.two + number for number in (1, 2)]\n"
+        "def far():\n    def near():\n        return 5\n    return near()\n"
+        "def far_again():\n    return 6\n"
+        "gone = far_again.__name__\n"
+        "del far_again\n"
+    )
+    space = {}
+    exec(compile(source, "rules.py", "exec"), space)
+    functions = [space["far"], space["Rules"].__dict__["two"].fget, space["Rules"].more]
+    for old, new, found, values in (
+        ("least + 1", "least + 2", True, (3, [4, 5], 5)),
+        ("(1, 2)", "(1,)", True, (2, [3], 5)),
+        ("return 5", "return 7", True, (2, [3, 4], 7)),
+        ("return 6", "return 8", False, (2, [3, 4], 5)),
+        ("least = 1", "least = 9", False, (2, [3, 4], 5)),
+    ):
+        other = source.replace(old, new)
+        assert give_code(functions, "rules.py", source, other) == found, old
+        rules = space["Rules"]()
+        assert (rules.two, rules.more(), space["far"]()) == values, old
+        assert give_code(functions, "rules.py", other, source) == found
+    assert give_code(functions, "not_imported.py", source, source.replace("return 6", "return 8"))
 
 
 def test_every_kind_of_mistake_is_made_and_no_text_is_touched():
@@ -333,6 +381,7 @@ def test_constants_are_tried_on_the_tests_of_the_package_that_import_the_module(
     )
     own, *others = covered.concerned("a/one.py", [])
     assert own == "tests/unit/c/test_z.py::test" and others == ["tests/unit/a/test_y.py::test"]
+    assert covered.runs_at_import("a/one.py", [2, 1]) and not covered.runs_at_import("a/one.py", [2, 3])
 
 
 def test_the_tests_of_a_module_come_before_those_of_its_package_and_quick_ones_before_slow_ones():

@@ -62,6 +62,10 @@ class Coverage:
         beside = {one for one in self._at(self.importers, module) if _is_of(one, package)}
         return self._ordered(module, own, files | beside)
 
+    def runs_at_import(self, module: str, lines: Sequence[int]) -> bool:
+        """Whether some lines run while a file of tests is imported."""
+        return bool(self._at(self.importers, module, lines))
+
     @staticmethod
     def _at(where: dict[str, dict[int, set[str]]], module: str, lines: Sequence[int] | None = None) -> set[str]:
         """What is noted of some lines of a module, of all without ``lines``."""

@@ -28,6 +28,7 @@ import pytest
 #: Imported once, before the forks; none of them imports the project. All take seconds.
 PRELOADED = ("numpy", "torch", "torch._dynamo", "pytest", "transformers", "fairseq", "fairseq.tasks", "fairseq.trainer",
              "fairseq.options", "scipy.optimize", "sacrebleu", "rouge_score.rouge_scorer")  # fmt: skip
+PRINTED = "printed"  # name of the file
 PASSED, KILLED, TIMED_OUT, NO_TESTS = "survived", "killed", "timed out", "no tests"
 #: Bytes of addresses that a fork may take beyond those of its parent.
 MEMORY = 8 << 30
@@ -123,12 +124,29 @@ def run_pytest(
         stop_early: end with the first test that fails.
         plugins: of pytest.
     """
-    words = [*_OPTIONS, *(["-x"] if stop_early else []), *words]
+    pid, scratch = started(project, [*(["-x"] if stop_early else []), *words], seconds, plugins)
+    code, printed = waited(pid, seconds), scratch / PRINTED
+    output = printed.read_text(encoding="utf-8", errors="replace") if printed.exists() else ""
+    shutil.rmtree(scratch, ignore_errors=True)
+    return Outcome(status_of(code, {0: PASSED, _NO_TESTS_COLLECTED: NO_TESTS}, KILLED), output)
+
+
+def started(project: Path, words: Sequence[str], seconds: float, plugins: Sequence[object]) -> tuple[int, Path]:
+    """Starts pytest in a fork; returns its number, and the folder of its temporary files and of what it prints."""
     scratch = Path(tempfile.mkdtemp(prefix="mutant-"))
-    printed = scratch / "printed"
     pid = os.fork()
     if pid == 0:
-        _be_pytest(project, list(words), printed, scratch, int(seconds), plugins)
+        _be_pytest(project, [*_OPTIONS, *words], scratch / PRINTED, scratch, int(seconds), plugins)
+    return pid, scratch
+
+
+def waited(pid: int, seconds: float) -> int | None:
+    """Waits for a fork, and ends all that it has started; returns its exit code, None where time was up.
+
+    Args:
+        pid: of a fork that leads a group of processes.
+        seconds: of a processor; of the clock ten times as many pass.
+    """
     descriptor = os.pidfd_open(pid)
     try:
         ended, _, _ = select.select([descriptor], [], [], 10 * seconds)
@@ -139,12 +157,14 @@ def run_pytest(
     except ProcessLookupError:
         pass
     code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-    output = printed.read_text(encoding="utf-8", errors="replace") if printed.exists() else ""
-    shutil.rmtree(scratch, ignore_errors=True)
-    if not ended or code == -signal.SIGXCPU:
-        return Outcome(TIMED_OUT, output)
-    statuses = {0: PASSED, _NO_TESTS_COLLECTED: NO_TESTS}
-    return Outcome(statuses.get(code, KILLED), output)
+    return code if ended else None
+
+
+def status_of(code: int | None, statuses: Mapping[int, str], other: str) -> str:
+    """What an exit code says of a mutant: one of ``statuses``, or ``other``. A crash of the process notices it."""
+    if code is None or code == -signal.SIGXCPU:
+        return TIMED_OUT
+    return KILLED if code < 0 else statuses.get(code, other)
 
 
 def _be_pytest(

@@ -75,6 +75,11 @@ class Mutant:
         edits = ((start - self.begin, end - self.begin, new) for start, end, new in self.edits)
         return " ".join(f"{self.operator} {start}-{end} {new!r}" for start, end, new in edits)
 
+    @property
+    def is_in_a_function(self) -> bool:
+        """Whether it stands in the body of a function, not in what makes a function or runs at import."""
+        return self.line in self.lines
+
     def applied(self, source: str) -> str:
         """The mutated source."""
         for start, end, new in reversed(self.edits):
