@@ -102,6 +102,11 @@ def shown(value: object) -> str:
     return text if len(text) <= 2 * _SHOWN else f"{text[: 2 * _SHOWN]}..."
 
 
+def described(value: object) -> str:
+    """The type of a value and the value as :func:`shown`, for a message."""
+    return f"{type(value).__name__} {shown(value)}"
+
+
 def _takes(hint: Any, value: object) -> bool:
     if get_origin(hint) in (Union, UnionType):
         return any(_takes(one, value) for one in get_args(hint))
@@ -150,6 +155,15 @@ def finite(value: object) -> float | None:
     return number if math.isfinite(number) else None
 
 
+def has_lone_surrogate(text: str) -> bool:
+    """Whether a text holds half of a surrogate pair, which JSON can escape and no encoding can write."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return True
+    return False
+
+
 def require_text(name: str, text: Any) -> str:
     """``text``, which the argument ``name`` must be.
 
@@ -157,11 +171,9 @@ def require_text(name: str, text: Any) -> str:
         UnifiedError: it is something else, or holds half of a surrogate pair.
     """
     if not isinstance(text, str):
-        raise UnifiedError(f"{name}: expected one text, got {_described(text)}")
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise UnifiedError(f"{name}: holds half of a surrogate pair, such as a part of an emoji") from None
+        raise UnifiedError(f"{name}: expected one text, got {described(text)}")
+    if has_lone_surrogate(text):
+        raise UnifiedError(f"{name}: holds half of a surrogate pair, such as a part of an emoji")
     return text
 
 
@@ -186,11 +198,11 @@ def require_list(name: str, items: Any) -> list[Any]:
     if isinstance(items, str):
         raise UnifiedError(f"{name}: expected a list of texts, got one text; put it in a list")
     if isinstance(items, Mapping):
-        raise UnifiedError(f"{name}: expected a list of texts, got {_described(items)}")
+        raise UnifiedError(f"{name}: expected a list of texts, got {described(items)}")
     try:
         return list(items)
     except TypeError:
-        raise UnifiedError(f"{name}: expected a list of texts, got {_described(items)}") from None
+        raise UnifiedError(f"{name}: expected a list of texts, got {described(items)}") from None
 
 
 def require_path(name: str, path: Any) -> str:
@@ -200,7 +212,7 @@ def require_path(name: str, path: Any) -> str:
         UnifiedError: it is something else, or empty.
     """
     if not isinstance(path, str | os.PathLike) or not str(path):
-        raise UnifiedError(f"{name}: expected the path of a file or folder, got {_described(path)}")
+        raise UnifiedError(f"{name}: expected the path of a file or folder, got {described(path)}")
     return os.fspath(path)
 
 
@@ -224,9 +236,3 @@ def by_length(rows: Sequence[Sized], size: int) -> list[list[int]]:
     require_integer("batch_size", size, 1)
     order = sorted(range(len(rows)), key=lambda i: -len(rows[i]))
     return [order[i : i + size] for i in range(0, len(order), size)]
-
-
-def _described(value: Any) -> str:
-    """Type of a value and how it begins."""
-    shown = repr(value)
-    return f"{type(value).__name__} {shown[:60]}{' ...' if len(shown) > 60 else ''}"

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Protocol, TypeVar
 
+from unified.arguments import has_lone_surrogate
 from unified.data.annotations import ORACLE, SENTENCES, source_spans
 from unified.errors import EmptyField, MissingField, Problems, UnifiedError
 from unified.files.json_files import Fields
@@ -348,8 +349,6 @@ def _value(fields: Fields, name: str, option: str) -> object:
 def _text(name: str, text: object) -> str:
     if not isinstance(text, str):
         raise UnifiedError(f"field {name!r} is {kind_of(text)}, not a text")
-    try:
-        text.encode()
-    except UnicodeEncodeError:  # JSON can escape half of a character, which no encoding can write
-        raise UnifiedError(f"field {name!r} holds half of a surrogate pair") from None
+    if has_lone_surrogate(text):
+        raise UnifiedError(f"field {name!r} holds half of a surrogate pair")
     return text

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from unified.arguments import has_lone_surrogate
 from unified.errors import Problems, UnifiedError, require_fields
-from unified.files.json_files import LONE_SURROGATE
 from unified.files.rows import read_rows
 from unified.files.text_files import numbered_lines, without_compression
 
@@ -134,6 +134,6 @@ def _of_lines(file: Path, problems: Problems) -> Paradigm:
 def _sentence(name: str, value: Any) -> str:
     if not isinstance(value, str) or not value.strip():
         raise UnifiedError(f"{name} must be a sentence, got {value!r}")
-    if LONE_SURROGATE.search(value):
+    if has_lone_surrogate(value):
         raise UnifiedError(f"{name} holds half of a surrogate pair, such as a part of an emoji")
     return value

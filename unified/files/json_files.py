@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
+from unified.arguments import has_lone_surrogate
 from unified.errors import MissingField, Problems, UnifiedError
 from unified.files.ids import name_text
 from unified.files.json_text import NotJson, ObjectOf, parse_json
+from unified.files.shapes import kind_of
 from unified.files.text_files import numbered_lines
 
 #: Values of a JSON object, or of a row of a table, by field.
 Fields = dict[str, Any]
-#: Half of a character, which JSON can escape and no encoding can write.
-LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def read_json(path: str | Path, object_of: ObjectOf | None = None) -> object:
@@ -61,13 +59,7 @@ def object_or_error(value: object) -> Fields | UnifiedError:
     """A value of JSON if it is an object, else the reason for refusing it."""
     if isinstance(value, dict):
         return value
-    return UnifiedError(f"not a JSON object but {_kind(value)}")
-
-
-def _kind(value: object) -> str:
-    if isinstance(value, list):
-        return "a list"
-    return "a text" if isinstance(value, str) else json.dumps(value)
+    return UnifiedError(f"not a JSON object but {kind_of(value)}")
 
 
 class Entries:
@@ -112,7 +104,7 @@ class Entries:
             self._lacks(entry, name, location, f"no text {name!r}")
         elif not blank and not value.strip():
             self.wrong(location, f"{name!r} is empty")
-        elif LONE_SURROGATE.search(value):
+        elif has_lone_surrogate(value):
             self.wrong(location, f"{name!r} holds half of a surrogate pair")
         else:
             return value
@@ -123,7 +115,7 @@ class Entries:
         text = name_text(entry.get(name))
         if text is None:
             self._lacks(entry, name, location, f"no id {name!r}, which is a text or an integer")
-        elif LONE_SURROGATE.search(text):
+        elif has_lone_surrogate(text):
             self.wrong(location, f"{name!r} holds half of a surrogate pair")
         return text or ""
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
+from unified.arguments import has_lone_surrogate
 from unified.errors import UnifiedError, one_line
 
 #: Makes an object of its names and values, in the order of the text.
@@ -108,10 +109,8 @@ def object_of_line(path: str | Path, number: int, line: str) -> dict[str, Any]:
 def _object(where: str, content: Any) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise UnifiedError(f"{where}: not a JSON object")
-    try:
-        json.dumps(content, ensure_ascii=False).encode()
-    except UnicodeEncodeError:
-        raise UnifiedError(f"{where}: a text holds half of a surrogate pair, which no encoding can write") from None
+    if has_lone_surrogate(json.dumps(content, ensure_ascii=False)):
+        raise UnifiedError(f"{where}: a text holds half of a surrogate pair, which no encoding can write")
     return content
 
 

@@ -38,7 +38,14 @@ def test_a_line_holds_an_object():
     assert fields_of('{"a": 1, "a": 2}') == {"a": 2}
     found = fields_of('{"a": {"b": 1}}', Record)
     assert isinstance(found, Record) and isinstance(found["a"], Record)
-    for line, kind in (("[]", "a list"), ('"x"', "a text"), ("1", "1"), ("true", "true"), ("null", "null")):
+    for line, kind in (
+        ("[]", "a list"),
+        ('"x"', "a text"),
+        ("1", "an integer"),
+        ("1.5", "a number"),
+        ("true", "true"),
+        ("null", "null"),
+    ):
         with pytest.raises(UnifiedError) as refused:
             fields_of(line)
         assert str(refused.value) == f"not a JSON object but {kind}" == str(object_or_error(json.loads(line)))

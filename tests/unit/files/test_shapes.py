@@ -127,7 +127,7 @@ def test_entries_of_an_array_have_the_lines_where_they_begin(tmp_path, size):
     path = tmp_path / "a.json"
     text = '\n\n[ {"a":\n1},\n\n\n {"b": "\\n"\n}\n,7, [\n\n] ,"x"\n]\n\n'
     assert entries(path, text, size) == [
-        ("line 3", {"a": 1}), ("line 7", {"b": "\n"}), ("line 9", "not a JSON object but 7"),
+        ("line 3", {"a": 1}), ("line 7", {"b": "\n"}), ("line 9", "not a JSON object but an integer"),
         ("line 9", "not a JSON object but a list"), ("line 11", "not a JSON object but a text"),
     ]  # fmt: skip
     for text, line, says in (

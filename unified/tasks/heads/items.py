@@ -11,11 +11,11 @@ from dataclasses import dataclass, is_dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol, TypeGuard, TypeVar
 
-from unified.arguments import counted
+from unified.arguments import counted, has_lone_surrogate
 from unified.errors import EmptyField, UnifiedError, require_fields
 from unified.files.fields import FieldNames
 from unified.files.ids import Spellings, item_id, name_text
-from unified.files.json_files import LONE_SURROGATE, Entries, Fields
+from unified.files.json_files import Entries, Fields
 from unified.files.rows import read_rows
 from unified.tasks.heads.named_entities import NamedEntities, read_named_entities
 
@@ -258,7 +258,7 @@ def require_whole_characters(values: Mapping[str, object]) -> None:
         UnifiedError: names the field.
     """
     for name, value in values.items():
-        if any(LONE_SURROGATE.search(text) for text in _texts_in(value)):
+        if any(has_lone_surrogate(text) for text in _texts_in(value)):
             raise UnifiedError(f"{name!r} holds half of a surrogate pair, such as a part of an emoji")
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from unified.arguments import shown
+from unified.arguments import described
 from unified.data.example import Example
 from unified.data.targets import TASK
 from unified.errors import UnifiedError
@@ -63,11 +63,5 @@ def _require(fits: object, task: Understanding[Any], method: str, expected: str,
         UnifiedError: it does not fit.
     """
     if not fits:
-        raise UnifiedError(f"head {task.name!r}: its method {method} must return {expected}, got {_described(got)}")
-
-
-def _described(value: object) -> str:
-    """Shape and dtype of an array, or how anything else begins."""
-    if isinstance(value, np.ndarray):
-        return f"{value.dtype} {value.shape}"
-    return f"{type(value).__name__} {shown(value)}" if isinstance(value, Sequence) else type(value).__name__
+        found = f"{got.dtype} {got.shape}" if isinstance(got, np.ndarray) else described(got)
+        raise UnifiedError(f"head {task.name!r}: its method {method} must return {expected}, got {found}")

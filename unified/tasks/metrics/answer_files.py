@@ -15,6 +15,7 @@ from unified.arguments import finite
 from unified.errors import MissingField, UnifiedError
 from unified.files.ids import name_text
 from unified.files.json_files import Record, fields_of, read_json
+from unified.files.shapes import kind_of
 from unified.files.text_files import numbered_lines
 
 Answers = dict[str, list[str]]
@@ -125,7 +126,7 @@ def read_predictions(path: str | Path) -> dict[str, Any]:
 
     predictions = read_json(path, once)
     if not isinstance(predictions, dict):
-        raise UnifiedError(f"{path}: expected a JSON object, question id to prediction, got {_kind(predictions)}")
+        raise UnifiedError(f"{path}: expected a JSON object, question id to prediction, got {kind_of(predictions)}")
     return predictions
 
 
@@ -187,7 +188,3 @@ def _parsed(parse: Callable[[object], _T], document: object, expected: str) -> _
         return parse(document)
     except (MissingField, TypeError, IndexError, AttributeError) as error:
         raise UnifiedError(f"{expected}: {error}") from None
-
-
-def _kind(value: object) -> str:
-    return "a list" if isinstance(value, list) else f"{value!r:.40}"

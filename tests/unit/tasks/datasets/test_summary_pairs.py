@@ -186,7 +186,7 @@ def test_every_bad_row_is_reported(tmp_path, capsys):
     message = refused(tmp_path, capsys, "gigaword", path, "--verbose")
     locations = [f"{path}, line {number}: " for number in range(3, 10)]
     reasons = [
-        "not JSON (", "not a JSON object but 3", "no field 'summary'; its fields: 'document'",
+        "not JSON (", "not a JSON object but an integer", "no field 'summary'; its fields: 'document'",
         "field 'document' holds an integer, not a text", "the summary is empty; mend it, or leave such pairs out with",
         "field 'document' holds half of a surrogate pair", "the text is empty",
     ]  # fmt: skip

@@ -81,8 +81,8 @@ ENCODED = {
     ),
 }
 PREDICTED = {
-    "nothing": (lambda found: None, "NoneType"),
-    "one": (lambda found: found[0], "dict"),
+    "nothing": (lambda found: None, "NoneType None"),
+    "one": (lambda found: found[0], None),
     "too few": (lambda found: found[:1], None),
     "labels": (lambda found: ["a", "b"], "list ['a', 'b']"),
 }

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from unified.arguments import has_lone_surrogate
 from unified.corpus.cleaning.sentences import split_sentences
 from unified.errors import UnifiedError, require_fields
-from unified.files.json_files import LONE_SURROGATE
 from unified.files.shapes import kind_of
 
 # What may end a line of a story as it is (abisee/cnn-dailymail, make_datafiles.py).
@@ -164,6 +164,6 @@ def _texts(row: dict[str, Any], name: str) -> list[str]:
 def _string(value: Any, name: str) -> str:
     if not isinstance(value, str):
         raise UnifiedError(f"field {name!r} holds {kind_of(value)}, not a text")
-    if LONE_SURROGATE.search(value):
+    if has_lone_surrogate(value):
         raise UnifiedError(f"field {name!r} holds half of a surrogate pair")
     return value
