@@ -201,6 +201,9 @@ def _thetas(settings: Mapping[str, Any]) -> tuple[float, float]:
             raise UnifiedError(f"config.json: rope_type {own['rope_type']!r} of {kind}; only 'default' is built")
         found.append(own.get("rope_theta", settings.get(old, usual)))
     theta, local_theta = found
+    if theta is None:
+        name = f"rope_theta of {_GLOBAL}" if "rope_theta" in (named.get(_GLOBAL) or {}) else "global_rope_theta"
+        raise UnifiedError(f"config.json: {name} must be a number, got null")
     return float(theta), float(theta if local_theta is None else local_theta)
 
 

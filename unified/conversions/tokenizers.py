@@ -180,12 +180,13 @@ def _json_files(
     Args:
         symbols, entries: our names and the tokenizer's own, in the order of the ids.
         content: of its ``tokenizer.json``.
-        more: symbols that it lacks.
+        more: symbols that it lacks, whose entries are called like them or :func:`_free_entry`.
         settings: further fields of ``tokenizer_config.json``.
     """
-    symbols, entries = [*symbols, *more], [*entries, *more]
+    new = [_free_entry(symbol, entries) for symbol in more]
+    symbols, entries = [*symbols, *more], [*entries, *new]
     named = {symbol: entries[symbols.index(symbol)] for symbol in SPECIAL_FIELDS}
-    whole = _with_special(content, named, entries, more, cls_last=source.config.relative)
+    whole = _with_special(content, named, entries, new, cls_last=source.config.relative)
 
     def save(folder: Path) -> None:
         text = json.dumps(whole, ensure_ascii=False)
@@ -195,6 +196,16 @@ def _json_files(
     tokenizer = source.tokenizer
     drops = isinstance(tokenizer, SentencePieceTokenizer) and drops_marks(tokenizer)
     return TokenizerFiles(symbols, save, (MARKS,) if drops else ())
+
+
+def _free_entry(symbol: str, entries: Sequence[str]) -> str:
+    """The entry of a symbol that a tokenizer lacks: its name, in brackets where another symbol's entry is called so.
+
+    A tokenizer whose texts begin and end with the same ``</s>``, as OPT's, has this entry for our ``<s>`` alone.
+    """
+    while symbol in entries:
+        symbol = f"[{symbol}]"
+    return symbol
 
 
 def _xlnet_files(tokenizer: XLNetTokenizer, more: Sequence[str]) -> TokenizerFiles:

@@ -209,6 +209,9 @@ TYPES = "config.json: layer_types must name full_attention or sliding_attention 
         ({"local_attention": 1}, "config.json: local_attention must be at least 2, got 1"),
         ({"rope_parameters": {"sliding_attention": {"rope_type": "yarn"}}}, "config.json: rope_type 'yarn' of "
          "sliding_attention; only 'default' is built"),
+        ({"rope_parameters": {"full_attention": {"rope_theta": None}}}, "config.json: rope_theta of full_attention "
+         "must be a number, got null"),
+        ({"global_rope_theta": None}, "config.json: global_rope_theta must be a number, got null"),
         ({"hidden_activation": "relu"}, "config.json: hidden_activation 'relu'; 'gelu', its approximation 'gelu_new' "
          "and 'silu' are built"),
     ],

@@ -145,6 +145,24 @@ def test_added_tokens_of_a_file_stay_as_they_are():
     assert own.content == content
 
 
+@pytest.mark.parametrize("call", [bert_tokenizer_files, every_symbol_files])
+def test_a_symbol_gets_another_entry_where_its_name_is_that_of_another_symbol(tmp_path, call):
+    model = {"type": "WordLevel", "unk_token": "<unk>", "vocab": {"</s>": 0, "a": 1, "<unk>": 2}}
+    settings = {"bos_token": "</s>", "eos_token": "</s>", "unk_token": "<unk>"}
+    (tmp_path / "tokenizer.json").write_text(json.dumps({"version": "1.0", "model": model}))
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(settings))
+    own = load_tokenizer(tmp_path)
+    assert own.native_symbols() == ["<s>", "a", "<unk>"]
+    files = call(source(own))
+    found = saved(files, tmp_path / "x")
+    assert found["tokenizer_config.json"]["cls_token"] == "</s>"
+    assert found["tokenizer_config.json"]["sep_token"] == "[</s>]"
+    read = Tokenizer.from_file(str(tmp_path / "x" / "tokenizer.json"))
+    assert read.get_vocab_size() == len(files.symbols)
+    assert [files.symbols[i] for i in read.encode("a").ids] == ["<s>", "a", "</s>"]
+    assert load_tokenizer(tmp_path / "x").native_symbols() == files.symbols
+
+
 def test_files_that_drop_marks_come_with_a_remark():
     folded = train_sentencepiece(["a bad cat sat"] * 9, "char", lowercase=True)
     for files in (bert_tokenizer_files, json_tokenizer_files, every_symbol_files):
