@@ -14,6 +14,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from unified.reports.markdown import table_lines
+
 PREDICTED = 0.15
 CARDS = (1, 8, 64, 512)
 #: Efficiency below which more cards are not worth it.
@@ -149,20 +151,20 @@ def limit(system: System, machine: Machine) -> int:
 def table(machine: Machine, systems: Sequence[System] = SYSTEMS, cards: Sequence[int] = CARDS) -> str:
     """Markdown: days on each number of cards, card hours and price on the first, and where scaling stops."""
     heads = [*(f"{count} card{'s' if count > 1 else ''}" for count in cards), "card hours", "cost", "scales to"]
-    lines = [f"| pre-training | tokens | {' | '.join(heads)} |", "|---|---|" + "---|" * len(heads)]
+    rows = []
     for system in systems:
         tokens = sum(stage.updates * stage.tokens for stage in system.stages)
         days = [_days(hours(system, count, machine) / 24) for count in cards]
         alone = hours(system, 1, machine)
         rest = [f"{_round(alone):,}", f"{_round(alone * machine.price):,}", f"{limit(system, machine):,}"]
-        lines.append(f"| {system.name} | {tokens / 1e9:,.0f} G | {' | '.join([*days, *rest])} |")
-    return "\n".join(lines)
+        rows.append([system.name, f"{tokens / 1e9:,.0f} G", *days, *rest])
+    return "\n".join(table_lines(["pre-training", "tokens", *heads], rows))
 
 
 def settings(machine: Machine, systems: Sequence[System] = SYSTEMS, cards: Sequence[int] = CARDS) -> str:
     """Markdown: rows of a card and micro-batch, and `--update-freq`, of each pre-training's last stage."""
     heads = [f"{count} card{'s' if count > 1 else ''}" for count in cards]
-    lines = [f"| rows a card x `--update-freq` | {' | '.join(heads)} |", "|---|" + "---|" * len(heads)]
+    body = []
     for system in systems:
         stage = system.stages[-1]
         cells = []
@@ -170,8 +172,8 @@ def settings(machine: Machine, systems: Sequence[System] = SYSTEMS, cards: Seque
             times = update_freq(stage, count, machine)
             rows = stage.sequences / count / times
             cells.append(f"{max(1, round(rows))} x {times}" if rows >= 0.5 else "more cards than rows")
-        lines.append(f"| {system.name} | {' | '.join(cells)} |")
-    return "\n".join(lines)
+        body.append([system.name, *cells])
+    return "\n".join(table_lines(["rows a card x `--update-freq`", *heads], body))
 
 
 def _days(days: float) -> str:

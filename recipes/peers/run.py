@@ -26,6 +26,7 @@ from pairs import SIZES, Pair, Size  # noqa: E402
 from steps import Run, Step  # noqa: E402
 
 from unified.errors import UnifiedError  # noqa: E402
+from unified.reports.markdown import table_lines  # noqa: E402
 from unified.reports.result_tables import tables  # noqa: E402
 from unified.reports.results import FILE_NAME, read_results  # noqa: E402
 from unified.reports.training_log import LOG_NAME, read_training_log, seconds_per_update  # noqa: E402
@@ -106,7 +107,7 @@ class Work:
 
     def costs(self, pairs: tuple[Pair, ...], seeds: tuple[int, ...]) -> str:
         """Markdown: seconds of an update, ours as fairseq logged it."""
-        lines = ["| task | seed | updates | ours, s per update | transformers, s per update |", "|---|---|---|---|---|"]
+        rows = []
         for pair in pairs:
             updates = planned_updates(self.run.log(f"{pair.task} plan"))
             for seed in seeds:
@@ -114,8 +115,9 @@ class Work:
                 ours = seconds_per_update(read_training_log(log))
                 result = read_results([self.run.folder / pair.task / f"{PEER}-{seed}"])[0]
                 shown = "" if ours is None else f"{ours:.3f}"
-                lines.append(f"| {pair.task} | {seed} | {updates} | {shown} | {result['seconds_per_update']:.3f} |")
-        return "\n".join(lines)
+                rows.append([pair.task, str(seed), str(updates), shown, f"{result['seconds_per_update']:.3f}"])
+        heads = ["task", "seed", "updates", "ours, s per update", "transformers, s per update"]
+        return "\n".join(table_lines(heads, rows))
 
 
 def make_whole(path: Path, make: Callable[[Path], None]) -> None:

@@ -32,7 +32,9 @@ from entries import Plan  # noqa: E402
 from lines import Line, latest, read_lines  # noqa: E402
 from objectives import Objective  # noqa: E402
 
+from unified.arguments import counted  # noqa: E402
 from unified.errors import UnifiedError  # noqa: E402
+from unified.reports.markdown import table_lines  # noqa: E402
 from unified.reports.seeds import seed_scores  # noqa: E402
 
 PAGE = ROOT / "docs" / "background" / "results.md"
@@ -63,8 +65,7 @@ def table(heads: Sequence[str], titles: int, rows: Sequence[Sequence[str]]) -> s
     measured = [row for row in rows if set(row[titles:]) - {"", MISSING}]
     parts = []
     if measured:
-        body = (f"| {' | '.join(row)} |" for row in measured)
-        parts.append("\n".join([f"| {' | '.join(heads)} |", "|---" * len(heads) + "|", *body]))
+        parts.append("\n".join(table_lines(heads, measured)))
     begun = {row[0] for row in measured}
     unmeasured: dict[str, list[str]] = {}
     for row in rows:
@@ -193,7 +194,7 @@ def generation_table(lines: Lines) -> str:
 
 def published_table(lines: Lines) -> str:
     """A row for each task with published figures: theirs, ours, and what separates them; below, where they stand."""
-    rows = ["| task | published | ours | what separates them |", "|---|---|---|---|"]
+    rows = []
     for task, (figures, ours) in published.rows().items():
         cells = [task, published.systems(figures), "", published.NOT_RUN]
         if ours is not None:
@@ -204,9 +205,10 @@ def published_table(lines: Lines) -> str:
             }
             measured = (f"{measure} {shown(values)}" for measure, values in scores.items() if values)
             cells[2:] = [", ".join(measured) or MISSING, ours.separates]
-        rows.append(f"| {' | '.join(cells)} |")
+        rows.append(cells)
     sources = (f"- {', '.join(tasks)}: {source}." for source, tasks in published.sources().items())
-    return "\n".join((*rows, "", "Where settings and figures are published:", "", *sources))
+    lines = table_lines(["task", "published", "ours", "what separates them"], rows)
+    return "\n".join((*lines, "", "Where settings and figures are published:", "", *sources))
 
 
 def described(machine: Mapping[str, Any]) -> str:
@@ -223,9 +225,8 @@ def made_with(lines: Sequence[Line]) -> str:
     machines = sorted({described(line["machine"]) for line in lines})
     torch = sorted({line["versions"]["torch"] for line in lines})
     commits = sorted({commit[:9] + commit[40:] for line in lines for commit in line["commits"]})
-    count = "1 line" if len(lines) == 1 else f"{len(lines)} lines"
     return (
-        f"{count} of {' to '.join(dict.fromkeys((dates[0], dates[-1])))}; {'; '.join(machines)}; "
+        f"{counted(len(lines), 'line')} of {' to '.join(dict.fromkeys((dates[0], dates[-1])))}; {'; '.join(machines)}; "
         f"torch {', '.join(torch)}; commits {', '.join(commits)}."
     )
 

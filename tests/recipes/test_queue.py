@@ -270,6 +270,12 @@ def test_tables_have_means_over_seeds_and_say_what_is_missing(tmp_path):
     assert beside["| race"][1] == "" and beside["| cola"][1] == "missing"
 
 
+def test_bars_in_cells_of_tables_are_escaped():
+    tables = load(QUEUE.with_name("tables.py"))
+    rows = [["p(a|b)", "1.0"]]
+    assert tables.table(["what", "value"], 1, rows).splitlines()[-1] == "| p(a\\|b) | 1.0 |"
+
+
 def test_the_table_of_written_texts_has_the_measures_of_each_task(tmp_path):
     """Questions of the whole set are read from their scores, comparisons by the split that each task is scored on."""
     tables, lines = load(QUEUE.with_name("tables.py")), load(QUEUE.with_name("lines.py"))
