@@ -1,4 +1,4 @@
-"""Types of argparse for numbers: a value out of range is refused with the name of the option."""
+"""Types of argparse for numbers and names: a value out of range is refused with the name of the option."""
 
 from __future__ import annotations
 
@@ -43,6 +43,13 @@ def weight(text: str) -> float:
     if not 0 <= value < float("inf"):
         raise argparse.ArgumentTypeError(f"must be a number of at least 0, got {text!r}")
     return value
+
+
+def run_name(text: str) -> str:
+    """The name of a run in tables of results: one line with something to see in it."""
+    if not text.strip() or not text.isprintable():
+        raise argparse.ArgumentTypeError(f"must be a name in one line, got {text!r}")
+    return text
 
 
 def _integer(text: str, least: int) -> int:

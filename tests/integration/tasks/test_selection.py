@@ -136,6 +136,9 @@ def test_options_that_leave_no_checkpoint_are_refused(start, tmp_path, capsys):
     assert "--validations must be above 0, got 0" in refused(
         capsys, "finetune", "classification", *shared, "--validations", 0
     )
+    says = "--validations 2: the last checkpoint is scored, which no validation chooses; add --select best, or leave"
+    for select in ((), ("--select", "last")):
+        assert says in refused(capsys, "finetune", "classification", *shared, *select, "--validations", 2)
 
 
 def test_fairseq_train_refuses_what_it_does_not_measure(start, texts, tmp_path):

@@ -17,10 +17,10 @@ OF_MASKS = {
     "mask": "tree", "arguments": [], "query_stream": None, "sinks": 0, "memory": 0, "json": False,
     "without_self": False,
 }  # fmt: skip
-OF_SCORES = {"intervals": False, "resamples": 1000, "seed": 1, "json": False, "output": None}
+OF_SCORES = {"intervals": False, "resamples": None, "seed": None, "json": False, "output": None}
 OF_EVALUATIONS = {
-    "data": "d", "model": "m", "threads": 0, "device": "cpu", "intervals": False, "resamples": 1000, "seed": 1,
-    "output": None, "overwrite": False, "run_name": "ours", "json": False,
+    "data": "d", "model": "m", "threads": 0, "device": "cpu", "intervals": False, "resamples": None, "seed": 1,
+    "output": None, "overwrite": False, "run_name": None, "json": False,
 }  # fmt: skip
 MORE_OF_EVALUATIONS = (
     "--threads 2 --device cuda --intervals --resamples 3 --seed 0 --output o --overwrite --run r --json"

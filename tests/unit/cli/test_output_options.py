@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.commands import leaving
 from unified.cli import main
 
 ROW = '{"text": "a"}\n'
@@ -40,6 +41,34 @@ def test_predictions_replace_neither_a_folder_nor_their_own_input(work, capsys):
         assert refusal(capsys, *words) == says
     assert Path("rows.jsonl").read_text(encoding="utf-8") == ROW
     assert sorted(os.listdir()) == ["folder", "other.jsonl", "rows.jsonl"]
+
+
+@pytest.mark.parametrize(
+    ("words", "needed", "option"),
+    [
+        ("predict classification rows.jsonl --model nothing", "--output", "--overwrite"),
+        ("score classification rows.jsonl rows.jsonl", "--intervals", "--resamples 9"),
+        ("score classification rows.jsonl rows.jsonl", "--intervals", "--seed 0"),
+        ("evaluate minimal-pairs rows.jsonl --model nothing", "--intervals", "--resamples 9"),
+        ("evaluate similarity rows.jsonl --model nothing", "--output", "--overwrite"),
+        ("evaluate perplexity rows.jsonl --model nothing", "--output", "--run a"),
+    ],
+)
+def test_options_without_effect_are_refused_with_what_they_need(work, capsys, words, needed, option):
+    name = option.split()[0]
+    says = f"{name} has no effect without {needed}; add {needed}, or leave {name} out"
+    assert refusal(capsys, *words.split(), *option.split()) == says
+
+
+def test_a_run_has_a_name_of_one_line(work, capsys):
+    finetune = ["finetune", "classification", "--data", "rows.jsonl", "--init", "nothing", "--output", "out"]
+    for words in (finetune, ["evaluate", "similarity", "rows.jsonl", "--model", "nothing", "--output", "out"]):
+        for name in ("", " ", "a\nb"):
+            status, _, printed = leaving(capsys, *words, "--run", name)
+            assert status == 2 and f"argument --run: must be a name in one line, got {name!r}" in printed
+    Path("run.yaml").write_text("run: ''\n", encoding="utf-8")
+    assert refusal(capsys, *finetune, "--config", "run.yaml") == "run.yaml: run: '' is no value of it"
+    assert sorted(os.listdir()) == ["folder", "rows.jsonl", "run.yaml"]
 
 
 @pytest.mark.parametrize("further", ["--save-dir elsewhere", "--fp16 --save-dir=elsewhere", "--save-dir output"])

@@ -24,7 +24,7 @@ from unified.cli.fairseq_train import (
     run_command,
 )
 from unified.cli.output import add_json_argument, print_json, standard_output_for_json
-from unified.cli.values import non_negative, training_seed, weight
+from unified.cli.values import non_negative, run_name, training_seed, weight
 from unified.errors import UnifiedError
 
 if TYPE_CHECKING:
@@ -78,6 +78,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--run",
         dest="run_name",
+        type=run_name,
         default="ours",
         metavar="NAME",
         help="name of the run in tables of results (default: ours)",
@@ -282,7 +283,7 @@ def _finetune(args: argparse.Namespace) -> int:
         max_source=args.max_source,
         max_target=args.max_target,
     )
-    check_selection(task, training.select, args.fairseq)
+    check_selection(task, training.select, args.validations, args.fairseq)
     if args.auxiliary_masking and start.config.token_head == "none":
         print(f"{args.init} has no token head; --auxiliary-masking trains a new one", file=sys.stderr)
         start = replace(start, config=start.config.with_token_head())

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from unified.cli.commands.annotating.pipeline import add_pipeline_arguments, entity_source
 from unified.cli.fields import READ_PARTS, add_field_arguments, field_names, field_options
+from unified.cli.needed_options import require_with
 from unified.cli.output import require_output_file, require_output_folder
 from unified.cli.values import non_negative
 from unified.errors import UnifiedError
@@ -123,6 +124,7 @@ def run(args: argparse.Namespace) -> int:
         value = getattr(args, name)
         if value is not None and value < 1:
             raise UnifiedError(f"--{name.replace('_', '-')} must be at least 1, got {value}")
+    require_with("--output", args.output, {"--overwrite": args.overwrite})
     require_output_file(args)
     if args.output is not None and not args.overwrite and Path(args.output).exists():
         raise UnifiedError(f"{args.output}: exists already; --overwrite replaces it, or give another --output")

@@ -8,12 +8,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from unified.cli.commands.scoring import answers, coreference, labels, texts
+from unified.cli.needed_options import require_with
 from unified.cli.output import add_json_argument, print_json, require_output_file, require_output_folder
-from unified.errors import UnifiedError
+from unified.cli.values import non_negative, several
 
 if TYPE_CHECKING:
     from unified.tasks.metrics.bootstrap import Examples
 
+#: Resamples of the bootstrap, and their seed, where nobody says.
+_RESAMPLES, _SEED = 1000, 1
 HELP = "score generated text or predictions by the rules of the published programs"
 
 
@@ -37,17 +40,14 @@ def _add_intervals(parser: argparse.ArgumentParser) -> None:
         "--intervals", action="store_true", help="add the 95 %% bootstrap interval of every measure over the examples"
     )
     group.add_argument(
-        "--resamples", type=int, default=1000, metavar="N", help="resamples of the bootstrap (default: 1000)"
+        "--resamples", type=several, metavar="N", help=f"resamples of the bootstrap (default: {_RESAMPLES})"
     )
-    group.add_argument("--seed", type=int, default=1, metavar="N", help="seed of the resamples (default: 1)")
+    group.add_argument("--seed", type=non_negative, metavar="N", help=f"seed of the resamples (default: {_SEED})")
 
 
 def run(args: argparse.Namespace) -> int:
     """Run the command with parsed options; returns the exit status."""
-    if args.resamples < 2 or args.seed < 0:
-        raise UnifiedError(
-            f"--resamples must be at least 2 and --seed at least 0, got --resamples {args.resamples} --seed {args.seed}"
-        )
+    require_with("--intervals", args.intervals, {"--resamples": args.resamples, "--seed": args.seed})
     require_output_file(args)
     require_output_folder(args)
     examples: Examples = args.score(args)
@@ -57,7 +57,8 @@ def run(args: argparse.Namespace) -> int:
         require_several(examples.size)
     scores = examples.scores()
     if args.intervals:
-        scores["intervals"] = bootstrap_intervals(examples, args.resamples, args.seed)
+        resamples = _RESAMPLES if args.resamples is None else args.resamples
+        scores["intervals"] = bootstrap_intervals(examples, resamples, _SEED if args.seed is None else args.seed)
     if args.output:
         Path(args.output).write_text(json.dumps(scores, indent=2) + "\n", encoding="utf-8")
     if args.json or args.show is None:

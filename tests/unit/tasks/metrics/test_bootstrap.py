@@ -187,9 +187,10 @@ def test_what_has_no_interval_is_refused(tmp_path, capsys):
         bootstrap_intervals(Classification(Confusion.of(["a"], ["a"])))
     (tmp_path / "gold").write_text("a\nb\n")
     files = [str(tmp_path / "gold")] * 2
-    for option, value in (("--resamples", "1"), ("--seed", "-1")):
-        assert main(["score", "classification", *files, option, value]) == 2
-        assert "--resamples must be at least 2 and --seed at least 0, got --resamples" in capsys.readouterr().err
+    for option, value, least in (("--resamples", "1", 2), ("--seed", "-1", 0)):
+        with pytest.raises(SystemExit):
+            main(["score", "classification", *files, "--intervals", f"{option}={value}"])
+        assert f"{option}: must be an integer of at least {least}, got '{value}'" in capsys.readouterr().err
 
 
 class Shares:

@@ -14,10 +14,11 @@ from unified.cli.commands.evaluating.options import (
     add_model_arguments,
     add_output_arguments,
     add_scoring_arguments,
+    check_options,
     chosen_names,
     chosen_scorings,
     language_model,
-    require_new_results,
+    resamples,
     write_results,
 )
 from unified.cli.output import print_json
@@ -49,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Run the evaluation with parsed options; returns the exit status."""
     names = chosen_names(args)
-    require_new_results(args, NAME)
+    check_options(args, NAME)
     # Imported here, so that --help does not wait for torch.
     from unified.evaluation.minimal_pairs import score_pairs
     from unified.evaluation.pair_files import read_paradigms
@@ -71,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
         scored = score_pairs(lm, pairs.paradigms, scorings, sampling, lambda count: progress.advance(steps=count))
     scores = scored.scores()
     if args.intervals:
-        scores["intervals"] = bootstrap_intervals(scored, args.resamples, args.seed)
+        scores["intervals"] = bootstrap_intervals(scored, resamples(args), args.seed)
     scoring = "+".join(one.name for one in scorings)
     fields = {name: value for name, value in scores.get("field", {}).items() if name not in scores}
     output = write_results(

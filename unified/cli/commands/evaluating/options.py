@@ -9,7 +9,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from unified.cli.values import non_negative, positive, several
+from unified.cli.needed_options import require_with
+from unified.cli.values import non_negative, positive, run_name, several
 from unified.errors import UnifiedError
 from unified.evaluation.names import SENTENCES, SUMS, scoring_names
 
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from unified.evaluation.scorings import Scoring
     from unified.inference.language_model import UnifiedLM
     from unified.inference.trained_model import TrainedModel
+
+#: Resamples of the bootstrap, and name of the run in tables, where nobody says.
+_RESAMPLES, _RUN = 1000, "ours"
 
 
 def add_model_arguments(parser: argparse.ArgumentParser) -> None:
@@ -77,7 +81,7 @@ def add_interval_arguments(parser: argparse.ArgumentParser, what: str) -> None:
         "--intervals", action="store_true", help=f"add the 95 %% bootstrap interval of every score over the {what}"
     )
     group.add_argument(
-        "--resamples", type=several, default=1000, metavar="N", help="resamples of the bootstrap (default: 1000)"
+        "--resamples", type=several, metavar="N", help=f"resamples of the bootstrap (default: {_RESAMPLES})"
     )
 
 
@@ -90,26 +94,33 @@ def add_output_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--run",
         dest="run_name",
-        default="ours",
+        type=run_name,
         metavar="NAME",
-        help="name of the run in tables of results (default: ours)",
+        help=f"name of the run in tables of results (default: {_RUN})",
     )
 
 
-def require_new_results(args: argparse.Namespace, name: str) -> None:
-    """Refuse a folder that cannot be made or that holds results, before any work.
+def resamples(args: argparse.Namespace) -> int:
+    """Number of resamples of the bootstrap."""
+    return _RESAMPLES if args.resamples is None else int(args.resamples)
+
+
+def check_options(args: argparse.Namespace, name: str) -> None:
+    """Refuse options without effect, and a folder that cannot be made or that holds results, before any work.
 
     Args:
         name: of the type of evaluation, whose results ``--overwrite`` replaces.
 
     Raises:
-        UnifiedError: a file stands in its way; it is the folder of a training; it holds results of something else, or
-            ``--overwrite`` is not given.
+        UnifiedError: an option needs another one that is not given; a file stands in the folder's way; it is the
+            folder of a training; it holds results of something else, or ``--overwrite`` is not given.
     """
     from unified.files.claims import FILE_NAME as CLAIM
     from unified.files.destination import require_folders
     from unified.reports.results import FILE_NAME, command_of
 
+    require_with("--intervals", args.intervals, {"--resamples": args.resamples})
+    require_with("--output", args.output, {"--overwrite": args.overwrite, "--run": args.run_name})
     if args.output is None:
         return
     folder = Path(args.output)
@@ -208,7 +219,7 @@ def write_results(
     return write_result(
         folder,
         task=task,
-        run=args.run_name,
+        run=_RUN if args.run_name is None else args.run_name,
         scores={split: scores},
         seed=seed,
         command=[*("unified", "evaluate", task, args.data, "--model", args.model), *_words(settings, seed)],

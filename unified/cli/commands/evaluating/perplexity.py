@@ -13,10 +13,11 @@ from unified.cli.commands.evaluating.options import (
     add_model_arguments,
     add_output_arguments,
     add_scoring_arguments,
+    check_options,
     chosen_names,
     chosen_scorings,
     language_model,
-    require_new_results,
+    resamples,
     write_results,
 )
 from unified.cli.output import print_json
@@ -68,7 +69,7 @@ def run(args: argparse.Namespace) -> int:
     names = chosen_names(args)
     if len(names) > 1:
         raise UnifiedError(f"--scoring {args.scoring}: perplexity takes one scoring, not a sum of {len(names)}")
-    require_new_results(args, NAME)
+    check_options(args, NAME)
     # Imported here, so that --help does not wait for torch.
     from unified.evaluation.patterns import Sampling
     from unified.evaluation.perplexity import read_documents, score_documents
@@ -93,7 +94,7 @@ def run(args: argparse.Namespace) -> int:
         )
     scores = scored.scores()
     if args.intervals:
-        scores["intervals"] = bootstrap_intervals(scored, args.resamples, args.seed)
+        scores["intervals"] = bootstrap_intervals(scored, resamples(args), args.seed)
     settings = {
         "scoring": scoring.name,
         "window": size,

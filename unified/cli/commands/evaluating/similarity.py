@@ -11,7 +11,8 @@ from unified.cli.commands.evaluating.options import (
     add_interval_arguments,
     add_model_arguments,
     add_output_arguments,
-    require_new_results,
+    check_options,
+    resamples,
     use_device,
     write_results,
 )
@@ -64,7 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run the evaluation with parsed options; returns the exit status."""
-    require_new_results(args, NAME)
+    check_options(args, NAME)
     # Imported here, so that --help does not wait for torch.
     import numpy as np
 
@@ -93,7 +94,7 @@ def run(args: argparse.Namespace) -> int:
     scored = Regression(gold, found)
     scores: dict[str, Any] = {**scored.scores()}
     if args.intervals:
-        scores["intervals"] = bootstrap_intervals(scored, args.resamples, args.seed)
+        scores["intervals"] = bootstrap_intervals(scored, resamples(args), args.seed)
     path = Path(args.data)
     settings = {
         "pooling": args.pooling,

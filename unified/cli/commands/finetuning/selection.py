@@ -6,6 +6,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from unified.cli.fairseq_train import require_without
+from unified.errors import UnifiedError
 
 if TYPE_CHECKING:
     from unified.tasks.settings import Task
@@ -49,11 +50,14 @@ def add_selection_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def check_selection(task: Task | WritingTask | SeveralTasks, select: str, fairseq: str) -> None:
-    """Refuse to choose on a test set, and options under which the checkpoint to be scored is never written.
+def check_selection(
+    task: Task | WritingTask | SeveralTasks, select: str, validations: int | None, fairseq: str
+) -> None:
+    """Refuse to choose on a test set, and options under which the checkpoint to be scored is never written or chosen.
 
     Args:
         select: "best" or "last".
+        validations: number of validations in an epoch, by the user; None where the user does not say.
         fairseq: options of ``fairseq-train``, by the user.
 
     Raises:
@@ -63,4 +67,9 @@ def check_selection(task: Task | WritingTask | SeveralTasks, select: str, fairse
 
     if select == "best":
         require_development_set(task, "--select best")
+    elif validations is not None and validations > 1:
+        raise UnifiedError(
+            f"--validations {validations}: the last checkpoint is scored, which no validation chooses; add --select "
+            "best, or leave --validations out"
+        )
     require_without(fairseq, _NEEDED[select], f"{select} checkpoint to score")
