@@ -7,6 +7,7 @@ where a module gives something else than tensors, as ours do, and their tracebac
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from fairseq import trainer as trainers
@@ -18,6 +19,8 @@ from fairseq_plugins.refusals import refusal
 
 #: Words for those of fairseq that do not say what helps.
 _NOT_FINITE = {"gradients are Nan/Inf": "its gradients are not finite; lower --lr or raise --warmup-updates"}
+#: The checkpoint that fairseq writes before it looks for the modules: the model before the update.
+_CRASH = "crash.pt"
 
 
 class ForwardNanDetector(NanDetector):
@@ -37,6 +40,7 @@ def ending_in_one_line(step: Callable[..., Any]) -> Callable[..., Any]:
             why = str(error).partition("\n")[0]
             said = _NOT_FINITE.get(why, why)
             update = trainer.get_num_updates() + 1
+            Path(trainer.cfg.checkpoint.save_dir, _CRASH).unlink(missing_ok=True)
             raise refusal(f"update {update}: {said}; the checkpoints before it are whole") from None
 
     return train_step

@@ -6,11 +6,13 @@ of ``--restore-file`` is not there, it trains a new model.
 
 from __future__ import annotations
 
+import argparse
 import os
 from collections.abc import Callable
 from typing import Any
 
 import torch
+from fairseq.dataclass import utils as dataclass_utils
 from fairseq.distributed import utils as distributed_utils
 from fairseq.file_io import PathManager
 from omegaconf import DictConfig
@@ -119,6 +121,23 @@ def _checking(call: Callable[..., None]) -> Callable[..., None]:
     return call_main
 
 
+def of_whole_numbers(convert: Callable[..., list[Any] | None]) -> Callable[..., list[Any] | None]:
+    """fairseq's function that reads a list of numbers, which refuses fractions in a list of integers; it cut them off.
+
+    Raises:
+        argparse.ArgumentTypeError: such as ``--update-freq 1.5``.
+    """
+
+    def eval_str_list(x: Any, type: Callable[[Any], Any] = float) -> list[Any] | None:
+        found = convert(x, type)
+        if type is int and found != convert(x, float):
+            raise argparse.ArgumentTypeError(f"must be whole numbers, got {x!r}")
+        return found
+
+    return eval_str_list
+
+
 def install() -> None:
-    """Wrap the function that starts a training, in one process or in those of several GPUs."""
+    """Wrap the function that starts a training, in one process or in those of several GPUs, and that of lists."""
+    dataclass_utils.eval_str_list = of_whole_numbers(dataclass_utils.eval_str_list)
     distributed_utils.call_main = _checking(distributed_utils.call_main)

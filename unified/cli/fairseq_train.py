@@ -113,13 +113,16 @@ def check_further(further: str) -> None:
         further: options of ``--fairseq`` in one string.
 
     Raises:
-        UnifiedError: they name another folder for the checkpoints than ``--output``, or other names, or give no number
-            of updates.
+        UnifiedError: they name another folder for the checkpoints than ``--output``, or other names; another task,
+            criterion or folder of plug-ins; or they give no number of updates.
     """
     options = by_name(words_of("--fairseq", further))
     for option, ours in (("save-dir", ""), ("checkpoint-suffix", " under names without a suffix")):
         if f"--{option}" in options:
             raise UnifiedError(f"--fairseq: the checkpoints go into the folder of --output{ours}; leave out {option}")
+    for option in ("--user-dir", "--task", "--criterion"):
+        if option in options:
+            raise UnifiedError(f"--fairseq {option}: the command gives it by itself; leave it out")
     updates = options.get("--max-update")
     if updates is not None and not str(updates).isdecimal():
         given = "nothing" if updates is True else updates

@@ -13,6 +13,7 @@ from unified.model import PRESETS, TransformerConfig
 from unified.objectives.mixture import Mixture
 from unified.training.fairseq_options import OPTIMIZERS, flags, log_options, schedule, words_of
 from unified.training.model_checks import require_served
+from unified.training.row_dataset import require_room
 from unified.training.settings import TrainingSettings
 
 #: Prefix of a size's architecture, where no system is named.
@@ -80,11 +81,18 @@ class Pretraining:
         return sized(self.model, len(self.data.vocabulary()), self.settings.tokens_per_sample, self.mixture)
 
     def check(self, given: set[str]) -> None:
-        """Refuse objectives that the model cannot learn; where ``given`` options change it, fairseq-train does.
+        """Refuse rows without room for a text, and objectives that the model cannot learn.
+
+        Where ``given`` options of fairseq-train change rows or model, fairseq-train refuses them.
 
         Raises:
-            UnifiedError: names objective and model, and what helps.
+            UnifiedError: names the option of the rows, or objective and model, and what helps.
         """
+        if not given & {"--tokens-per-sample", "--memory"}:
+            try:
+                require_room(self.mixture, self.settings.tokens_per_sample)
+            except UnifiedError as problem:
+                raise UnifiedError(f"--tokens-per-sample: {problem}") from None
         if given & {f"--{field.name.replace('_', '-')}" for field in fields(TransformerConfig)}:
             return
         try:

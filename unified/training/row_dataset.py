@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from unified.arguments import counted
 from unified.data import randomness
 from unified.data.example import Example, Examples
 from unified.data.extents import ranges
@@ -53,13 +54,15 @@ class PlannedTogether:
         weight = sum(mixture.weights[n] for n in numbers)
         return cls(planner, np.array(numbers), own, weight, RowLimits(row_length, longest, overhead, packed, slope))
 
+    def require_room(self) -> None:
+        """Refuses rows that are too short for a text of the objectives."""
+        if self.limits.longest < self.planner.shortest:
+            rows = f"rows of {counted(self.limits.row_length, 'token')}"
+            raise UnifiedError(f"{rows} hold no text beside the special tokens of {', '.join(self.mixture.names)}")
+
     def check(self, texts: TextSource) -> None:
         """Refuses rows that are too short for the objectives, and data that lack what the objectives read."""
-        if self.limits.longest < self.planner.shortest:
-            names = ", ".join(self.mixture.names)
-            raise UnifiedError(
-                f"rows of {self.limits.row_length} tokens hold no text beside the special tokens of {names}"
-            )
+        self.require_room()
         supply = Supply(texts.special, texts.word_starts is not None, self.limits.longest, texts.annotation_kinds)
         for name, objective in self.mixture:
             problem = objective.unmet(supply)
@@ -262,6 +265,16 @@ def _growth(objectives: tuple[Objective, ...], row_length: int, longest: int) ->
     slope = max(1.0, (own[-1] - own[half - 1]) / (longest - half))
     # Between tokens of the text and of the row something is rounded at either end of a block.
     return float(slope), int(np.ceil((own - slope * tokens).max() + slope))
+
+
+def require_room(mixture: Mixture, row_length: int) -> None:
+    """Refuse packed rows that are too short for the texts of an objective.
+
+    Raises:
+        UnifiedError: names the length of the rows and the objectives.
+    """
+    for one in _planned_together(mixture, row_length, packed=True):
+        one.require_room()
 
 
 def _planned_together(mixture: Mixture, row_length: int, packed: bool) -> list[PlannedTogether]:

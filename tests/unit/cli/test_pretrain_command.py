@@ -163,11 +163,23 @@ def test_a_validation_text_is_needed_unless_fairseq_train_goes_without(folders, 
         ("documents --max-update 0", "--max-update must be above 0, got 0"),
         ('documents --model tiny --fairseq="--a \'b"', '--fairseq "--a \'b": a quotation mark is not closed'),
         ("nowhere", "nowhere: no such data folder; make one with `unified prepare` or fairseq-preprocess"),
+        (
+            "documents --tokens-per-sample 1",
+            "--tokens-per-sample: rows of 1 token hold no text beside the special tokens "
+            "of bidirectional, seq2seq, left_to_right, right_to_left",
+        ),
+        (
+            "pairs --tokens-per-sample 3",
+            "--tokens-per-sample: rows of 3 tokens hold no text beside the special tokens of target_cloze",
+        ),
+        ("documents --fairseq='--task translation'", "--fairseq --task: the command gives it by itself; leave it out"),
+        ("documents --fairseq=--criterion=x", "--fairseq --criterion: the command gives it by itself; leave it out"),
     ],
 )
 def test_what_cannot_be_trained_is_refused(folders, trained, capsys, line, says):
-    assert main(["pretrain", "--output", "a", *SMALL, *shlex.split(line)]) == 2
-    assert capsys.readouterr().err == f"unified pretrain: error: {says}\n"
+    for dry in ([], ["--dry-run"]):
+        assert main(["pretrain", "--output", "a", *SMALL, *shlex.split(line), *dry]) == 2
+        assert capsys.readouterr().err == f"unified pretrain: error: {says}\n"
     assert trained == [] and not Path("a").exists()
 
 

@@ -11,7 +11,11 @@ from torch import nn
 import fairseq_plugins  # noqa: F401  (changes fairseq)
 from fairseq_plugins.divergence import ending_in_one_line
 
-TRAINER = SimpleNamespace(get_num_updates=lambda: 6)
+
+def trainer_of(folder):
+    """A trainer that has made 6 updates."""
+    cfg = SimpleNamespace(checkpoint=SimpleNamespace(save_dir=str(folder)))
+    return SimpleNamespace(get_num_updates=lambda: 6, cfg=cfg)
 
 
 class Root(nn.Module):
@@ -53,12 +57,19 @@ def test_modules_are_watched_whatever_they_give(caplog):
         ("gradients are inconsistent between workers.\n---\nrank 0", "gradients are inconsistent between workers."),
     ],
 )
-def test_an_update_that_is_not_finite_is_one_line(error, said):
+def test_an_update_that_is_not_finite_is_one_line(tmp_path, error, said):
+    """Where fairseq has written ``crash.pt``, as it does before it looks for the modules, that is removed."""
+    (tmp_path / "checkpoint_last.pt").touch()
+
     def step(trainer, *given):
+        if given:
+            (tmp_path / "crash.pt").touch()
         raise FloatingPointError(error)
 
-    with pytest.raises(SystemExit) as raised:
-        ending_in_one_line(step)(TRAINER, ["batch"])
+    for given in ([], ["batch"]):
+        with pytest.raises(SystemExit) as raised:
+            ending_in_one_line(step)(trainer_of(tmp_path), *given)
+        assert [path.name for path in tmp_path.iterdir()] == ["checkpoint_last.pt"]
     assert str(raised.value) == f"unified_lm: error: update 7: {said}; the checkpoints before it are whole"
 
 
@@ -66,10 +77,11 @@ def test_other_updates_and_other_errors_pass():
     def step(trainer, *given, **options):
         return trainer, given, options
 
-    assert ending_in_one_line(step)(TRAINER, ["batch"], raise_oom=True) == (TRAINER, (["batch"],), {"raise_oom": True})
+    trainer = trainer_of("a")
+    assert ending_in_one_line(step)(trainer, ["batch"], raise_oom=True) == (trainer, (["batch"],), {"raise_oom": True})
 
     def failing(trainer):
         raise OverflowError("scale")
 
     with pytest.raises(OverflowError, match="scale"):
-        ending_in_one_line(failing)(TRAINER)
+        ending_in_one_line(failing)(trainer)

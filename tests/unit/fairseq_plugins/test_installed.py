@@ -31,6 +31,7 @@ CHANGED = {
     "load_checkpoint_to_cpu": (checkpoint_utils.load_checkpoint_to_cpu, {"checkpoints"}),
     "load_model_ensemble_and_task": (checkpoint_utils.load_model_ensemble_and_task, {"trust"}),
     "setup_task": (tasks.setup_task, {"trust"}),
+    "eval_str_list": (utils.eval_str_list, {"training_checks"}),
     "override_module_args": (utils.override_module_args, {"precision"}),
     "Trainer.load_checkpoint": (Trainer.load_checkpoint, {"restarts"}),
     "train_step": (Trainer.train_step, {"divergence", "first_updates", "updates"}),

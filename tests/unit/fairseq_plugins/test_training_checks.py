@@ -4,10 +4,12 @@ from pathlib import Path
 
 import pytest
 import torch
+from fairseq import options
 from fairseq.dataclass.configs import FairseqConfig
 from fairseq.distributed import utils as distributed_utils
 from omegaconf import OmegaConf
 
+import fairseq_plugins  # noqa: F401  (changes fairseq)
 from fairseq_plugins import training_checks
 from fairseq_plugins.training_checks import check_training
 from unified.errors import UnifiedError
@@ -61,6 +63,20 @@ def test_numbers_at_their_limits_are_taken(tmp_path):
         )
     )  # fmt: skip
     check_training(configuration(tmp_path, dataset__batch_size=None, dataset__max_tokens=8, common__seed=0))
+
+
+@pytest.mark.parametrize("text", ["1.5", "1,2.5", "[0.5]"])
+def test_fractions_in_lists_of_integers_are_refused(capsys, text):
+    """They were cut off: 1.5 batches of an update were 1."""
+    with pytest.raises(SystemExit):
+        options.get_training_parser().parse_args(["--update-freq", text])
+    assert f"argument --update-freq: must be whole numbers, got '{text}'" in capsys.readouterr().err
+
+
+def test_whole_numbers_in_lists_are_taken():
+    parsed = options.get_training_parser().parse_args(["--update-freq", "1,2.0", "--lr", "0.5,1"])
+    assert parsed.update_freq == [1, 2] and parsed.lr == [0.5, 1.0]
+    assert options.get_training_parser().parse_args(["--update-freq", "3"]).update_freq == [3]
 
 
 @pytest.mark.parametrize("more", [{}, {"common__fp16_no_flatten_grads": True}])
