@@ -209,6 +209,8 @@ def test_a_grid_and_seeds_are_several_runs(shared, tmp_path, monkeypatch, capsys
         *((f"classification --max-length {length}", f"sequences of {tokens} are too short, those of this task "
            "need 3; raise --max-length of `unified finetune` (--tokens-per-sample of fairseq-train)")
           for length, tokens in ((1, "1 token"), (2, "2 tokens"))),
+        ("rte --data glue/rte --max-length 4", "sequences of 4 tokens are too short, those of this task need 5; raise "
+         "--max-length of `unified finetune` (--tokens-per-sample of fairseq-train)"),
         ("classification --threshold 0.5",
          "--threshold 0.5: classification answers every item, so there is no threshold to set"),
         ("classification --select best --fairseq=--no-save",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -299,17 +300,25 @@ def _finetune(args: argparse.Namespace) -> int:
         if all(path.is_file() for path in job.results) and not args.dry_run:
             print(f"{job.folder}: trained with these settings before; nothing is changed", file=sys.stderr)
             return 0
+        command = _command(args, job, splits)  # refuses items that find no room in a sequence, before they are written
         job.write(splits, annotator)
-        return _train(args, job, splits, threshold)
+        return _train(args, job, splits, threshold, command)
 
 
-def _train(args: argparse.Namespace, job: Job, splits: Splits, threshold: Threshold | None) -> int:
-    from unified.training.fairseq_options import by_name
-
+def _command(args: argparse.Namespace, job: Job, splits: Splits) -> list[str]:
+    """Arguments of ``fairseq-train`` without those of ``--fairseq``."""
     options = job.command(splits, args.seed, gpu_count(args.device), args.micro_batch)
     if args.auxiliary_masking:
         options += ["--auxiliary-masking", str(args.auxiliary_masking)]
-    words = print_command([*options, *report_options(args.report_to, job.folder)], args.fairseq)
+    return [*options, *report_options(args.report_to, job.folder)]
+
+
+def _train(
+    args: argparse.Namespace, job: Job, splits: Splits, threshold: Threshold | None, command: Sequence[str]
+) -> int:
+    from unified.training.fairseq_options import by_name
+
+    words = print_command(command, args.fairseq)
     updates = int(str(by_name(words)["--max-update"]))
     if updates < _FEW_UPDATES:
         few = f"{counted(updates, 'update')} in all {'is' if updates == 1 else 'are'} few"
