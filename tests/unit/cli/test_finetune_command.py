@@ -109,7 +109,7 @@ def test_a_dry_run_prints_a_command_and_leaves_data_alone(dry_run, tmp_path):
         ("--auxiliary-masking 0", {}),
         ("--seed 7", {"--seed": "7"}),
         ("--select best --validations 3", {"--save-interval-updates": "1", "--keep-interval-updates": "1"}),
-        ("--select last --validations 3", {}),
+        ("--select last --validations 1", {}),
         ("--fairseq=--bf16", {"--bf16": True}),
         ("--device cpu", {}),
         ("--run other", {}),

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from unified.errors import MissingField, UnifiedError
+from unified.errors import MissingField, UnifiedError, first_few
 from unified.files.fields import FieldNames
 from unified.files.json_files import Fields
 from unified.files.rows import FORMATS, has_fields, is_hub, read_rows
-from unified.files.text_files import without_compression
+from unified.runtime.progress import Progress
 from unified.tasks.heads.base import Understanding
 from unified.tasks.heads.items import Item, read_items
 
@@ -39,13 +39,19 @@ class OwnFiles:
     def __call__(self, source: Path, budget: object = None) -> dict[str, Sequence[Any]]:
         """Items by split, of a file of training items or of a folder with a file for each split.
 
+        Files of rows in the folder that hold no split are named on standard error.
+
         Args:
             budget: of tokens, which generation tasks give; texts are cut in training instead.
 
         Raises:
             UnifiedError: a file cannot be read, or rows are wrong, or two files hold one split.
         """
-        return {split: self.items(path) for split, path in self.files(source).items()}
+        files = self.files(source)
+        others = [path.name for path in _row_files(source) if _split_of(path) is None]
+        if others:
+            Progress.say(f"{source}: files of splits are called train, valid or test; not read: {first_few(others)}")
+        return {split: self.items(path) for split, path in files.items()}
 
     def files(self, source: Path) -> dict[str, str]:
         """The file of each split that is there.
@@ -58,7 +64,7 @@ class OwnFiles:
         if not source.is_dir():
             return {"train": str(source), **beside}
         found: dict[str, str] = {}
-        for path in sorted(source.iterdir()):
+        for path in _row_files(source):
             split = _split_of(path)
             if split is not None and split in found:
                 raise UnifiedError(f"{path}: {Path(found[split]).name} holds the {split} split, too; keep one of them")
@@ -129,10 +135,12 @@ def is_own_file(source: Path) -> bool:
     return is_hub(source) or source.is_file()
 
 
+def _row_files(source: Path) -> list[Path]:
+    """Files of rows in a folder by name; none where it is a file. Those of JSON that hold no split are settings."""
+    files = sorted(path for path in source.iterdir() if path.is_file()) if source.is_dir() else []
+    return [path for path in files if has_fields(path.name) and (_split_of(path) or path.suffix != ".json")]
+
+
 def _split_of(path: Path) -> str | None:
-    """The split that a file of a folder holds, by its name."""
-    name = without_compression(path.name)
-    stem = name.partition(".")[0]
-    if not path.is_file() or not has_fields(path.name) or stem == "predictions":
-        return None
-    return _SPLITS.get(stem, stem if name == f"{stem}.jsonl" else None)
+    """The split that a file of rows in a folder holds, by its name; None for any other."""
+    return _SPLITS.get(path.name.partition(".")[0])

@@ -106,12 +106,6 @@ def test_a_folder_has_a_file_for_each_split(tmp_path):
     (tmp_path / "dev.jsonl").mkdir()
     found = {split: str(tmp_path / name) for split, name in zip(("train", "valid", "test"), NAMES, strict=True)}
     assert OWN.files(tmp_path) == found
-    # A file of JSON lines with another name of one word is a split of this name.
-    (tmp_path / "extra.jsonl").touch()
-    (tmp_path / "other.more.jsonl").touch()
-    (tmp_path / "third.jsonl.gz").touch()
-    assert OWN.files(tmp_path) == found | {name: str(tmp_path / file) for name, file in
-                                           (("extra", "extra.jsonl"), ("third", "third.jsonl.gz"))}  # fmt: skip
     beside = OWN.with_options("own", FieldNames(), None, "other.csv")
     assert refused(beside.files, tmp_path) == (
         f"--test other.csv: {tmp_path / 'test.json'} holds the test split; leave one of them out"
@@ -121,6 +115,22 @@ def test_a_folder_has_a_file_for_each_split(tmp_path):
     (tmp_path / "train.parquet").touch()
     assert refused(OWN.files, tmp_path) == (
         f"{tmp_path / 'train.parquet'}: train.csv holds the train split, too; keep one of them"
+    )
+
+
+def test_other_files_of_rows_in_a_folder_are_named_and_not_read(tmp_path, capsys):
+    """They were splits of their names, which a file of notes is none of."""
+    jsonl(tmp_path / "train.jsonl", [{"text": "a"}])
+    for name in ("notes.txt", "manifest.json", "train.txt"):
+        (tmp_path / name).touch()
+    assert OWN(tmp_path) == {"train": [TextItem("1", "a")]} and capsys.readouterr().err == ""
+    for name in ("notes.jsonl", "more.csv", "third.jsonl.gz"):
+        (tmp_path / name).write_text("no row\n")
+    OWN.check_fields(tmp_path)
+    assert OWN(tmp_path) == {"train": [TextItem("1", "a")]}
+    assert capsys.readouterr().err == (
+        f"{tmp_path}: files of splits are called train, valid or test; not read: more.csv; notes.jsonl; "
+        "third.jsonl.gz\n"
     )
 
 
