@@ -78,6 +78,16 @@ class Entries:
         """Note a problem."""
         self.problems.add(location, what)
 
+    def unreadable(self, name: str, path: Path, error: UnifiedError) -> None:
+        """Note that one of several files cannot be read.
+
+        Args:
+            name: of the file in the data set.
+            path: of the file, with which the message of ``error`` begins.
+        """
+        location, _, what = str(error).removeprefix(str(path)).partition(": ")  # such as ", line 3"
+        self.wrong(f"{name}{location}", what)
+
     def once(self, identity: str, location: str) -> None:
         """Note an id that another entry has: predictions are named by ids, and could not be told apart."""
         first = self._locations.get(identity)

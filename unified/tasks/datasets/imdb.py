@@ -36,7 +36,7 @@ def read_imdb(folder: str | Path, labelled: bool = True) -> list[TextItem]:
             try:
                 text = " ".join(line for _, line in numbered_lines(path)).replace("<br />", " ").strip()
             except UnifiedError as error:
-                entries.wrong(f"{label}/{path.name}", str(error))
+                entries.unreadable(f"{label}/{path.name}", path, error)
                 continue
             if not text:
                 entries.wrong(f"{label}/{path.name}", "empty")

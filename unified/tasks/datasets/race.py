@@ -42,7 +42,7 @@ def read_race(folder: str | Path, labelled: bool = True) -> list[ChoiceItem]:
         try:
             passage = read_json(path)
         except UnifiedError as error:
-            entries.wrong(name, str(error))
+            entries.unreadable(name, path, error)
             continue
         level = path.parent.name if path.parent.name in _LEVELS else None
         _add_race(items, entries, name, passage, labelled, level)
