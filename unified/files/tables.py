@@ -10,7 +10,8 @@ import csv
 import os
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import Any
 
 from unified.arguments import counted
@@ -134,7 +135,7 @@ def hub_entries(name: str) -> _Entries:
 
 
 def _cells(path: str, delimiter: str, quoted: bool = True) -> _Entries:
-    csv.field_size_limit(max(csv.field_size_limit(), _LONGEST_CELL))
+    _allow_long_cells()
     lines = (line + "\n" for _, line in numbered_lines(path))
     rows = csv.reader(lines, delimiter=delimiter, quoting=csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE, strict=True)
     names: list[str] = []
@@ -160,6 +161,11 @@ def _cells(path: str, delimiter: str, quoted: bool = True) -> _Entries:
         raise UnifiedError(f"{path}, line {line}: {meaning}") from None
 
 
+def _allow_long_cells() -> None:
+    """Let the library csv read cells of :data:`_LONGEST_CELL` characters, or longer ones where it was told so."""
+    csv.field_size_limit(max(csv.field_size_limit(), _LONGEST_CELL))
+
+
 def _column_names(path: str, cells: list[str]) -> list[str]:
     names = [cell.strip() for cell in cells]
     twice = next((name for name, count in Counter(names).items() if count > 1), None)
@@ -169,22 +175,63 @@ def _column_names(path: str, cells: list[str]) -> list[str]:
 
 
 def _quotes_cells(path: str) -> bool:
-    """Whether quotation marks quote the cells of a table with tabs, see :func:`tsv_entries`."""
-    quoted, plain = _size(path, quoted=True), _size(path, quoted=False)
-    if quoted is None or plain is None:
-        return quoted is not None or plain is None
-    _, columns = plain
-    return quoted == plain or columns < 2  # a line is always all of a single cell
+    """Whether quotation marks quote the cells of a table with tabs, see :func:`tsv_entries`; reads the table once."""
+    _allow_long_cells()
+    plain, quoted = _Shape(), _Shape()
 
+    def lines() -> Iterator[str]:
+        for _, line in numbered_lines(path):
+            plain.add_line(line)
+            yield line + "\n"
 
-def _size(path: str, quoted: bool) -> tuple[int, int] | None:
-    """Rows and columns of a table with tabs; None where a row has more or fewer cells, or it cannot be read."""
-    rows = columns = 0
+    remaining = lines()
     try:
-        for _, fields in _cells(path, "\t", quoted):
-            if isinstance(fields, UnifiedError):
-                return None
-            rows, columns = rows + 1, len(fields)
-    except UnifiedError:
-        return None
-    return rows, columns
+        for line in remaining:
+            if plain.is_whole and quoted.is_whole:
+                quoted.add_row(line, remaining)
+    except UnifiedError:  # which the reading of the rows finds, too
+        return True
+    if not (plain.is_whole and quoted.is_whole):
+        return not plain.is_whole
+    return (quoted.rows, quoted.columns) == (plain.rows, plain.columns) or plain.columns < 2  # a line is all of a cell
+
+
+class _Shape:
+    """Rows and columns of a table with tabs, as far as it has been read.
+
+    Attributes:
+        rows, columns: their numbers; no columns without a row below their names.
+        is_whole: whether all of it can be read, and each row has a cell for each column.
+    """
+
+    def __init__(self) -> None:
+        self.rows = self.columns = 0
+        self.is_whole = True
+        self._names: list[str] | None = None
+
+    def add_line(self, line: str) -> None:
+        """A row in which quotation marks are characters like any other."""
+        cells = line.split("\t") if line else []
+        self._add(cells)
+        if "\r" in line or (len(line) > _LONGEST_CELL and max(map(len, cells)) > csv.field_size_limit()):
+            self.is_whole = False
+
+    def add_row(self, line: str, further: Iterator[str]) -> None:
+        """A row whose cells may be quoted, with the lines that its first one needs for that."""
+        if '"' not in line:
+            self._add(line[:-1].split("\t") if len(line) > 1 else [])
+            return
+        try:
+            self._add(next(csv.reader(chain((line,), further), delimiter="\t", strict=True)))
+        except csv.Error:
+            self.is_whole = False
+
+    def _add(self, cells: Sequence[str]) -> None:
+        if not cells:
+            return
+        if self._names is None:
+            self._names = [cell.strip() for cell in cells]
+            self.is_whole = len(set(self._names)) == len(self._names)
+        else:
+            self.rows, self.columns = self.rows + 1, len(cells)
+            self.is_whole &= len(cells) == len(self._names)

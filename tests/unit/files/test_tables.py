@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import csv
+import random
 import sys
 import types
+from collections import Counter
+from contextlib import suppress
 
 import pytest
 from pyarrow import parquet
 
 from unified.errors import UnifiedError
+from unified.files import tables
 from unified.files.tables import csv_entries, hub_entries, parquet_entries, tsv_entries
+from unified.files.text_files import numbered_lines
 
 
 def written(folder, text: str | bytes, name: str = "a.csv") -> str:
@@ -118,6 +123,52 @@ def test_a_quotation_mark_of_a_tsv_takes_no_rows_into_its_cell(tmp_path):
     for table in ('a\tb\n"x\ny"\t1\n', 'b\ta\n1\t"x\ny"\n'):
         assert [fields for _, fields in tsv_entries(written(tmp_path, table))] == [{"a": "x\ny", "b": "1"}]
     assert [fields for _, fields in tsv_entries(written(tmp_path, 'a\n"x\ny"\n'))] == [{"a": "x\ny"}]
+
+
+def shape(text: str, quoting: int) -> tuple[int, int] | None:
+    """Rows and columns as the library csv reads them; None where it cannot, or rows have more or fewer cells."""
+    try:
+        rows = [row for row in csv.reader(text.splitlines(True), delimiter="\t", quoting=quoting, strict=True) if row]
+    except csv.Error:
+        return None
+    sizes = {len(row) for row in rows} or {0}
+    twice = bool(rows) and len({cell.strip() for cell in rows[0]}) < len(rows[0])
+    return None if len(sizes) > 1 or twice else (max(len(rows) - 1, 0), sizes.pop() if len(rows) > 1 else 0)
+
+
+def random_table(rng: random.Random) -> str:
+    """A few rows of a few cells, some of which have quotation marks, tabs or line breaks in them."""
+    columns, rows = rng.randint(1, 3), []
+    for _ in range(rng.randint(0, 6)):
+        cells = []
+        for _ in range(columns if rng.random() < 0.9 else rng.randint(0, 4)):
+            cell = "".join(rng.choice(("a", "b", " ", '"', '""')) for _ in range(rng.randint(0, 3)))
+            if rng.random() < 0.3:
+                cell = f'"{cell.replace(chr(34), chr(34) * rng.randint(1, 2))}{rng.choice(("", "", chr(10), chr(9)))}"'
+            cells.append(cell)
+        rows.append("\t".join(cells))
+    return "\n".join(rows) + "\n"
+
+
+def test_quotation_marks_are_decided_by_the_shapes_of_both_readings(tmp_path):
+    rng, decided = random.Random(0), Counter()
+    for _ in range(1000):
+        text = random_table(rng)
+        quoted, plain = shape(text, csv.QUOTE_MINIMAL), shape(text, csv.QUOTE_NONE)
+        quotes = quoted == plain or plain[1] < 2 if quoted and plain else plain is None
+        decided[quotes] += 1
+        assert tables._quotes_cells(written(tmp_path, text)) is quotes, text
+    assert min(decided.values()) > 100
+
+
+@pytest.mark.parametrize("cell", ["a", '"a b"', 'a "b', '"a" b', '"a\nb"'])
+def test_a_tsv_is_read_twice(tmp_path, monkeypatch, cell):
+    """Once to decide whether marks quote, and once for its rows."""
+    read, path = [], written(tmp_path, f"x\ty\n{cell}\tz\n" * 3)
+    monkeypatch.setattr(tables, "numbered_lines", lambda path: read.append(path) or numbered_lines(path))
+    with suppress(UnifiedError):
+        list(tsv_entries(path))
+    assert read == [path, path]
 
 
 class Long(str):

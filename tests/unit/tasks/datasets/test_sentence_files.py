@@ -215,7 +215,9 @@ def test_empty_unreadable_and_doubled_reviews_are_refused(reviews):
     (reviews / "neg/4_1.txt").write_bytes(b"\xff")
     (reviews / "pos/1_9.txt.gz").write_bytes(b"")
     details = refused(read_imdb, reviews)
-    assert details.startswith(f"{reviews}: 2 times (neg/3_1.txt, pos/1_9.txt.gz): empty; neg/4_1.txt, line 1: not UTF-8 (")
+    assert details.startswith(
+        f"{reviews}: 2 times (neg/3_1.txt, pos/1_9.txt.gz): empty; neg/4_1.txt, line 1: not UTF-8 ("
+    )
     assert "; pos/1_9.txt.gz: the id 'pos/1_9.txt' is that of pos/1_9.txt, too; " in details
 
 
