@@ -23,6 +23,7 @@ import torch
 from paired import say
 from run import results_file, run
 
+from unified.arguments import counted
 from unified.runtime.processes import module_command
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -139,7 +140,8 @@ def main() -> None:
         except SystemExit as problem:
             say(f"card: {problem}")
             failed.append(command[0])
-    say(f"{missed} bars missed, {len(failed)} programs failed, {time.perf_counter() - began:.0f} s; lines: {file}")
+    ended = f"{counted(missed, 'bar')} missed, {counted(len(failed), 'program')} failed"
+    say(f"{ended}, {time.perf_counter() - began:.0f} s; lines: {file}")
     raise SystemExit(1 if failed else 0)
 
 

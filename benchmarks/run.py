@@ -18,6 +18,7 @@ from pathlib import Path
 
 from paired import say
 
+from unified.arguments import counted
 from unified.runtime.machine import processor_name
 
 HERE = Path(__file__).resolve().parent
@@ -130,7 +131,7 @@ def main() -> None:
     for command in SETS[arguments.set]:
         if arguments.only is None or command[0].removesuffix(".py") in arguments.only:
             missed += run(command, file)
-    print(f"{missed} bars missed; lines are in {file}")
+    print(f"{counted(missed, 'bar')} missed; lines are in {file}")
 
 
 if __name__ == "__main__":

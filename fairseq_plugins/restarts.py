@@ -18,6 +18,7 @@ from omegaconf import DictConfig, open_dict
 
 from fairseq_plugins.config import LAST_CHECKPOINT
 from fairseq_plugins.refusals import refusal
+from unified.arguments import counted
 
 logger = logging.getLogger(__name__)
 
@@ -66,8 +67,8 @@ def ending_what_is_done(load: Callable[..., Any]) -> Callable[..., Any]:
         if 0 < asked <= done:
             if cfg.restore_file != LAST_CHECKPOINT:
                 raise refusal(
-                    f"--max-update {asked}: {cfg.restore_file} has {done} updates; raise it, or count from 0 with "
-                    "--reset-optimizer"
+                    f"--max-update {asked}: {cfg.restore_file} has {counted(done, 'update')}; raise it, or count "
+                    "from 0 with --reset-optimizer"
                 )
             logger.info("%s holds all updates of --max-update %d (%d): none is made", cfg.save_dir, asked, done)
             with open_dict(trainer.cfg):

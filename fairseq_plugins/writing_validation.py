@@ -9,6 +9,7 @@ from typing import Any
 
 from fairseq_plugins.dataset import Sample
 from fairseq_plugins.validation_scores import Predictions
+from unified.arguments import counted
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
 from unified.generation.lengths import PairLengths
@@ -74,7 +75,7 @@ class OfficialScores:
             UnifiedError: the validation split has another number of pairs than there are items.
         """
         if count != len(self.items):
-            raise UnifiedError(f"--eval-items: holds {len(self.items):,} items for {count:,} validation pairs")
+            raise UnifiedError(f"--eval-items: holds {counted(len(self.items), 'item')} for {count:,} validation pairs")
 
     def write_with(
         self, core: UnifiedModel, vocabulary: Vocabulary, writes: str, folder: Path, lengths: PairLengths

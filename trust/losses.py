@@ -18,6 +18,7 @@ from tests.golden.plan import UPDATES, Run, runs
 from tests.support import fairseq_runs as fairseq
 from trust.cases import Case, require
 from trust.kills import compare_lines
+from unified.arguments import counted
 from unified.tasks.heads import TASK_HEADS
 
 #: Kills of a training, and updates between its checkpoints.
@@ -138,4 +139,4 @@ def far_from(expected: list[dict[str, float]], found: list[dict[str, float]]) ->
         for name, value in one.items():
             if not abs(two[name] - value) <= TOLERANCE * max(1.0, abs(value)):
                 return f"{name} of update {update}: {two[name]!r} instead of {value!r}"
-    return None if len(expected) == len(found) else f"{len(found)} updates instead of {len(expected)}"
+    return None if len(expected) == len(found) else f"{counted(len(found), 'update')} instead of {len(expected)}"

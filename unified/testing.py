@@ -7,6 +7,7 @@ from dataclasses import fields, is_dataclass
 
 import numpy as np
 
+from unified.arguments import counted
 from unified.data import randomness
 from unified.data.annotations import SENTENCES, SOURCE_KINDS, TAGS, columns
 from unified.data.example import Example, Examples
@@ -63,7 +64,7 @@ def _check_batch(objective: Objective, texts: Texts, seed: int, longest: int) ->
     check_first_examples(objective, texts, _draws(texts, seed), positions)
     examples = objective.examples(texts, _draws(texts, seed))
     if not any(map(len, examples.targets.values())):
-        raise UnifiedError(f"objective {objective.name} predicts nothing in {len(texts)} texts")
+        raise UnifiedError(f"objective {objective.name} predicts nothing in {counted(len(texts), 'text')}")
     if not all(map(np.array_equal, given, _arrays(texts))):
         raise UnifiedError(f"objective {objective.name} changes the text that it is given")
     again = objective.examples(texts, _draws(texts, seed))

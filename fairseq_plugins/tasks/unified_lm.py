@@ -29,6 +29,7 @@ from fairseq_plugins.task import DictionaryTask
 from fairseq_plugins.tokenizer import FolderTokenizer
 from fairseq_plugins.trust import is_given
 from fairseq_plugins.writing_validation import OfficialScores
+from unified.arguments import counted
 from unified.data.prepared_folder import DataFolder
 from unified.data.targets import TOKEN
 from unified.data.token_files import TokenFile
@@ -188,7 +189,7 @@ class UnifiedLMTask(DictionaryTask):
         if limit and any(len(source) > limit + 1 for source in sources):
             if not self._said_what_is_cut:
                 logger.warning(
-                    f"sources are cut to their first {limit:,} tokens "
+                    f"sources are cut to their first {counted(limit, 'token')} "
                     f"({self.lengths.why('source', self.cfg.tokens_per_sample)})"
                 )
             self._said_what_is_cut = True

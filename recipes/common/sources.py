@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
+from unified.arguments import counted
 from unified.checkpoints.trained import dictionary_file
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
@@ -89,7 +90,7 @@ def write_jsonl(path: Path, rows: Iterable[dict]) -> None:
     with part.open("w", encoding="utf-8") as stream:
         stream.writelines(lines())
     part.rename(path)
-    print(f"{path}: {count:,} rows", flush=True)
+    print(f"{path}: {counted(count, 'row')}", flush=True)
 
 
 def symbol_pieces(folder: Path, symbol: str) -> list[str]:

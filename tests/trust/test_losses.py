@@ -18,7 +18,7 @@ EXPECTED = [{"loss": 20.0, "a_loss": 0.5}, {"loss": 19.0}]
         ([{"loss": 20.0, "a_loss": 0.5}, {"loss": 19.0004}], "loss of update 2: 19.0004 instead of 19.0"),
         ([{"loss": float("nan"), "a_loss": 0.5}, {"loss": 19.0}], "loss of update 1: nan instead of 20.0"),
         ([{"loss": 20.0}, {"loss": 19.0}], "update 1 has losses of loss instead of loss, a_loss"),
-        ([{"loss": 20.0, "a_loss": 0.5}], "1 updates instead of 2"),
+        ([{"loss": 20.0, "a_loss": 0.5}], "1 update instead of 2"),
     ],
 )
 def test_differences_are_found_and_named(changed, says):

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from unified.arguments import shown
+from unified.arguments import counted, shown
 from unified.checkpoints.parameters import listed, shape_name, without_values, wrong_kind
 from unified.checkpoints.trained import Trained, write
 from unified.checkpoints.vocabularies import over_symbols
@@ -236,7 +236,7 @@ def over_tokenizer(
         raise UnifiedError(
             f"{source}: {len(symbols)} entries in its vocabulary, {config.vocabulary_size} in config.json"
         )
-    left_out = [f"{more} rows that no entry of the vocabulary has"] if more else []
+    left_out = [f"{counted(more, 'row')} that no entry of the vocabulary has"] if more else []
     found = over_symbols(fitting(source, found, config), symbols, vocabulary.symbols, config.initializer_range)
     return config.with_vocabulary(len(vocabulary)), found, vocabulary, left_out
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 
 import torch
 
+from unified.arguments import counted
 from unified.data.targets import NEXT_SENTENCE, PREDICTION_HEADS, TOKEN
 from unified.model import UnifiedModel
 from unified.model.heads import LanguageModelHead
@@ -30,7 +31,8 @@ def head_of(parameter: str) -> str | None:
 def by_head(parameters: Iterable[str]) -> list[str]:
     """Heads that parameters belong to, such as "heads.token (7 parameters)"; parameters outside of heads by name."""
     counts = Counter(name if head is None else f"heads.{head}" for name, head in ((n, head_of(n)) for n in parameters))
-    return [f"{name} ({count} parameters)" if name.startswith("heads.") else name for name, count in counts.items()]
+    held = {name: counted(count, "parameter") for name, count in counts.items()}
+    return [f"{name} ({held[name]})" if name.startswith("heads.") else name for name in counts]
 
 
 def heads_of_objectives(parameters: Iterable[str], tasks: Iterable[str]) -> list[str]:

@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 
+from unified.arguments import counted
 from unified.checkpoints.conversion import Conversion, Imported, decoding, fitting, gather, with_heads_of
 from unified.checkpoints.files import load_checkpoint
 from unified.checkpoints.trained import Trained
@@ -125,7 +126,7 @@ def _from_roberta(
     for mine, other in modules.items():
         pairs |= {f"{mine}.{parameter}": (f"{other}.{parameter}",) for parameter in ("weight", "bias")}
     copies = {f"{_HEAD}.weight": f"{_ENCODER}.embed_tokens.weight"}
-    what = f"a RoBERTa of {config.layers} layers"
+    what = f"a RoBERTa of {counted(config.layers, 'layer')}"
     found, new = gather(_split(state), pairs, copies, [f"{_ENCODER}.version"], what)
     found["transformer.embeddings.positions.weight"] = found["transformer.embeddings.positions.weight"][
         _UNUSED_POSITIONS:

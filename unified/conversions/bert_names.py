@@ -11,6 +11,7 @@ from collections.abc import Mapping
 import numpy as np
 import torch
 
+from unified.arguments import counted
 from unified.checkpoints.conversion import gather
 
 _EMBEDDINGS = {
@@ -88,7 +89,7 @@ def from_bert(state: dict[str, torch.Tensor], layers: int) -> tuple[dict[str, to
     """
     state = _split_projections({_modern(name): value for name, value in state.items()})
     pairs = names(layers, boundary=_DISTANCES in state)
-    found, new = gather(state, pairs, _COPIES, _IGNORED, f"a BERT of {layers} layers")
+    found, new = gather(state, pairs, _COPIES, _IGNORED, f"a BERT of {counted(layers, 'layer')}")
     return _classes_turned(found), new
 
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from unified.arguments import require_integer
+from unified.arguments import counted, require_integer
 from unified.checkpoints.conversion import (
     ACTIVATIONS,
     Conversion,
@@ -214,7 +214,9 @@ def _windows(settings: Mapping[str, Any], layers: int) -> str:
         every = require_integer("global_attn_every_n_layers", settings.get("global_attn_every_n_layers", 3), 1)
         kinds = [_LOCAL if layer % every else _GLOBAL for layer in range(layers)]
     if not isinstance(kinds, list) or len(kinds) != layers or any(one not in (_GLOBAL, _LOCAL) for one in kinds):
-        raise UnifiedError(f"config.json: layer_types must name {_GLOBAL} or {_LOCAL} for {layers} layers, got {kinds}")
+        raise UnifiedError(
+            f"config.json: layer_types must name {_GLOBAL} or {_LOCAL} for {counted(layers, 'layer')}, got {kinds}"
+        )
     window = require_integer("local_attention", settings.get("local_attention", 128), 0) // 2
     if window < 1 and _LOCAL in kinds:
         raise UnifiedError(f"config.json: local_attention must be at least 2, got {settings['local_attention']}")

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import torch
 
+from unified.arguments import counted
 from unified.checkpoints.conversion import gather
 from unified.model import TransformerConfig
 
@@ -58,7 +59,7 @@ def from_modern_bert(
     """
     state = {f"model.{name}" if name.startswith(_OF_ENCODER) else name: value for name, value in state.items()}
     pairs = {mine: (other,) for mine, other in names(config).items()}
-    return gather(state, pairs, _COPIES, (), f"a ModernBERT of {config.layers} layers")
+    return gather(state, pairs, _COPIES, (), f"a ModernBERT of {counted(config.layers, 'layer')}")
 
 
 def to_modern_bert(

@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from unified.arguments import counted
 from unified.checkpoints.conversion import Conversion, Imported
 from unified.checkpoints.sources import read_config, read_parameters, reading_config
 from unified.conversions.bert import of_parameters
@@ -59,7 +60,7 @@ def read_transformers_roberta(source: Path, writes: str | None = None) -> Import
     )
     told = read.told
     new = tuple(name for name in told.new if not name.startswith("heads.next_sentence."))
-    left_out = (*told.left_out, f"{unused} rows of positions that no token has")
+    left_out = (*told.left_out, f"{counted(unused, 'row')} of positions that no token has")
     return Imported(read.trained, read.tokenizer, Conversion(new, left_out, told.remarks))
 
 

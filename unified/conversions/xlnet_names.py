@@ -11,6 +11,7 @@ from collections.abc import Mapping
 import numpy as np
 import torch
 
+from unified.arguments import counted
 from unified.checkpoints.parameters import listed
 from unified.errors import UnifiedError
 
@@ -73,7 +74,7 @@ def from_xlnet(state: dict[str, torch.Tensor], layers: int) -> tuple[dict[str, t
     missing = sorted(name for name in known - state.keys() if name.startswith("transformer."))
     if unknown or missing:
         problems = [f"unknown: {name}" for name in unknown] + [f"missing: {name}" for name in missing]
-        raise UnifiedError(f"not the parameters of an XLNet of {layers} layers: {listed(problems)}")
+        raise UnifiedError(f"not the parameters of an XLNet of {counted(layers, 'layer')}: {listed(problems)}")
     if _COPY in state and not torch.equal(state[_COPY], state[_ORIGINAL]):
         raise UnifiedError(f"{_COPY} differs from {_ORIGINAL}; the softmax must be tied to the embeddings")
     found = {mine: state[other] for mine, other in _SHARED.items() if other in state}

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from unified.arguments import counted
 from unified.data.token_files import TokenFile, exists
 from unified.errors import UnifiedError
 
@@ -131,7 +132,7 @@ class Annotations:
         for file in self._files.values():
             if len(file) != len(tokens):
                 raise UnifiedError(
-                    f"{file.prefix} annotates {len(file)} items, but {tokens.prefix} holds {len(tokens)}; "
+                    f"{file.prefix} annotates {counted(len(file), 'item')}, but {tokens.prefix} holds {len(tokens)}; "
                     "make the folder again with `unified prepare`"
                 )
 

@@ -11,6 +11,7 @@ import re
 
 import numpy as np
 
+from unified.arguments import counted
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
 
@@ -35,7 +36,7 @@ def marker_ids(vocabulary: Vocabulary, count: int, purpose: str) -> np.ndarray:
     found = markers_of(vocabulary)
     if len(found) < count:
         raise UnifiedError(
-            f"the dictionary has {len(found)} symbols [unusedK], and {count} are needed for {purpose}; "
+            f"the dictionary has {counted(len(found), 'symbol')} [unusedK], and {count} are needed for {purpose}; "
             "`unified finetune` adds them, with --dry-run to the data folder alone"
         )
     return vocabulary.encode(found[:count])

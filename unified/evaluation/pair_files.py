@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from unified.arguments import has_lone_surrogate
+from unified.arguments import counted, has_lone_surrogate
 from unified.errors import Problems, UnifiedError, require_fields
 from unified.files.rows import read_rows
 from unified.files.text_files import numbered_lines, without_compression
@@ -125,7 +125,9 @@ def _of_lines(file: Path, problems: Problems) -> Paradigm:
         if not line:
             problems.add(f"{file}, line {number}", "an empty line; bad and good sentences take turns, line by line")
     if len(lines) % 2:
-        problems.add(str(file), f"{len(lines)} lines; bad and good sentences take turns, so their number is even")
+        problems.add(
+            str(file), f"{counted(len(lines), 'line')}; bad and good sentences take turns, so their number is even"
+        )
     bad, good = [line for _, line in lines[::2]], [line for _, line in lines[1::2]]
     groups = {FIELD: name.partition("-")[0]} if "-" in name else {}
     return Paradigm(name, groups, good, bad, [f"{file}, line {number}" for number, _ in lines[::2]])

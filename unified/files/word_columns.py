@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from unified.arguments import counted
 from unified.errors import UnifiedError
 from unified.files.json_files import Fields
 from unified.files.text_files import numbered_lines
@@ -36,7 +37,9 @@ def conll_entries(path: str) -> Iterator[tuple[str, Fields | UnifiedError]]:
         first, columns = first if sentence else number, columns or len(cells)
         sentence.append(cells)
         if len(cells) != columns:
-            problem = problem or UnifiedError(f"{len(cells)} columns in line {number}, but {columns} in the first line")
+            problem = problem or UnifiedError(
+                f"{counted(len(cells), 'column')} in line {number}, but {columns} in the first line"
+            )
         elif not all((cells[0], cells[-1])):
             problem = problem or UnifiedError(f"the {'tag' if cells[0] else 'word'} in line {number} is empty")
     if sentence:

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, fields, replace
 
 import numpy as np
 
-from unified.arguments import Called, as_option, shown
+from unified.arguments import Called, as_option, counted, shown
 from unified.errors import UnifiedError
 from unified.generation.config import GenerationConfig
 
@@ -91,8 +91,8 @@ class PairLengths:
         left = positions_left(positions, length)
         if left < 1:
             raise UnifiedError(
-                f"the model's {positions} positions leave none for a source beside a target of {length} tokens; a "
-                "target must be shorter"
+                f"the model's {positions} positions leave none for a source beside a target of "
+                f"{counted(length, 'token')}; a target must be shorter"
             )
         return min(self.max_source or left, left)
 

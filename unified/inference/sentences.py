@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 from pathlib import Path
 
+from unified.arguments import counted
 from unified.data.token_files import TokenFile
 from unified.errors import UnifiedError
 from unified.files.raw_text import RawTextReader
@@ -23,7 +24,7 @@ class FolderSentences:
         self.sources, self.targets = TokenFile(source_prefix), TokenFile(target_prefix)
         if len(self.sources) != len(self.targets):
             raise UnifiedError(
-                f"{source_prefix} holds {len(self.sources)} items, {target_prefix} {len(self.targets)}; "
+                f"{source_prefix} holds {counted(len(self.sources), 'item')}, {target_prefix} {len(self.targets)}; "
                 "they must pair one to one"
             )
         self.files = [Path(f"{prefix}.{end}") for prefix in (source_prefix, target_prefix) for end in ("idx", "bin")]

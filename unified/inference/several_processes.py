@@ -15,6 +15,7 @@ from pathlib import Path
 
 import torch
 
+from unified.arguments import counted
 from unified.errors import Interrupted, UnifiedError
 from unified.files.claims import Claim, claimed_folder, hashes
 from unified.generation import SCHEMES, GenerationConfig
@@ -183,7 +184,8 @@ def _write_chunks(job: ChunkWriter, processes: int) -> None:
     if divided:
         Progress.say(f"generate: {divided:,} of these {done:,} sources were divided into windows")
     if cut:
-        limit = f"{job.max_source} tokens" if job.max_source else "tokens, as many as the model's positions leave"
+        all_that_fit = "tokens, as many as the model's positions leave"
+        limit = counted(job.max_source, "token") if job.max_source else all_that_fit
         Progress.say(f"generate: {cut:,} of these {done:,} sources were cut to their first {limit}")
 
 

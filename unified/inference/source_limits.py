@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 
+from unified.arguments import counted
 from unified.errors import UnifiedError
 from unified.generation.lengths import positions_left
 from unified.inference.source_windows import ShortSources
@@ -54,6 +55,7 @@ def require_room(
     for index, source in zip(indices, sources, strict=True):
         if len(source) > left:
             raise UnifiedError(
-                f"sentence {index}: {len(source)} tokens, but the model's {config.max_positions} positions leave room "
-                f"for {left} beside the {max_length} that may be written; shorten the text or what is written"
+                f"sentence {index}: {counted(len(source), 'token')}, but the model's {config.max_positions} positions "
+                f"leave room for {left} beside the {max_length} that may be written; shorten the text or what is "
+                "written"
             )

@@ -8,6 +8,7 @@ import torch
 from torch import nn
 from torch.nn.utils import rnn
 
+from unified.arguments import counted
 from unified.errors import UnifiedError
 from unified.model.config import TransformerConfig
 from unified.model.heads import TaskHead
@@ -49,7 +50,9 @@ class RecurrentHead(TaskHead):
         part, how = COMBINATIONS[combination]
         self.layers = tuple(range(config.layers + 1)[part])
         if combination != "embeddings" and 0 in self.layers:
-            raise UnifiedError(f"features={combination!r} needs more than the {config.layers} layers of the model")
+            raise UnifiedError(
+                f"features={combination!r} needs more than the {counted(config.layers, 'layer')} of the model"
+            )
         self.weights = nn.Parameter(torch.zeros(len(self.layers))) if how == WEIGHTED else None
         size = config.width if how == WEIGHTED else len(self.layers) * config.width
         self.recurrent = nn.LSTM(size, width, num_layers=2, dropout=dropout, bidirectional=True)

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from unified.arguments import counted
 from unified.data.example import Batch
 from unified.data.targets import BOUNDARY, EXTRACTIVE, TASK, TOKEN, Targets, loss_name
 from unified.errors import UnifiedError
@@ -290,7 +291,8 @@ def _check_fit(name: str, head: PredictionHead, targets: Targets) -> None:
     states = targets.output_indices.size(1)
     if states != head.states_read:
         raise UnifiedError(
-            f"targets of the head {name!r} have output_indices of {states} columns; the head reads {head.states_read}"
+            f"targets of the head {name!r} have output_indices of {counted(states, 'column')}; the head reads "
+            f"{head.states_read}"
         )
     missing = [wanted for wanted in head.inputs if wanted not in targets.inputs]
     if missing:

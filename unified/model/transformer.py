@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from unified.arguments import counted
 from unified.attention import Attention, BackendChoice
 from unified.attention.fused import FusedAttention
 from unified.errors import UnifiedError
@@ -90,7 +91,8 @@ class Transformer(nn.Module):
             raise UnifiedError(f"{missing} needs a model with positions 'relative' (XLNet) or 'rotary', not 'learned'")
         filled = 0 if memory is None else memory.filled
         if memory is not None and memory.filled and len(memory.states[0]) != len(tokens):
-            raise UnifiedError(f"memory must have the {len(tokens)} rows of tokens, got {len(memory.states[0])}")
+            rows = counted(len(tokens), "row")
+            raise UnifiedError(f"memory must have the {rows} of tokens, got {len(memory.states[0])}")
         if self.training and self._compiled and output_indices is not None:
             positions, token_types, mask, output_indices = rounded_stream(
                 tokens.size(1), positions, token_types, mask, output_indices

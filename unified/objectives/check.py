@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from unified.arguments import counted
 from unified.data.example import Example, Examples
 from unified.data.randomness import Draws
 from unified.data.targets import BOUNDARY, EXTRACTIVE, NEXT_SENTENCE, TOKEN, ExampleTargets
@@ -53,7 +54,7 @@ def check_examples(
     """
     called = name or objective.name
     if len(examples) != len(texts):
-        raise _refusal(called, f"made {len(examples)} examples of {len(texts)} texts")
+        raise _refusal(called, f"made {counted(len(examples), 'example')} of {counted(len(texts), 'text')}")
     _check_arrays(called, objective, examples)
     tokens = texts.lengths.sum(0)
     check_lengths(objective, examples, objective.lengths(tokens), tokens, name)
@@ -80,7 +81,7 @@ def check_lengths(
     too_long = np.flatnonzero(examples.lengths > allowed)
     if too_long.size:
         one = too_long[0]
-        made = f"made {examples.lengths[one]} tokens of {tokens[one]}"
+        made = f"made {counted(examples.lengths[one], 'token')} of {tokens[one]}"
         raise _refusal(called, f"{made}; its special_tokens, or lengths, allows {allowed[one]}")
 
 
@@ -132,7 +133,7 @@ def _check_arrays(called: str, objective: Objective, examples: Examples) -> None
             raise _refusal(called, f"made {name} of dtype {array.dtype}; expected int64")
     for name in _PER_TOKEN:
         if arrays[name].shape != examples.tokens.shape:
-            raise _refusal(called, f"made {len(arrays[name])} {name} for {len(examples.tokens)} tokens")
+            raise _refusal(called, f"made {len(arrays[name])} {name} for {counted(len(examples.tokens), 'token')}")
     for head, targets in examples.targets.items():
         if len(targets.output_indices) and head not in objective.heads:
             raise _refusal(called, f"makes predictions for the head {head!r}; its heads declares {objective.heads}")
@@ -153,7 +154,9 @@ def _check_targets(called: str, head: str, targets: ExampleTargets) -> None:
     factors = {"weights": targets.weights, "divisors": targets.divisors}
     for name, array in ({"labels": labels} | factors | dict(targets.inputs)).items():
         if array is not None and len(array) != len(targets):
-            raise _refusal(called, f"made {len(array)} {name} for {len(targets)} predictions of the head {head!r}")
+            raise _refusal(
+                called, f"made {len(array)} {name} for {counted(len(targets), 'prediction')} of the head {head!r}"
+            )
     for name, array in ({"labels": labels} | factors).items():
         if array is not None and (array.ndim != 1 or array.dtype.kind not in "fiu"):
             kind = f"{name} of shape {array.shape} and dtype {array.dtype}"
@@ -187,7 +190,7 @@ def _check_predictions(called: str, objective: Objective, example: Example, spec
     for head, targets in example.targets.items():
         outside = _outside(targets.output_indices, len(example.tokens))
         if outside.size:
-            what = f"of the head {head!r} in an example of {len(example.tokens)} tokens"
+            what = f"of the head {head!r} in an example of {counted(len(example.tokens), 'token')}"
             raise _refusal(called, f"has {outside[0]} among the indices {what}")
         if head in tables:
             size, known = tables[head]

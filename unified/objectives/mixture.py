@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from unified.arguments import finite
+from unified.arguments import counted, finite
 from unified.data.targets import PREDICTION_HEADS, loss_name
 from unified.errors import UnifiedError
 from unified.notation import require_distinct
@@ -57,7 +57,8 @@ class Mixture:
     def __post_init__(self) -> None:
         if len(self.objectives) != len(self.ratios):
             raise UnifiedError(
-                f"{len(self.objectives)} objectives but {len(self.ratios)} weights; give one weight each"
+                f"{counted(len(self.objectives), 'objective')} but {counted(len(self.ratios), 'weight')}; "
+                "give one weight each"
             )
         names = self.names or tuple(objective.name for objective in self.objectives)
         for objective, name in zip(self.objectives, names, strict=True):

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from unified.arguments import counted
 from unified.data import randomness
 from unified.data.annotations import Annotations, Spans
 from unified.data.extents import Extents, ranges
@@ -64,7 +65,7 @@ class DocumentTexts:
         #: int64 (S,), the item that holds each sentence.
         self.items = np.flatnonzero(sizes > 1)
         if self.items.size == 0:
-            raise UnifiedError(f"{self.name}: holds no sentence, only {len(sizes)} empty lines")
+            raise UnifiedError(f"{self.name}: holds no sentence, only {counted(len(sizes), 'empty line')}")
         #: int64 (S + 1,), the index where each sentence begins, and the end.
         self.bounds = np.zeros(len(self.items) + 1, dtype=np.int64)
         np.cumsum(sizes[self.items] - 1, out=self.bounds[1:])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from unified.arguments import counted
 from unified.data import randomness
 from unified.data.annotations import Annotations, Spans
 from unified.data.randomness import Draws
@@ -19,8 +20,10 @@ from unified.planning.text_request import TextRequest
 
 def cut_note(file: TokenFile, name: str, maximum: int | None) -> str | None:
     """Sentence on the number of a file's items that are cut to ``maximum`` tokens; None where none is."""
-    count = int((file.sizes > maximum + 1).sum()) if maximum else 0
-    return f"{count:,} of {len(file):,} {name} are cut to their first {maximum:,} tokens" if count else None
+    if not maximum:
+        return None
+    count = int((file.sizes > maximum + 1).sum())
+    return f"{count:,} of {len(file):,} {name} are cut to their first {counted(maximum, 'token')}" if count else None
 
 
 class PairTexts:
@@ -59,7 +62,8 @@ class PairTexts:
         self.name = f"{source.prefix} and {target.prefix}"
         if len(source) != len(target):
             raise UnifiedError(
-                f"{source.prefix} holds {len(source)} items, {target.prefix} {len(target)}; pairs need as many of each"
+                f"{source.prefix} holds {counted(len(source), 'item')}, {target.prefix} {len(target)}; "
+                "pairs need as many of each"
             )
         if len(source) == 0:
             raise UnifiedError(f"{source.prefix}: holds no pair")

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from unified.arguments import counted
 from unified.errors import UnifiedError
 from unified.files.json_text import NotJson, object_of_line, parse_json
 from unified.files.shapes import Each, Maybe, misfit
@@ -180,5 +181,5 @@ def _setting(name: str, value: object) -> str:
 def _machine(line: Line) -> str:
     machine = line.get("machine", {})
     cores = machine.get("cores")
-    names = [machine.get("gpu"), machine.get("processor"), None if cores is None else f"{cores} cores"]
+    names = [machine.get("gpu"), machine.get("processor"), None if cores is None else counted(cores, "core")]
     return ", ".join(filter(None, names)) or "a machine without a name"

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from unified.arguments import counted
 from unified.errors import Problems
 from unified.tasks.heads.base import Understanding
 from unified.tasks.heads.items import Splits, TextItem
@@ -27,7 +28,7 @@ def data_notes(splits: Splits) -> list[str]:
     if counts:
         more = f", and {len(counts) - _SHOWN:,} more" if len(counts) > _SHOWN else ""
         named = ", ".join(f"{label!r} {count:,}" for label, count in counts.most_common(_SHOWN))
-        notes.append(f"{len(counts):,} labels in train: {named}{more}")
+        notes.append(f"{counted(len(counts), 'label')} in train: {named}{more}")
         if len(counts) > max(_SHOWN, len(train) / 4):
             notes.append(f"{len(counts):,} classes of {len(train):,} items: is the label read from the right field?")
         alike: dict[str, list[str]] = {}

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from unified.arguments import counted
 from unified.corpus.annotate import Annotator
 from unified.corpus.prepare import Settings, prepare
 from unified.corpus.readers import RowPairCorpus
@@ -197,7 +198,7 @@ class WritingJob(Job):
         if self.training.max_source_tokens < 1:
             raise UnifiedError(
                 f"--max-length {self.training.max_length}: no source has room beside a target of "
-                f"{self.training.max_target} tokens; raise it or lower --max-target"
+                f"{counted(self.training.max_target, 'token')}; raise it or lower --max-target"
             )
         if self.task.separator is not None:
             require_symbol(self.start.tokenizer, self.start.vocabulary, self.task.separator)

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from unified.arguments import counted
 from unified.errors import UnifiedError
 from unified.files.json_text import object_of_line
 from unified.files.shapes import Maybe, Shape, misfit
@@ -140,7 +141,7 @@ class Answered:
         else:
             pairs = [pair for pair in pairs if self.right(*pair) is not True]
             title = f"{self.name}, answers that are not the right one word by word"
-            note = f"{len(pairs):,} of {len(self.items):,} items"
+            note = f"{len(pairs):,} of {counted(len(self.items), 'item')}"
             pairs = rng.sample(pairs, min(_MOST_ROWS, len(pairs)))
         rows = [(one["id"], self._right_answer(item), _shown(one[self.field])) for item, one in pairs[:_MOST_ROWS]]
         return [Table(title, ("item", "right", "model"), rows, note)]

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from unified.arguments import counted
 from unified.errors import UnifiedError
 from unified.tasks.datasets.own_files import OwnFiles
 from unified.tasks.heads.items import Splits
@@ -95,6 +96,6 @@ class _Divided:
         chosen = set(order[: round(self.share * len(items))])
         divided = [[item for i, item in enumerate(items) if (i in chosen) == held] for held in (False, True)]
         if not all(divided):
-            raise UnifiedError(f"{option}: leaves nothing to train or to choose on, of {len(items):,} items")
+            raise UnifiedError(f"{option}: leaves nothing to train or to choose on, of {counted(len(items), 'item')}")
         test = {"test": splits["valid"]} if self.validates_on_test else {}
         return {**splits, "train": divided[0], "valid": divided[1], **test}

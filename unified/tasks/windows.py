@@ -9,6 +9,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from unified.arguments import counted
 from unified.errors import UnifiedError
 
 _WORD = re.compile(r"\S+")
@@ -106,7 +107,7 @@ def chunks(words: Words, budget: int) -> list[tuple[int, int]]:
     before, count = words.before, len(words)
     largest = int(np.diff(before).max())
     if largest > budget:
-        raise UnifiedError(f"a word of {largest} tokens does not fit into a chunk of {budget}")
+        raise UnifiedError(f"a word of {counted(largest, 'token')} does not fit into a chunk of {budget}")
     found: list[tuple[int, int]] = []
     first = 0
     while True:

@@ -9,6 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Self
 
+from unified.arguments import counted
 from unified.errors import UnifiedError, nearest
 from unified.generation import GenerationConfig
 from unified.inference.language_model import UnifiedLM
@@ -252,7 +253,7 @@ class Writer:
     def reads(self) -> str:
         """Description of how much of an item is read."""
         made = " that was written from windows" if self.windows else ""
-        return f"the first {self.max_source_tokens:,} tokens of a source{made}"
+        return f"the first {counted(self.max_source_tokens, 'token')} of a source{made}"
 
     @cached_property
     def _budget(self) -> TokenBudget:

@@ -27,6 +27,7 @@ from typing import Protocol
 
 import numpy as np
 
+from unified.arguments import counted
 from unified.errors import UnifiedError
 from unified.files.json_text import read_object
 from unified.tokenization.base import SPECIAL_SYMBOLS, pairs_of_integers
@@ -241,8 +242,9 @@ def train_anna(
     words = _frequent_words(Counter(chunks), set(pieces))
     if word_count is not None and len(words) < word_count:
         raise UnifiedError(
-            f"the anna tokenizer cannot be trained: the text gives {len(words)} words, fewer than the {word_count} of "
-            f"--vocabulary-size {vocabulary_size}; ask for fewer entries, less --word-share or more --sample-megabytes"
+            f"the anna tokenizer cannot be trained: the text gives {counted(len(words), 'word')}, fewer than the "
+            f"{word_count} of --vocabulary-size {vocabulary_size}; ask for fewer entries, less --word-share or more "
+            "--sample-megabytes"
         )
     if word_count is None:
         word_count = round(len(pieces) * word_share / (1 - word_share))

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from tokenizers import Tokenizer
 
+from unified.arguments import counted
 from unified.data.vocabulary import BEGIN, MASK, PAD, SEPARATOR, UNKNOWN
 from unified.errors import UnifiedError, first_few
 from unified.files.json_text import read_object
@@ -209,7 +210,9 @@ def _entries(name: str, content: Mapping[str, Any]) -> list[str]:
         raise UnifiedError(f"{name}: an entry of {longest:,} characters; the longest may have {_LONGEST_ENTRY:,}")
     numbers = list(ids.values())
     if not all(type(number) is int for number in numbers) or sorted(numbers) != list(range(len(ids))):
-        raise UnifiedError(f"{name}: the ids of its {len(ids)} entries are not 0 to {len(ids) - 1}")
+        raise UnifiedError(
+            f"{name}: the ids of its {counted(len(ids), 'entry', 'entries')} are not 0 to {len(ids) - 1}"
+        )
     return sorted(ids, key=ids.__getitem__)
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
 
+from unified.arguments import counted
 from unified.data.vocabulary import BEGIN, MASK, PAD, SEPARATOR, UNKNOWN
 from unified.errors import UnifiedError
 from unified.tokenization.base import concatenated, pairs_of_integers, single_spaced
@@ -61,7 +62,9 @@ class WordPieceTokenizer:
             twice = next(entry for entry, count in Counter(entries).items() if count > 1)
             raise UnifiedError(f"{name}: lists {twice!r} twice; each entry may appear once")
         if "[UNK]" not in entries:
-            raise UnifiedError(f"{name}: no [UNK] among its {len(entries)} entries; is it a WordPiece vocabulary?")
+            raise UnifiedError(
+                f"{name}: no [UNK] among its {counted(len(entries), 'entry', 'entries')}; is it a WordPiece vocabulary?"
+            )
         # Special symbols are not registered as such: "[MASK]" in a text is a bracketed word, never the symbol.
         vocabulary = {entry: i for i, entry in enumerate(entries)}
         model = models.WordPiece(vocabulary, unk_token="[UNK]", max_input_chars_per_word=LONGEST_WORD)
@@ -195,8 +198,8 @@ def train_wordpiece(
     entries = [entry for entry, _ in sorted(tokenizer.get_vocab().items(), key=lambda item: item[1])]
     if vocabulary_size is not None and len(entries) < vocabulary_size:
         raise UnifiedError(
-            f"the WordPiece tokenizer cannot be trained: the text gives {len(entries)} entries, fewer than "
-            f"--vocabulary-size {vocabulary_size}"
+            f"the WordPiece tokenizer cannot be trained: the text gives {counted(len(entries), 'entry', 'entries')}, "
+            f"fewer than --vocabulary-size {vocabulary_size}"
         )
     return WordPieceTokenizer(entries, lowercase)
 

@@ -9,6 +9,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from unified.arguments import counted
 from unified.errors import UnifiedError, first_few
 from unified.files.json_text import read_object
 from unified.files.shapes import Maybe, misfit
@@ -115,7 +116,9 @@ def _entries(path: Path, content: dict[str, Any]) -> list[str]:
     ids = {**ids, **{token["content"]: token.get("id") for token in added}}
     numbers = list(ids.values())
     if not all(type(number) is int for number in numbers) or sorted(numbers) != list(range(len(ids))):
-        raise UnifiedError(f"{path}: the ids of its {len(ids)} entries are not 0 to {len(ids) - 1}")
+        raise UnifiedError(
+            f"{path}: the ids of its {counted(len(ids), 'entry', 'entries')} are not 0 to {len(ids) - 1}"
+        )
     return sorted(ids, key=ids.__getitem__)
 
 

@@ -82,8 +82,8 @@ def test_bad_pairs(tmp_path, capsys):
             "p.jsonl: its name says that it holds fields; --source-field and",
         ),
         ([three, "--target", three, *fields], "use one"),
-        ([three, two, "--target", three], "--target: 1 files for 2 files of sources"),
-        ([three, "--target", three, "--valid", two], "--valid-target: 0 files for 1 files"),
+        ([three, two, "--target", three], "--target: 1 file for 2 files of sources"),
+        ([three, "--target", three, "--valid", two], "--valid-target: 0 files for 1 file"),
         ([three, "--valid-target", two], "--valid-target: there are no sources"),
         ([three, "--valid", two, "--valid-target", two], "--valid-target needs --target"),
     ]:

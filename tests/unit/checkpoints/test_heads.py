@@ -39,8 +39,8 @@ def test_a_head_is_the_second_part_of_a_name_that_begins_with_heads():
 
 def test_parameters_are_counted_by_head_and_others_are_named():
     assert by_head(NAMES) == [
-        "transformer.norm.weight", "heads.token (2 parameters)", "heads.spans_own (1 parameters)",
-        "heads.next_sentence (1 parameters)", "lstm.weight", "headstrong.x", "transformer.heads.token.weight",
+        "transformer.norm.weight", "heads.token (2 parameters)", "heads.spans_own (1 parameter)",
+        "heads.next_sentence (1 parameter)", "lstm.weight", "headstrong.x", "transformer.heads.token.weight",
     ]  # fmt: skip
     assert by_head([]) == []
 

@@ -108,9 +108,9 @@ def test_options_reach_the_stages(stages, capsys):
 
 def test_a_corpus_with_fewer_paragraphs_than_asked_for_is_noted(stages, capsys):
     assert augment("--words", "5", "7", "--passages", "4") == 0 and len(stages[0].passages) == 3
-    assert "passages: only 3 paragraphs are that long\n" in capsys.readouterr().err
+    assert "passages: only 3 paragraphs of that length\n" in capsys.readouterr().err
     assert augment("--words", "5", "7", "--passages", "3", "--output", "other") == 0
-    assert "paragraphs are that long" not in capsys.readouterr().err
+    assert "of that length" not in capsys.readouterr().err
 
 
 def test_lengths_of_sources_and_questions_are_those_of_the_models_training(stages):

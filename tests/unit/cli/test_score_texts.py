@@ -211,6 +211,6 @@ def test_a_table_has_intervals_and_notes_on_their_limits():
     meteor = "note: METEOR has no interval, because its Java program scores all texts at once"
     assert table(found | {"meteor": 1.0}).splitlines()[-1] == meteor
     assert meteor not in table({"bleu": 1.0, "meteor": 1.0})
-    wordless = "note: 12 references hold no ASCII letter or digit, for which ROUGE is always 0"
+    wordless = "note: 12 references without an ASCII letter or digit, for which ROUGE is always 0"
     assert table({"bleu": 1.0, "without_words": 12}).splitlines()[1:] == [wordless]
     assert table(found | {"meteor": 1.0, "without_words": 12}).splitlines()[-2:] == [meteor, wordless]

@@ -235,7 +235,7 @@ def test_annotations_of_other_tokens_or_garbled_ones_are_refused(tmp_path):
     file = write_documents(tmp_path / "train", [[[5, 6, 7], [8]], [[9]]])
     name = span_prefix(file.prefix, "entities")
     write_items(name, [[0, 1]])
-    with pytest.raises(UnifiedError, match="annotates 1 items, but .* holds 5"):
+    with pytest.raises(UnifiedError, match="annotates 1 item, but .* holds 5"):
         Annotations(file)
     for wrong, message in [
         ([0, 4], "item 0 has a span outside of its text"),

@@ -120,7 +120,7 @@ def test_spans_are_read_of_items_in_any_order(tmp_path):
 @pytest.mark.parametrize(
     "kind, spans, message",
     [
-        ("entities", [[0, 1]], "annotates 1 items, but {} holds 3; make the folder again with `unified prepare`"),
+        ("entities", [[0, 1]], "annotates 1 item, but {} holds 3; make the folder again with `unified prepare`"),
         ("oracle", [[0, 1], [0], []], "holds a start without a stop; make the folder again"),
         ("parts_of_speech", [[0, 1], [], []], "holds a span without its tag; make the folder again"),
         ("parts_of_speech", [[0, 1, 17], [], []], "holds a tag that is no part of speech; make the folder again"),

@@ -128,7 +128,7 @@ def test_official_scores_are_asked_for_by_training_alone(tmp_path):
     task.official.items.pop()
     with pytest.raises(SystemExit) as raised:
         task.load_dataset("valid")
-    assert str(raised.value) == "unified_lm: error: --eval-items: holds 1 items for 2 validation pairs"
+    assert str(raised.value) == "unified_lm: error: --eval-items: holds 1 item for 2 validation pairs"
     task.load_dataset("train")
 
 

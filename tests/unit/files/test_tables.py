@@ -152,13 +152,13 @@ def random_table(rng: random.Random) -> str:
 
 def test_quotation_marks_are_decided_by_the_shapes_of_both_readings(tmp_path):
     rng, decided = random.Random(0), Counter()
-    for _ in range(1000):
+    for _ in range(250):
         text = random_table(rng)
         quoted, plain = shape(text, csv.QUOTE_MINIMAL), shape(text, csv.QUOTE_NONE)
         quotes = quoted == plain or plain[1] < 2 if quoted and plain else plain is None
         decided[quotes] += 1
         assert tables._quotes_cells(written(tmp_path, text)) is quotes, text
-    assert min(decided.values()) > 100
+    assert min(decided.values()) > 20
 
 
 @pytest.mark.parametrize("cell", ["a", '"a b"', 'a "b', '"a" b', '"a\nb"'])

@@ -275,11 +275,11 @@ def test_files_of_killed_processes_go_at_the_end(job, model, tmp_path, monkeypat
 def test_what_was_cut_or_divided_is_said_of_these_sources(job, model, tmp_path, capsys):
     spread(replace(job, max_source=1), tmp_path / "cut", 1)
     *_, said = capsys.readouterr().err.splitlines()
-    assert said == "generate: 4 of these 5 sources were cut to their first 1 tokens"
+    assert said == "generate: 4 of these 5 sources were cut to their first 1 token"
     spread(replace(job, max_source=1, windows=True, folder=tmp_path / "w.chunks"), tmp_path / "windows", 1)
     *_, divided, cut = capsys.readouterr().err.splitlines()
     assert divided == "generate: 3 of these 5 sources were divided into windows"
-    assert cut == "generate: 1 of these 5 sources were cut to their first 1 tokens"
+    assert cut == "generate: 1 of these 5 sources were cut to their first 1 token"
     # Without --max-source the positions decide: 12 less 10 tokens to write leave 2.
     longer = replace(job, config=GenerationConfig(max_length=10), windows=True, folder=tmp_path / "p.chunks")
     spread(longer, tmp_path / "positions", 1)

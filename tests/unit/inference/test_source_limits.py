@@ -67,5 +67,5 @@ def test_a_source_must_leave_room_for_what_is_written():
         "shorten the text or what is written"
     )
     require_room([[]], [0], 40, config)
-    with pytest.raises(UnifiedError, match="^sentence 0: 1 tokens, .* leave room for 0 beside the 40 "):
+    with pytest.raises(UnifiedError, match="^sentence 0: 1 token, .* leave room for 0 beside the 40 "):
         require_room([[7]], [0], 40, config)

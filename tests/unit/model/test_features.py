@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
+from unified.arguments import counted
 from unified.errors import UnifiedError
 from unified.model import TransformerConfig
 from unified.model.features import COMBINATIONS, RecurrentHead
@@ -46,7 +47,8 @@ def test_layers_are_added_or_joined(combination):
     if least > 1:
         with pytest.raises(UnifiedError) as raised:
             head_of(combination, layers=least - 1)
-        assert str(raised.value) == (f"features={combination!r} needs more than the {least - 1} layers of the model")
+        layers = counted(least - 1, "layer")
+        assert str(raised.value) == f"features={combination!r} needs more than the {layers} of the model"
 
 
 def test_every_combination_is_expected():

@@ -58,7 +58,7 @@ def test_a_memory_has_the_rows_of_the_text():
     reader, memory = model(positions="relative", token_head="plain"), Memory(length=4, taken=7)
     reader(**inputs(), memory=memory)
     one = {name: value[:1] for name, value in inputs().items() if name != "mask"}
-    with pytest.raises(UnifiedError, match="memory must have the 1 rows of tokens, got 2"):
+    with pytest.raises(UnifiedError, match="memory must have the 1 row of tokens, got 2"):
         reader(**one, mask=masks.batch([masks.seq2seq(4, 3)]), memory=memory)
 
 

@@ -117,7 +117,7 @@ def test_targets_fit_the_head_that_they_ask():
         "targets of the head 'token' have output_indices of 2 columns; the head reads 1"
     )
     assert refusal(spans, batch(boundary=targets_of([3]))) == (
-        "targets of the head 'boundary' have output_indices of 1 columns; the head reads 2"
+        "targets of the head 'boundary' have output_indices of 1 column; the head reads 2"
     )
     assert refusal(spans, batch(boundary=targets_of([3], columns=2))) == (
         "targets of the head 'boundary' lack the inputs distances"

@@ -205,7 +205,7 @@ def test_bad_lists_are_refused_in_one_line(text, message):
 
 
 def test_a_mixture_made_by_hand_is_checked_too():
-    with pytest.raises(UnifiedError, match="2 objectives but 1 weights"):
+    with pytest.raises(UnifiedError, match="2 objectives but 1 weight"):
         Mixture((Seq2Seq(), LeftToRight()), (1.0,))
     with pytest.raises(UnifiedError, match="seq2seq: a weight must be a finite number of at least 0, got -2"):
         Mixture((Seq2Seq(),), (-2,))

@@ -203,7 +203,7 @@ def test_of_many_wrong_answers_twenty_are_drawn(tmp_path):
     wrong = [(str(i), "c", "a") for i in range(0, 60, 2)]
     assert table.rows == random.Random(4).sample(wrong, 20)
     [table] = answered(tmp_path, [{"chains": [[[0, 0]]]}], [{"chains": []}]).mistakes(random.Random(4))
-    assert table.rows == [("0", "[[[0, 0]]]", "")] and table.note == "1 of 1 items"
+    assert table.rows == [("0", "[[[0, 0]]]", "")] and table.note == "1 of 1 item"
     thousand = answered(tmp_path, [{"target": "a"}] * 1000, [{"text": "b"}] * 1000)
     assert thousand.mistakes(random.Random(4))[0].note == "1,000 of 1,000 items"
 

@@ -71,7 +71,7 @@ def test_entries_stand_in_the_order_of_their_ids_with_added_ones():
          "with a content"),
         ({"model": {"vocab": {"a": 0}}, "added_tokens": [{"content": "b", "id": 1}]}, "adds tokens that are no "
          "special symbols, which is not built: b"),
-        ({"model": {"vocab": {"a": 1}}}, "the ids of its 1 entries are not 0 to 0"),
+        ({"model": {"vocab": {"a": 1}}}, "the ids of its 1 entry are not 0 to 0"),
         ({"model": {"vocab": {"a": 0, "b": 0}}}, "the ids of its 2 entries are not 0 to 1"),
         ({"model": {"vocab": {"a": 0, "b": True}}}, "the ids of its 2 entries are not 0 to 1"),
         ({"model": {"vocab": {"a": 0}}, "added_tokens": [{"content": "b", "special": True}]}, "the ids of its 2 "

@@ -118,7 +118,7 @@ def test_tokenizers_that_are_not_berts_are_refused(tmp_path, part, name, value, 
          "content"),
         ({"a": 0}, [{"content": "x", "id": 1}, {"content": "y", "id": 2, "special": False}], "adds tokens that are no "
          "special symbols, which is not built: x; y"),
-        ({"a": 1}, [], "the ids of its 1 entries are not 0 to 0"),
+        ({"a": 1}, [], "the ids of its 1 entry are not 0 to 0"),
         ({"a": 0, "b": 0}, [], "the ids of its 2 entries are not 0 to 1"),
         ({"a": 0, "b": True}, [], "the ids of its 2 entries are not 0 to 1"),
         ({"a": 0}, [{"content": "x", "special": True}], "the ids of its 2 entries are not 0 to 1"),

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from unified.arguments import counted
 from unified.cli.commands.annotating.pipeline import require_pipeline
 from unified.cli.fairseq_train import words_of
 from unified.cli.output import add_json_argument, print_json, standard_output_for_json
@@ -233,7 +234,7 @@ def _run_stages(args: argparse.Namespace, output: Path, models: Models | None) -
     def passages() -> list[Passage]:
         found = sample_passages(args.inputs, args.text_field, args.passages, tuple(args.words), args.seed)
         if args.passages and len(found) < args.passages:
-            print(f"passages: only {len(found):,} paragraphs are that long", file=sys.stderr, flush=True)
+            print(f"passages: only {counted(len(found), 'paragraph')} of that length", file=sys.stderr, flush=True)
         return found
 
     pipeline = Pipeline(args.top, args.min_f1, args.unanswerable, find, args.seed)

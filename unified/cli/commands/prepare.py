@@ -282,7 +282,8 @@ def _corpus(
     if fields != (None, None):
         raise UnifiedError("--target and --source-field are two ways to say what the pairs are; use one")
     if targets is None or len(targets) != len(paths):
-        raise UnifiedError(f"{target_option}: {len(targets or [])} files for {len(paths)} files of sources")
+        given = counted(len(targets or []), "file")
+        raise UnifiedError(f"{target_option}: {given} for {counted(len(paths), 'file')} of sources")
     packed = next((path for path in (*paths, *targets) if has_fields(path)), None)
     if packed is not None:
         raise UnifiedError(

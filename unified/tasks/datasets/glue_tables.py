@@ -185,7 +185,7 @@ def glue_splits(task: GlueTask, folder: Path) -> dict[str, list[TextItem]]:
                 continue
             items, broken = read_glue(task, path, split not in task.unlabelled)
             if broken:
-                _LOGGER.warning(f"{path}: {broken} broken rows are left out")
+                _LOGGER.warning(f"{path}: left out: {counted(broken, 'broken row')}")
             # Rows are numbered in each file.
             named = (replace(item, id=f"{path.name.partition('.')[0]}-{item.id}") for item in items)
             splits[split] += items if len(paths) == 1 else named
@@ -225,7 +225,7 @@ def read_glue(task: GlueTask, path: str | Path, labelled: bool = True) -> tuple[
                 items.append(item)
     entries.check()
     if not items:
-        raise UnifiedError(f"{path}: holds no row" + (f", {broken} broken ones aside" if broken else ""))
+        raise UnifiedError(f"{path}: holds no row" + (f", {counted(broken, 'broken one')} aside" if broken else ""))
     return items, broken
 
 

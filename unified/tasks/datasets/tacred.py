@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from unified.arguments import counted
 from unified.errors import MissingField, UnifiedError
 from unified.files.json_files import Entries, read_json
 from unified.tasks.datasets.files import checked, read_splits
@@ -54,7 +55,9 @@ def read_tacred(path: str | Path, labelled: bool = True) -> list[RelationItem]:
 def _entity(fields: dict[str, Any], role: str, words: int, location: str, entries: Entries) -> Entity:
     start, last = (entries.integer(fields, f"{role}_{end}", location) for end in ("start", "end"))
     if not 0 <= start <= last < words:
-        entries.wrong(location, f"{role}_start {start} and {role}_end {last} are not among its {words} words")
+        entries.wrong(
+            location, f"{role}_start {start} and {role}_end {last} are not among its {counted(words, 'word')}"
+        )
     return Entity(start, last + 1, entries.text(fields, f"{role}_type", location))
 
 

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 
+from unified.arguments import counted
 from unified.inference.sequences import Codec
 from unified.model.config import TransformerConfig
 from unified.model.coreference import CoreferenceHead, SpanRanking
@@ -67,7 +68,8 @@ class Coreference(SpanRanking, Understanding[DocumentItem]):
             beyond += int(((last - first >= self.max_width) | (sentence[first] != sentence[last])).sum())
         if not beyond:
             return []
-        return [f"{beyond} of {count} mentions have more than {self.max_width} words or parts of several sentences"]
+        most = counted(self.max_width, "word")
+        return [f"{beyond} of {count} mentions have more than {most} or parts of several sentences"]
 
     def head(self, config: TransformerConfig) -> TaskHead:
         return CoreferenceHead(config, self)

@@ -9,6 +9,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from unified.arguments import counted
 from unified.errors import UnifiedError, require_fields
 from unified.files.ids import item_id
 from unified.tasks.heads.items import are_texts
@@ -52,7 +53,7 @@ def read_conll(path: str | Path) -> list[DocumentItem]:
     documents = read_coreference(path, words=True)
     empty = [name for name, document in documents.items() if not document.tokens]
     if empty:
-        raise UnifiedError(f"{path}: {len(empty)} documents have no words, the first is {empty[0]!r}")
+        raise UnifiedError(f"{path}: no words in {counted(len(empty), 'document')}, the first is {empty[0]!r}")
     return [_of_conll(name, document) for name, document in documents.items()]
 
 

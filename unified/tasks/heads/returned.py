@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from unified.arguments import described
+from unified.arguments import counted, described
 from unified.data.example import Example
 from unified.data.targets import TASK
 from unified.errors import UnifiedError
@@ -27,12 +27,12 @@ def encoded_items(task: Understanding[ItemT], items: Sequence[ItemT], codec: Cod
     fits = owners.dtype == np.int64 and owners.shape == (len(examples),) and (np.diff(owners) >= 0).all()
     _require(fits, task, "encode", f"owners as increasing int64 numbers ({len(examples)},)", encoded.owners)
     everyone = np.array_equal(np.unique(owners), np.arange(len(items)))
-    _require(everyone, task, "encode", f"owners that are all numbers of {len(items)} items", encoded.owners)
+    _require(everyone, task, "encode", f"owners that are all numbers of {counted(len(items), 'item')}", encoded.owners)
     for example in examples:
         _require(isinstance(example, Example), task, "encode", "examples that are of the class Example", example)
         _require(TASK in example.targets, task, "encode", f"examples with targets[{TASK!r}]", [*example.targets])
     for name, arrays in encoded.head_inputs.items():
-        _require(len(arrays) == len(examples), task, "encode", f"{len(examples)} arrays as {name}", arrays)
+        _require(len(arrays) == len(examples), task, "encode", f"{counted(len(examples), 'array')} as {name}", arrays)
     return encoded
 
 
@@ -50,7 +50,7 @@ def predicted_items(
         UnifiedError: of that method; or it returns anything but a dictionary for each item.
     """
     found = task.predict(items, encoded, members, scores, reading)
-    expected = f"a list of {len(items)} dictionaries, one for each item"
+    expected = f"a list of {counted(len(items), 'dictionary', 'dictionaries')}, one for each item"
     fits = isinstance(found, list) and len(found) == len(items) and all(isinstance(one, dict) for one in found)
     _require(fits, task, "predict", expected, found)
     return found

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from unified.arguments import counted
 from unified.errors import UnifiedError
 from unified.tasks.metrics.bootstrap import Examples
 
@@ -33,7 +34,8 @@ def score_subsets(
         UnifiedError: unequal lengths, or as ``score``.
     """
     if not len(gold) == len(predicted) == len(subsets):
-        raise UnifiedError(f"{len(predicted)} predictions and {len(subsets)} subsets for {len(gold)} items")
+        found = f"{counted(len(predicted), 'prediction')} and {counted(len(subsets), 'subset')}"
+        raise UnifiedError(f"{found} for {counted(len(gold), 'item')}")
     scores: dict[str, Mapping[str, Any]] = {}
     for subset in dict.fromkeys(name for name in subsets if name is not None):
         members = [i for i, name in enumerate(subsets) if name == subset]

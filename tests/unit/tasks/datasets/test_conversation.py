@@ -109,7 +109,7 @@ def test_turns_without_question_or_answer_make_no_pair():
     ("sizes", "message"),
     [
         ({"max_history": 2}, r"story 's', turn 4: the question 'Who is it \?' has 4 tokens; .* room for 2"),
-        ({"max_source": 5}, "story 's', turn 4: a word of 1 tokens does not fit into a chunk of 0"),
+        ({"max_source": 5}, "story 's', turn 4: a word of 1 token does not fit into a chunk of 0"),
     ],
 )
 def test_what_does_not_fit_is_named(sizes, message):

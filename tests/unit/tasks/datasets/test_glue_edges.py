@@ -132,7 +132,7 @@ def test_broken_rows_of_labelled_files_are_left_out_and_counted(tmp_path, caplog
     splits = glue_splits(GLUE["QQP"], tmp_path)
     first, last = TextItem("0", "a", "b", "1"), TextItem("3", "c", "d", "0")
     assert splits == {"train": [first, last], "valid": [first]}
-    assert caplog.messages == [f"{tmp_path / 'train.tsv'}: 2 broken rows are left out"]
+    assert caplog.messages == [f"{tmp_path / 'train.tsv'}: left out: 2 broken rows"]
     # A wrong label, and a broken row of a test file, are refused.
     path = table(tmp_path / "a.tsv", *rows, "e\tf\t2")
     assert refused(read_glue, GLUE["QQP"], path) == f"{path}: line 6: the label '2' is none of 0, 1"

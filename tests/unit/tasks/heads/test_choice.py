@@ -268,7 +268,7 @@ def test_race(tmp_path):
         (tmp_path / "train" / "high" / f"{name}.txt").write_text(passage if passage == "{" else json.dumps(passage))
     with pytest.raises(UnifiedError) as caught:
         read_race(tmp_path / "train")
-    for says in ("high/1.txt: ", "line 1: not JSON", "high/2.txt: expected as many",
+    for says in ("train: high/1.txt, line 1: not JSON", "high/2.txt: expected as many",
                  "high/3.txt, question 2: the answer 'E' is the letter of no option", "high/4.txt: 'article' is empty",
                  "high/5.txt, question 2: its 'options' are no list"):  # fmt: skip
         assert says in caught.value.details

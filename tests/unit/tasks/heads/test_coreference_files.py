@@ -144,7 +144,7 @@ def test_bad_lines_of_conll_are_reported_together(tmp_path):
         read_conll(path)
     assert "line 11: " in caught.value.details and caught.value.details.endswith("; and 4 more")
     path.write_text("#begin document d\n\n#end document\n")
-    with pytest.raises(UnifiedError, match="x.conll: 1 documents have no words, the first is 'd'"):
+    with pytest.raises(UnifiedError, match="x.conll: no words in 1 document, the first is 'd'"):
         read_conll(path)
 
 

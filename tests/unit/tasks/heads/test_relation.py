@@ -184,7 +184,7 @@ def test_refusals():
         UnifiedError, match=r"has 0 symbols \[unusedK\], and 4 are needed for the markers of two .*finetune` adds them"
     ):
         Relation(("a", "no_relation")).encode(items, runs.codec(32))
-    with pytest.raises(UnifiedError, match=r"has 1 symbols \[unusedK\], and 2 are needed for the types"):
+    with pytest.raises(UnifiedError, match=r"has 1 symbol \[unusedK\], and 2 are needed for the types"):
         Relation(("a", "no_relation"), ("SUBJ=P", "OBJ=Q"), "types").encode(items, runs.codec(32, "[unused9]"))
     with pytest.raises(UnifiedError, match="types that the training items lack: OBJ=Q$"):
         Relation(("a", "no_relation"), ("SUBJ=P", "OBJ=P"), "types").encode(items, runs.codec(32, *UNUSED))

@@ -240,7 +240,7 @@ def test_subsets_are_scored_by_themselves():
     assert refusal(score_subsets, accuracy, gold, predicted[:3], ["x"] * 4, []) == (
         "3 predictions and 4 subsets for 4 items"
     )
-    assert refusal(score_subsets, accuracy, gold, predicted, ["x"], []) == "4 predictions and 1 subsets for 4 items"
+    assert refusal(score_subsets, accuracy, gold, predicted, ["x"], []) == "4 predictions and 1 subset for 4 items"
 
 
 def test_a_sample_without_a_subset_says_nothing_of_it():

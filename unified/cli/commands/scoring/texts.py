@@ -285,7 +285,8 @@ def table(scores: dict[str, Any]) -> str:
         lines.append("note: METEOR has no interval, because its Java program scores all texts at once")
     without_words = scores.get("without_words", 0)
     if without_words:
-        lines.append(f"note: {without_words} references hold no ASCII letter or digit, for which ROUGE is always 0")
+        found = counted(without_words, "reference")
+        lines.append(f"note: {found} without an ASCII letter or digit, for which ROUGE is always 0")
     return "\n".join(lines)
 
 
