@@ -193,8 +193,8 @@ def test_the_next_command_of_official_files_predicts_the_validation_items(films)
 
 def test_a_choice_on_a_test_set_and_options_that_write_no_checkpoint_to_score_are_refused():
     imdb = task_named("imdb")
-    check_selection(imdb, "last", "--disable-validation --lr 1")
-    check_selection(task_named("rte"), "best", "--no-last-checkpoints '--fp16'")
+    check_selection(imdb, "last", 1, "--disable-validation --lr 1")
+    check_selection(task_named("rte"), "best", 2, "--no-last-checkpoints '--fp16'")
     for task, select, fairseq, says in (
         (imdb, "best", "", "--select best: the validation files of imdb are its test set, on which nothing may be "
          "chosen; --valid-share 0.1 chooses on a tenth of its training items instead"),
@@ -205,5 +205,5 @@ def test_a_choice_on_a_test_set_and_options_that_write_no_checkpoint_to_score_ar
         (imdb, "last", "--a 'b", "--fairseq \"--a 'b\": a quotation mark is not closed"),
     ):  # fmt: skip
         with pytest.raises(UnifiedError) as refused:
-            check_selection(task, select, fairseq)
+            check_selection(task, select, None, fairseq)
         assert str(refused.value) == says

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.support.commands import exit_status
+from tests.support.commands import exit_status, leaving
 from tests.support.corpora import jsonl
 from unified.cli import main
 from unified.tasks.metrics.bootstrap import bootstrap_intervals
@@ -245,10 +245,13 @@ def test_scores_are_printed_written_and_given_intervals(capsys):
     assert scores == json.loads(json.dumps(expected))
     assert Path("out.json").read_text(encoding="utf-8") == json.dumps(expected, indent=2) + "\n"
     assert "intervals" not in score(capsys, "classification", *files)
-    refused = "--resamples must be at least 2 and --seed at least 0, got --resamples {} --seed {}"
-    for resamples, seed in ((1, 0), (2, -1), (1, -1)):
-        words = ("--resamples", str(resamples), "--seed", str(seed))
-        assert refusal(capsys, "classification", *files, *words) == refused.format(resamples, seed)
+    for option, says in (("--resamples=1", "must be an integer of at least 2, got '1'"),
+                         ("--seed=-1", "must be an integer of at least 0, got '-1'")):  # fmt: skip
+        status, out, printed = leaving(capsys, "score", "classification", *files, "--intervals", option)
+        assert (status, out) == (2, "") and f"argument {option.partition('=')[0]}: {says}" in printed
+    assert score(capsys, "classification", *files, "--intervals")["intervals"] == json.loads(
+        json.dumps(bootstrap_intervals(examples))
+    )
 
 
 @pytest.mark.parametrize(
