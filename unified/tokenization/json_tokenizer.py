@@ -16,7 +16,7 @@ from tokenizers import Tokenizer
 
 from unified.arguments import counted
 from unified.data.vocabulary import BEGIN, MASK, PAD, SEPARATOR, UNKNOWN
-from unified.errors import UnifiedError, first_few
+from unified.errors import UnifiedError
 from unified.files.json_text import read_object
 from unified.files.shapes import Maybe, misfit
 from unified.tokenization.base import concatenated, pairs_of_integers, single_spaced
@@ -38,12 +38,15 @@ _USUAL = {
 _LONGEST_ENTRY = 4096  # characters
 #: Characters that begin a word in the pieces of a byte-level tokenizer, and of one with sentencepiece's rules.
 _BYTE_LEVEL_SPACE, _METASPACE = "\u0120", "\u2581"
+#: Stands for a space in the names of symbols, as ``dict.txt`` divides its lines at spaces.
+_SPACE = "\u2423"
 
 
 class JsonTokenizer:
     """A tokenizer that ``tokenizer.json`` describes, see :class:`unified.tokenization.Tokenizer`.
 
-    Special symbols that are written in a text are text. What the file puts around texts is passed over.
+    Special symbols that are written in a text are text; other tokens that the file adds are found in it. What the file
+    puts around texts is passed over. In the names of symbols, :data:`_SPACE` stands for a space.
 
     Args:
         content: what ``tokenizer.json`` holds.
@@ -51,7 +54,7 @@ class JsonTokenizer:
         name: where it came from, for messages.
 
     Raises:
-        UnifiedError: the content is no tokenizer, or adds tokens that texts may contain.
+        UnifiedError: the content is no tokenizer.
     """
 
     def __init__(self, content: dict[str, Any], special: Mapping[str, str], name: str = JSON_NAME):
@@ -59,8 +62,13 @@ class JsonTokenizer:
         self.entries = _entries(name, content)
         self.special = {entry: symbol for entry, symbol in special.items() if entry in set(self.entries)}
         self._symbols = [self._symbol(entry) for entry in self.entries]
+        self._entry_of = {
+            symbol: entry for symbol, entry in zip(self._symbols, self.entries, strict=True) if " " in entry
+        }
+        plain = _plain(content, set(self.special))
         with _refusals(f"{name}: not a tokenizer that the library tokenizers reads"):
-            self._tokenizer = Tokenizer.from_str(json.dumps(_plain(content, set(self.special))))
+            self._tokenizer = Tokenizer.from_str(json.dumps(plain))
+        self._numbers = self._native_ids([one["content"] for one in plain["added_tokens"]])
         self._starts = _word_starts(content)
 
     @classmethod
@@ -101,13 +109,15 @@ class JsonTokenizer:
         """
         begin = " " if self._starts == _BYTE_LEVEL_SPACE and text[:1].isspace() else ""
         with self._dividing():
-            return [self._symbols[i] for i in self._tokenizer.encode(begin + single_spaced(text)).ids]
+            found = self._tokenizer.encode(begin + single_spaced(text)).ids
+        return [self._symbols[self._numbers[i]] for i in found]
 
     def encode_ids(self, texts: list[str]) -> tuple[np.ndarray, np.ndarray]:
         """Native ids of many texts and their numbers, see :meth:`unified.tokenization.Tokenizer.encode_ids`."""
         with self._dividing():
             encoded = self._tokenizer.encode_batch_fast([single_spaced(text) for text in texts])
-        return concatenated([encoding.ids for encoding in encoded])
+        ids, sizes = concatenated([encoding.ids for encoding in encoded])
+        return self._numbers[ids], sizes
 
     def encode_offsets(self, texts: list[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Ids, sizes and characters of tokens, see :meth:`unified.tokenization.Tokenizer.encode_offsets`."""
@@ -116,7 +126,8 @@ class JsonTokenizer:
         offsets = pairs_of_integers([encoding.offsets for encoding in encoded])
         # Pieces of one character, and the space put before a text, may have no extent.
         offsets[:, 1] = np.maximum(offsets[:, 1], offsets[:, 0] + 1)
-        return *concatenated([encoding.ids for encoding in encoded]), offsets
+        ids, sizes = concatenated([encoding.ids for encoding in encoded])
+        return self._numbers[ids], sizes, offsets
 
     def _dividing(self) -> AbstractContextManager[None]:
         """Refuses what the tokenizer cannot divide, such as an unknown character where it has no unknown symbol."""
@@ -125,6 +136,7 @@ class JsonTokenizer:
     def decode(self, pieces: list[str]) -> str:
         """The text that ``pieces`` stand for."""
         decoder = self._tokenizer.decoder
+        pieces = [self._entry_of.get(piece, piece) for piece in pieces]
         return (" ".join(pieces) if decoder is None else decoder.decode(pieces)).strip()
 
     def native_symbols(self) -> list[str]:
@@ -139,7 +151,20 @@ class JsonTokenizer:
         if entry in self.special:
             return self.special[entry]
         # XLNet's <s>, for one, is not the first symbol of a sequence; the name is taken.
-        return f"[{entry.strip('<>')}]" if entry in SPECIAL_FIELDS else entry
+        return f"[{entry.strip('<>')}]" if entry in SPECIAL_FIELDS else entry.replace(" ", _SPACE)
+
+    def _native_ids(self, added: list[str]) -> np.ndarray:
+        """int32, the number of an entry by the id that the library tokenizers gives it.
+
+        Ids of ``added`` entries differ: it numbers them anew, as special symbols are not among them.
+        """
+        number_of = {entry: number for number, entry in enumerate(self.entries)}
+        numbers = np.arange(len(self.entries) + len(added), dtype=np.int32)
+        for entry in added:
+            found = self._tokenizer.token_to_id(entry)
+            if found is not None:  # it passes over an empty entry
+                numbers[found] = number_of[entry]
+        return numbers
 
 
 def added_token(number: int, entry: str) -> dict[str, Any]:
@@ -199,11 +224,6 @@ def _entries(name: str, content: Mapping[str, Any]) -> list[str]:
         vocabulary = {entry: i for i, entry in enumerate(entries)} if whole else None
     if not isinstance(vocabulary, dict) or misfit(added, [{"content": str, "id": Maybe(int)}], "added_tokens"):
         raise UnifiedError(f"{name}: has no vocabulary, or its added_tokens are not objects with a content")
-    ordinary = [one["content"] for one in added if not one.get("special") and one["content"] not in vocabulary]
-    if ordinary:
-        raise UnifiedError(
-            f"{name}: adds tokens that are no special symbols, which is not built: {first_few(ordinary)}"
-        )
     ids = {**vocabulary, **{one["content"]: one.get("id") for one in added}}
     longest = max(map(len, ids), default=0)
     if longest > _LONGEST_ENTRY:  # the library tokenizers would end the process
@@ -219,12 +239,15 @@ def _entries(name: str, content: Mapping[str, Any]) -> list[str]:
 def _plain(content: Mapping[str, Any], special: set[str]) -> dict[str, Any]:
     """The tokenizer that reads special symbols in a text as text, and puts nothing around texts."""
     model = dict(content["model"])
+    added = [
+        one for one in content.get("added_tokens") or [] if not one.get("special") and one["content"] not in special
+    ]
     if isinstance(model["vocab"], list):
         # Unigram would find its own special pieces in a text. None holds a space, which pre-tokenizers replace.
         of_text = [[f" {entry} " if entry in special else entry, score] for entry, score in model["vocab"]]
         model["vocab"] = of_text
     return {
-        **content, "model": model, "added_tokens": [], "post_processor": None, "truncation": None, "padding": None
+        **content, "model": model, "added_tokens": added, "post_processor": None, "truncation": None, "padding": None
     }  # fmt: skip
 
 

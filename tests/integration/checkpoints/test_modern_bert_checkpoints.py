@@ -1,5 +1,6 @@
 """ModernBERT of ``transformers`` in and out: the same states and scores, both forms of its settings, refusals."""
 
+import copy
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -8,7 +9,7 @@ import pytest
 import torch
 import transformers
 from safetensors.torch import load_file
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from tests.support.modern_models import MODERN_BERT, modern_bert
 from tests.support.task_folders import WORDS, tokenizer, vocabulary
@@ -110,6 +111,28 @@ def test_a_model_comes_in_and_leaves_bit_for_bit(tmp_path, byte_level, form, cap
     read = read_folder(tmp_path / "out").trained
     state = lm.model.state_dict()
     assert all(torch.equal(value, state[name]) for name, value in read.parameters.items())
+
+
+@torch.no_grad()
+def test_a_tokenizer_that_adds_runs_of_spaces_and_placeholders_comes_in_and_leaves(tmp_path, byte_level):
+    """The published one does: GPT-NeoX's, with tokens that are no special symbols before and behind those that are."""
+    theirs = copy.deepcopy(byte_level)
+    theirs.add_tokens([AddedToken(" " * spaces) for spaces in (4, 3, 2)] + ["|||EMAIL_ADDRESS|||"])
+    theirs.add_tokens(["<|endoftext|>"], special_tokens=True)
+    theirs.add_tokens([AddedToken(f"[unused{i}]") for i in range(3)])
+    model = saved(tmp_path / "theirs", theirs)
+    assert main(["convert", str(tmp_path / "theirs"), str(tmp_path / "ours")]) == 0
+    lm = UnifiedLM.from_pretrained(tmp_path / "ours")
+    names = lm.tokenizer.native_symbols()
+    for text in [*TEXTS, "cats[unused1]cats |||EMAIL_ADDRESS||| cat"]:
+        ids = theirs(text, add_special_tokens=False)["input_ids"]
+        assert lm.encode(text) == [lm.vocabulary.index(names[i]) for i in ids]
+    assert main(["export", str(tmp_path / "ours"), str(tmp_path / "out")]) == 0
+    again = transformers.AutoTokenizer.from_pretrained(tmp_path / "out")
+    text = "a   cat |||EMAIL_ADDRESS|||[unused2]"
+    assert again.tokenize(text) == theirs.tokenize(text) and "   " in again.tokenize(text)
+    table = load_file(tmp_path / "out" / "model.safetensors")["model.embeddings.tok_embeddings.weight"]
+    assert torch.equal(table, model.model.embeddings.tok_embeddings.weight)
 
 
 @torch.no_grad()

@@ -52,7 +52,7 @@ def test_entries_stand_in_the_order_of_their_ids_with_added_ones():
     added = [{"id": 2, "content": "b", "special": True}, {"id": 3, "content": "<e>", "special": True}]
     content = {"model": {"type": "BPE", "vocab": {"c": 1, "a": 0}, "merges": []}, "added_tokens": added}
     assert tokenizer(content).entries == ["a", "c", "b", "<e>"]
-    known = {"id": 1, "content": "c", "special": False}  # in the vocabulary already
+    known = {**added_token(1, "c"), "special": False}  # in the vocabulary already
     assert tokenizer({**content, "added_tokens": [known]}).entries == ["a", "c"]
     assert tokenizer({**content, "added_tokens": None}).entries == ["a", "c"]
 
@@ -69,8 +69,6 @@ def test_entries_stand_in_the_order_of_their_ids_with_added_ones():
         ({"model": {"vocab": [[1, 0.0]]}}, "has no vocabulary, or its added_tokens are not objects with a content"),
         ({"model": {"vocab": {}}, "added_tokens": ["a"]}, "has no vocabulary, or its added_tokens are not objects "
          "with a content"),
-        ({"model": {"vocab": {"a": 0}}, "added_tokens": [{"content": "b", "id": 1}]}, "adds tokens that are no "
-         "special symbols, which is not built: b"),
         ({"model": {"vocab": {"a": 1}}}, "the ids of its 1 entry are not 0 to 0"),
         ({"model": {"vocab": {"a": 0, "b": 0}}}, "the ids of its 2 entries are not 0 to 1"),
         ({"model": {"vocab": {"a": 0, "b": True}}}, "the ids of its 2 entries are not 0 to 1"),
@@ -82,6 +80,27 @@ def test_entries_stand_in_the_order_of_their_ids_with_added_ones():
 def test_vocabularies_that_are_none_are_refused(content, said):
     assert refusal(JsonTokenizer, content, {}) == f"tokenizer.json: {said}"
     assert refusal(JsonTokenizer, content, {}, "x/y.json") == f"x/y.json: {said}"
+
+
+def test_added_tokens_that_are_no_special_symbols_are_found_in_texts():
+    """They keep their ids, though special symbols stand between them."""
+    content, plain = bpe("<unk>"), {"single_word": False, "lstrip": False, "rstrip": False, "normalized": True}
+    first = len(content["model"]["vocab"])
+    contents = ["  ", "<mask>", "cab", "<e>", "[u1]"]
+    content["added_tokens"] = [
+        {"id": first + i, "content": entry, "special": entry in ("<mask>", "<e>"), **plain}
+        for i, entry in enumerate(contents)
+    ]
+    ours = tokenizer(content, {"<unk>": "<unk>", "<mask>": "<mask>"})
+    assert ours.native_symbols()[first:] == ["\u2423\u2423", "<mask>", "cab", "<e>", "[u1]"]
+    assert ours.encode("abcabb[u1]") == ["ab", "cab", "b", "[u1]"]
+    ids, sizes = ours.encode_ids(["abcabb[u1]", "", "<e>c"])
+    assert ids[:4].tolist() == [4, first + 2, 2, first + 4] and sizes.tolist() == [4, 0, len(ids) - 4]
+    assert first + 3 not in ids  # special symbols in a text are text
+    ids, _, offsets = ours.encode_offsets(["acab"])
+    assert ids.tolist() == [1, first + 2] and offsets.tolist() == [[0, 1], [1, 4]]
+    assert ours.decode(["a", "\u2423\u2423", "cab"]) == "a  cab"
+    assert ours.with_entries(["<x>"]).encode("cab<x>")[0] == "cab"
 
 
 def test_an_entry_may_have_4096_characters():
