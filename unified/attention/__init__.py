@@ -16,6 +16,7 @@ from typing import ClassVar
 import torch
 from torch import nn
 
+from unified.arguments import shown
 from unified.attention.backend import Attention, Backend
 from unified.attention.bias import ScoreBias
 from unified.attention.dense import DenseAttention
@@ -51,6 +52,8 @@ BACKENDS: dict[str, type[Backend]] = {
 AUTOMATIC = ("sdpa", "dense")
 #: Names of those that it asks before them within compiled layers, whose kernels torch compiles for each new shape.
 COMPILED = ("flex", "fused")
+#: Values of ``needs`` of :func:`prepare`.
+NEEDS = (None, "bias", "weights")
 
 
 def register(backend: type[Backend]) -> None:
@@ -125,7 +128,7 @@ def _named(backend: str) -> type[Backend]:
 def prepare(
     mask: AttentionMask,
     dtype: torch.dtype,
-    device: torch.device,
+    device: torch.device | str,
     dropout: float = 0.0,
     backend: str = "auto",
     needs: str | None = None,
@@ -139,10 +142,13 @@ def prepare(
         needs: "bias" where scores will get one, "weights" where :meth:`Attention.with_weights` will be asked for.
 
     Raises:
-        UnifiedError: ``mask`` is no mask, or as :func:`choose`.
+        UnifiedError: ``mask`` is no mask or ``needs`` is none of these, or as :func:`choose`.
     """
     if not isinstance(mask, AttentionMask):
         raise UnifiedError(f"mask must be an AttentionMask of unified.masks, got {type(mask).__name__}")
+    if needs not in NEEDS:
+        raise UnifiedError(f"needs must be 'bias', 'weights' or None, got {shown(needs)}")
+    device = torch.device(device)
     if device.type == "cpu" and torch.is_autocast_enabled("cpu"):
         dtype = torch.get_autocast_dtype("cpu")
     prepared = choose(mask, device, dropout, backend, needs, dtype, automatic)(mask, dtype)
@@ -235,6 +241,8 @@ def attend(
         UnifiedError: these do not fit together; some kernels would compute something all the same. Or a backend of your
             own returns something else.
     """
+    if isinstance(prepared, AttentionMask):
+        raise UnifiedError("prepared must be what prepare() makes of a mask, got the mask itself")
     if prepared.shape is not None:
         _check_shapes(query, key, value, *prepared.shape)
     attended = prepared(query, key, value, dropout, bias)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Sequence
 
 import numpy as np
@@ -12,13 +13,31 @@ from unified.masks.tiles import carried
 from unified.masks.vectors import MaskVectors
 
 STRUCTURES = ("full", "causal", "mixed")
+#: Shortens values for messages.
+_shortened = reprlib.Repr()
+_shortened.maxlevel, _shortened.maxstring, _shortened.maxother = 2, 60, 60
 
 
 def check_length(name: str, value: int) -> int:
-    """The value as an int; raises a ValueError unless it is an integer of at least 0."""
+    """The value as an int; raises a ValueError unless it is an integer from 0 to NOWHERE, the limit of steps."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 0:
-        raise ValueError(f"{name} must be an integer of at least 0, got {value!r}")
+        raise ValueError(f"{name} must be an integer of at least 0, got {shown(value)}")
+    if value > NOWHERE:
+        raise ValueError(f"{name} must be at most {NOWHERE}, got {shown(value)}")
     return int(value)
+
+
+def shown(value: object) -> str:
+    """A value for a message, in one line and shortened."""
+    return " ".join(_shortened.repr(value).split())
+
+
+def as_array(values: object) -> np.ndarray:
+    """Values as numpy has them; tensors may lie on any device and be of any dtype, and floats may lose precision."""
+    if not isinstance(values, torch.Tensor):
+        return np.asarray(values)
+    found = values.detach().to("cpu").to_dense()
+    return (found.float() if found.is_floating_point() else found).numpy()
 
 
 def check_size(name: str, value: int) -> int:
@@ -31,13 +50,13 @@ def check_size(name: str, value: int) -> int:
 def check_integers(name: str, values: Sequence[int] | np.ndarray | torch.Tensor) -> np.ndarray:
     """A copy as int64 (N,)."""
     try:
-        array = np.asarray(values)
+        array = as_array(values)
     except ValueError:  # lists of different lengths
         array = np.zeros((0, 0))
     if array.shape == (0,):
         return np.zeros(0, dtype=np.int64)
     if array.ndim != 1 or not np.issubdtype(array.dtype, np.integer):
-        raise ValueError(f"{name} must be a flat sequence of integers, got {values!r}")
+        raise ValueError(f"{name} must be a flat sequence of integers, got {shown(values)}")
     return array.astype(np.int64)
 
 
@@ -51,10 +70,16 @@ def check_steps(name: str, largest: int, most: int) -> None:
 
 def check_indices(name: str, values: torch.Tensor, like: torch.Tensor, of: str = "query_step") -> None:
     """Raise a ValueError unless there is an int64 value for each of ``like``, called ``of``; none is looked at."""
-    if not isinstance(values, torch.Tensor) or (values.dtype, values.shape) != (torch.int64, like.shape):
+    check_tensor(name, values, torch.int64, like.shape, of)
+
+
+def check_tensor(name: str, values: torch.Tensor, dtype: torch.dtype, shape: Sequence[int], of: str) -> None:
+    """Raise a ValueError unless ``values`` are a tensor of this dtype and shape, which is that of what ``of`` names."""
+    if not isinstance(values, torch.Tensor) or (values.dtype, tuple(values.shape)) != (dtype, tuple(shape)):
         is_tensor = isinstance(values, torch.Tensor)
         got = f"{values.dtype} {tuple(values.shape)}" if is_tensor else type(values).__name__
-        raise ValueError(f"{name} must be int64 of the shape of {of}, {tuple(like.shape)}, got {got}")
+        wanted = str(dtype).removeprefix("torch.")
+        raise ValueError(f"{name} must be {wanted} of the shape of {of}, {tuple(shape)}, got {got}")
 
 
 def check_mask(mask: MaskVectors) -> None:
@@ -71,8 +96,6 @@ def check_mask(mask: MaskVectors) -> None:
         raise ValueError(f"structure must be one of {', '.join(STRUCTURES)}, got {mask.structure!r}")
     if mask.query_key is not None:
         _check_own_keys(mask, mask.query_key)
-    if mask.structure != "mixed":
-        _check_structure(mask)
 
 
 def _check_shapes(mask: MaskVectors) -> None:
@@ -145,8 +168,10 @@ def _check_own_keys(mask: MaskVectors, own: torch.Tensor) -> None:
         raise ValueError(f"query_key must be distinct, got {int(ordered[..., 1:][twice][0])} twice")
 
 
-def _check_structure(mask: MaskVectors) -> None:
-    """Checks that a claimed structure is true, since backends trust it."""
+def check_structure(mask: MaskVectors) -> None:
+    """Raise a ValueError where a claimed structure is not true, since backends trust it."""
+    if mask.structure == "mixed":
+        return
     dense = mask.dense()
     claimed = torch.ones_like(dense) if mask.structure == "full" else torch.ones_like(dense).tril()
     if (mask.structure == "causal" and mask.query_length != mask.key_length) or not torch.equal(dense, claimed):

@@ -11,7 +11,15 @@ import torch
 from torch.nn import functional
 
 from unified.masks import pictures, steps, tiles
-from unified.masks.checks import check_indices, check_integers, check_length, check_mask
+from unified.masks.checks import (
+    check_indices,
+    check_integers,
+    check_length,
+    check_mask,
+    check_structure,
+    check_tensor,
+    shown,
+)
 from unified.masks.constants import GIVEN, HIDDEN_START, HIDDEN_STOP, NO_KEY, NOWHERE
 from unified.masks.tiles import MaskMod
 from unified.masks.vectors import MaskVectors
@@ -35,7 +43,8 @@ class AttentionMask(MaskVectors):
         query_step: (T,) or (B, T), int32 or int64, at least 0: the step at which each query looks. NOWHERE (2**31 - 1)
             is a step at which nothing is visible.
         key_start, key_stop: (S,) or (B, S), of the dtype of ``query_step``: the steps from which on and until which
-            each key is visible, the latter exclusive like that of Python's ``range``.
+            each key is visible, the latter exclusive like that of Python's ``range``. A ``key_stop`` beyond NOWHERE
+            becomes NOWHERE.
         document_ends: (D,) or (B, D), of the same dtype: where each document's part of the time axis ends, in the order
             of the documents; the first one's begins at 0. A row with fewer documents than D repeats its last end. None
             means one document.
@@ -59,9 +68,18 @@ class AttentionMask(MaskVectors):
 
     def __post_init__(self) -> None:
         check_mask(self)
+        # Else a query at NOWHERE would see keys that do not disappear before.
+        object.__setattr__(self, "key_stop", self.key_stop.clamp(max=NOWHERE))
+        check_structure(self)
 
     def to(self, device: torch.device | str) -> AttentionMask:
-        """Moves the mask to ``device``; returns a new mask."""
+        """Moves the mask to ``device``; returns a new mask.
+
+        Raises:
+            ValueError: ``device`` is no device, such as a dtype: steps stay integers.
+        """
+        if not isinstance(device, (torch.device, str, int)):
+            raise ValueError(f"device must be a torch.device or the name of one, got {shown(device)}")
         return self._replace(**{name: value.to(device, non_blocking=True) for name, value in self.tensors().items()})
 
     def rows(self, which: slice) -> AttentionMask:
@@ -94,8 +112,8 @@ class AttentionMask(MaskVectors):
         Raises:
             ValueError: ``dtype`` is not a floating-point type.
         """
-        if not dtype.is_floating_point:
-            raise ValueError(f"dtype must be a floating-point type, got {dtype}")
+        if not isinstance(dtype, torch.dtype) or not dtype.is_floating_point:
+            raise ValueError(f"dtype must be a floating-point type of torch, got {shown(dtype)}")
         visible = self.for_sdpa()
         hidden = torch.finfo(dtype).min if finite else float("-inf")
         return torch.zeros(visible.shape, dtype=dtype, device=visible.device).masked_fill_(~visible, hidden)
@@ -125,13 +143,9 @@ class AttentionMask(MaskVectors):
         Raises:
             ValueError: ``hidden`` is no boolean tensor of one of these shapes.
         """
-        of_rows = not self.batched and hidden.dim() == 2
-        fits = hidden.shape[1] == self.key_length if of_rows else hidden.shape == self.key_start.shape
-        if hidden.dtype != torch.bool or not fits:
-            raise ValueError(
-                f"hidden must be bool of the shape of the keys, {tuple(self.key_start.shape)}, got {hidden.dtype} "
-                f"{tuple(hidden.shape)}"
-            )
+        of_rows = not self.batched and isinstance(hidden, torch.Tensor) and hidden.dim() == 2
+        shape = (len(hidden), self.key_length) if of_rows else self.key_start.shape
+        check_tensor("hidden", hidden, torch.bool, shape, "the keys")
         mask = self._repeated(len(hidden)) if of_rows else self
         return mask._replace(
             key_start=mask.key_start.masked_fill(hidden, HIDDEN_START),
@@ -173,6 +187,8 @@ class AttentionMask(MaskVectors):
         more_rows = not self.batched and isinstance(key_indices, torch.Tensor) and key_indices.dim() == 2
         mask = self._repeated(len(key_indices)) if more_rows else self
         check_indices("key_indices", key_indices, mask.query_step)
+        if mask.last_key is not None:
+            key_indices = torch.minimum(key_indices, mask.last_key)
         return mask._replace(last_key=key_indices, structure="mixed")
 
     def windowed(
@@ -318,11 +334,7 @@ class AttentionMask(MaskVectors):
             return NotImplemented
         mine, theirs = self.tensors() | {"query_key": self.own_keys}, other.tensors() | {"query_key": other.own_keys}
         alike = (self.exclude_self, self.structure, self.window) == (other.exclude_self, other.structure, other.window)
-        return (
-            alike
-            and mine.keys() == theirs.keys()
-            and all(torch.equal(mine[name], theirs[name].to(mine[name].dtype)) for name in mine)
-        )
+        return alike and mine.keys() == theirs.keys() and all(_equal(mine[name], theirs[name]) for name in mine)
 
     def __str__(self) -> str:
         return pictures.text(self)
@@ -351,6 +363,12 @@ class AttentionMask(MaskVectors):
         self._require_one_row(verb)
         if self.document_count > 1:
             raise ValueError(f"{verb} takes a row of one document, got one of {self.document_count}; pack afterwards")
+
+
+def _equal(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Whether two tensors of integers hold equal values, of whatever dtypes."""
+    wider = torch.promote_types(one.dtype, other.dtype)
+    return torch.equal(one.to(wider), other.to(wider))
 
 
 def _count_until(values: torch.Tensor, steps: torch.Tensor) -> torch.Tensor:

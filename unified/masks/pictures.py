@@ -55,11 +55,13 @@ def plot(mask: MaskVectors, path: str | Path, tokens: Sequence[str] | None = Non
         tokens: S labels of the keys; default: their indices.
 
     Raises:
-        ValueError: another ending, a number of tokens that is not S, or a batch of no rows.
+        ValueError: ``mask`` is no mask, another ending, a number of tokens that is not S, or a batch of no rows.
     """
     ending = Path(path).suffix.lower()
     if ending not in (".svg", ".png"):
         raise ValueError(f"path must end in .svg or .png, got {str(path)!r}")
+    if not isinstance(mask, MaskVectors):
+        raise ValueError(f"plot takes a mask, got {type(mask).__name__}; from_dense() makes one of a matrix")
     if mask.batched and not len(mask.query_step):
         raise ValueError("plot takes a mask of at least one row, got a batch of none")
     if tokens is not None and len(tokens) != mask.key_length:

@@ -8,6 +8,7 @@ import torch
 
 from unified.masks import intervals
 from unified.masks.builders import of_steps
+from unified.masks.checks import as_array, shown
 from unified.masks.mask import AttentionMask
 from unified.masks.steps import Steps
 
@@ -38,4 +39,7 @@ def from_dense(dense: torch.Tensor | npt.NDArray[np.bool_]) -> AttentionMask:
 
 
 def _array(dense: torch.Tensor | npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-    return dense.detach().cpu().numpy() if isinstance(dense, torch.Tensor) else np.asarray(dense)
+    try:
+        return as_array(dense)
+    except ValueError:  # lists of different lengths
+        raise ValueError(f"dense must be a boolean matrix (queries, keys), got {shown(dense)}") from None

@@ -111,6 +111,20 @@ def test_something_else_than_a_mask_is_refused():
     assert str(raised.value) == "mask must be an AttentionMask of unified.masks, got Tensor"
 
 
+def test_a_mask_that_was_not_prepared_is_refused():
+    assert refused(*given(), mask()) == "prepared must be what prepare() makes of a mask, got the mask itself"
+
+
+def test_what_is_asked_for_beside_the_output_is_known():
+    with pytest.raises(UnifiedError) as raised:
+        prepare(mask(), torch.float32, CPU, needs="weight")
+    assert str(raised.value) == "needs must be 'bias', 'weights' or None, got 'weight'"
+
+
+def test_a_device_may_be_named():
+    assert isinstance(prepare(mask(), torch.float32, "cpu"), type(prepare(mask(), torch.float32, CPU)))
+
+
 class Typed(DenseAttention):
     """Dense attention that remembers the type for which it was prepared."""
 

@@ -183,6 +183,37 @@ def test_masks_are_equal_where_all_that_they_say_is():
     assert repr(row.windowed(2)) == "AttentionMask(queries=(3,), keys=(3,), 'mixed', window=2)"
 
 
+def test_masks_of_int32_and_int64_are_equal_where_their_values_are():
+    narrow, wide = (
+        AttentionMask(*torch.zeros(2, 1, dtype=kind), torch.full((1,), 5, dtype=kind))
+        for kind in (torch.int32, torch.int64)
+    )
+    later = AttentionMask(wide.query_step, torch.full((1,), 2**32), wide.key_stop)
+    assert narrow == wide and wide == narrow
+    assert narrow != later and later != narrow, "2**32 is 0 in int32"
+
+
+@pytest.mark.parametrize("never", [NOWHERE, 2**40, torch.iinfo(torch.int64).max])
+def test_padding_sees_nothing_however_late_keys_disappear(never):
+    step = torch.tensor([0, 1, NOWHERE])
+    mask = AttentionMask(step, torch.tensor([0, 1, 1]), torch.full((3,), never))
+    seen = torch.tensor([[1, 0, 0], [1, 1, 1], [0, 0, 0]]).bool()
+    assert torch.equal(mask.dense(), seen) and mask.fully_masked().tolist() == [False, False, True]
+    assert torch.equal(masks.batch([mask]).dense()[0], seen)
+    idle = mask.with_idle_queries(1)
+    assert torch.equal(idle.dense(), torch.cat([seen, torch.zeros(1, 3).bool()]))
+    assert torch.equal(idle.block_mask(1).to_dense()[0, 0].bool(), idle.dense())
+    vectors = dict(query_step=step, key_start=torch.zeros(3).long(), key_stop=torch.full((3,), never))
+    with pytest.raises(ValueError, match="structure is given as 'full', but the steps say otherwise"):
+        AttentionMask(**vectors, structure="full")
+
+
+def test_a_mask_made_causal_again_keeps_what_it_hid():
+    mask = masks.bidirectional(3).causal(torch.tensor([0, 0, 2]))
+    assert mask.causal().dense().int().tolist() == [[1, 0, 0], [1, 0, 0], [1, 1, 1]]
+    assert mask.causal(torch.tensor([2, 2, 1])).dense().int().tolist() == [[1, 0, 0], [1, 0, 0], [1, 1, 0]]
+
+
 @pytest.mark.parametrize("make", [lambda: masks.bidirectional(4), lambda: masks.permutation([2, 1, 0, 3])])
 def test_keys_of_several_rows_make_a_batch_of_a_single_row(make):
     indices = torch.tensor([[0, 1, 2, 3], [3, 0, 2, 1]])
