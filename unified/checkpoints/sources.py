@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -118,29 +118,42 @@ def reading_config(whose: str) -> Iterator[None]:
 
 
 def read_parameters(folder: Path) -> dict[str, torch.Tensor]:
-    """``model.safetensors``, the parts that ``model.safetensors.index.json`` lists, or a single ``*.bin``.
+    """Parameters in one file, or in the parts that an index lists: safetensors, or torch's where there are none.
+
+    One file is ``model.safetensors``, ``pytorch_model.bin`` or another single ``*.bin``; an index is named like the
+    first two, with ``.index.json`` behind.
 
     Raises:
         UnifiedError: there is none, or it is damaged, or holds something else.
     """
-    path, index = folder / "model.safetensors", folder / "model.safetensors.index.json"
-    if path.is_file():
-        return _safetensors(path)
-    if index.is_file():
-        parts: Any = read_settings(index).get("weight_map")
-        wrong = misfit(parts, Each(str), "weight_map")
-        if wrong is not None:
-            raise UnifiedError(f"{index}: {wrong}; it names the file of each parameter")
-        found: dict[str, torch.Tensor] = {}
-        for part in sorted(set(parts.values())):
-            if Path(part).name != part or not part.isprintable() or len(part) > _LONGEST_NAME:
-                raise UnifiedError(f"{index}: {shown(part)} is not the name of a file beside it")
-            if not (folder / part).is_file():
-                raise UnifiedError(f"{index}: names {part!r}, and there is no such file")
-            found |= _safetensors(folder / part)
-        return found
+    for name, read in (("model.safetensors", _safetensors), ("pytorch_model.bin", _state_dict)):
+        if (folder / name).is_file():
+            return read(folder / name)
+        if (folder / f"{name}.index.json").is_file():
+            return _parts(folder / f"{name}.index.json", read)
     others = sorted(folder.glob("*.bin"))
-    path = others[0] if len(others) == 1 else required(folder / "pytorch_model.bin")
+    if len(others) != 1:
+        raise UnifiedError(f"{folder}: holds no weights in model.safetensors or pytorch_model.bin")
+    return _state_dict(others[0])
+
+
+def _parts(index: Path, read: Callable[[Path], dict[str, torch.Tensor]]) -> dict[str, torch.Tensor]:
+    """The parameters in all files that an index names."""
+    parts: Any = read_settings(index).get("weight_map")
+    wrong = misfit(parts, Each(str), "weight_map")
+    if wrong is not None:
+        raise UnifiedError(f"{index}: {wrong}; it names the file of each parameter")
+    found: dict[str, torch.Tensor] = {}
+    for part in sorted(set(parts.values())):
+        if Path(part).name != part or not part.isprintable() or len(part) > _LONGEST_NAME:
+            raise UnifiedError(f"{index}: {shown(part)} is not the name of a file beside it")
+        if not index.with_name(part).is_file():
+            raise UnifiedError(f"{index}: names {part!r}, and there is no such file")
+        found |= read(index.with_name(part))
+    return found
+
+
+def _state_dict(path: Path) -> dict[str, torch.Tensor]:
     with named_damage(path, older=True):
         state = torch.load(path, map_location="cpu", weights_only=True)
     if not isinstance(state, dict) or not all(isinstance(name, str) and _is_plain(state[name]) for name in state):

@@ -20,9 +20,14 @@ def is_path(action: argparse.Action) -> bool:
 def misfit(action: argparse.Action, value: object) -> str | None:
     """Says why a value is no path, where the argument takes one; None where nothing is wrong.
 
-    An empty text, such as a variable of the shell that is not set, would mean the current folder.
+    An empty text, such as a variable of the shell that is not set, would mean the current folder, and ~ a folder of
+    that name.
     """
-    return "names no file or folder; its value is empty" if value == "" and is_path(action) else None
+    if not isinstance(value, str) or not is_path(action):
+        return None
+    if value == "":
+        return "names no file or folder; its value is empty"
+    return "begins with ~, which no shell has replaced; write the home folder" if value.startswith("~/") else None
 
 
 def shown_as(action: argparse.Action) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from safetensors.torch import save_file
 
+from unified.arguments import shown
 from unified.checkpoints.files import load_checkpoint
 from unified.checkpoints.heads import OPTIONAL_HEADS, head_of
 from unified.checkpoints.parameters import load_parameters
@@ -30,6 +31,8 @@ OWN_SETTINGS = "unified"
 #: Bias of a symbol that our softmax leaves out, for libraries that have no other way to say so. Not -inf, of which
 #: weight decay makes NaN; half precision can hold it.
 _NEVER = -1e4
+#: Types of the weights in a folder.
+DTYPES = (torch.float32, torch.float16, torch.bfloat16)
 
 
 @dataclass(frozen=True)
@@ -167,8 +170,10 @@ def write_folder(
     """``config.json``, ``model.safetensors`` and what ``save_tokenizer`` puts beside them; all of it or nothing.
 
     Raises:
-        UnifiedError: ``dtype`` cannot hold a parameter, whose name is said.
+        UnifiedError: ``dtype`` is none of :data:`DTYPES`, or cannot hold a parameter, whose name is said.
     """
+    if dtype not in DTYPES:
+        raise UnifiedError(f"dtype must be one of {', '.join(map(str, DTYPES))}, got {shown(dtype)}")
     found = {name: value.to(dtype).contiguous() for name, value in parameters.items()}
     for name, value in found.items():
         if not value.isfinite().all():

@@ -88,7 +88,7 @@ def _fetched(name: str, weights: bool = True) -> Path:
         folder = Path(huggingface_hub.snapshot_download(name, allow_patterns=[*_HUB_FILES, "*.safetensors"]))
         if list(folder.glob("*.safetensors")):
             return folder
-        return Path(huggingface_hub.snapshot_download(name, allow_patterns=[*_HUB_FILES, "pytorch_model.bin"]))
+        return Path(huggingface_hub.snapshot_download(name, allow_patterns=[*_HUB_FILES, "pytorch_model*.bin"]))
     except huggingface_hub.errors.LocalEntryNotFoundError:
         raise UnifiedError(
             f"{name}: no such file or folder; the Hugging Face hub, which may have a model of that name, "

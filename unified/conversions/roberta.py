@@ -11,10 +11,11 @@ from typing import Any
 
 import torch
 
-from unified.arguments import counted
+from unified.arguments import counted, shown
 from unified.checkpoints.conversion import Conversion, Imported
 from unified.checkpoints.sources import read_config, read_parameters, reading_config
 from unified.conversions.bert import of_parameters
+from unified.data.vocabulary import PAD
 from unified.errors import UnifiedError
 from unified.tokenization import load_tokenizer
 from unified.tokenization.wordpiece_files import JSON_NAME
@@ -54,14 +55,25 @@ def read_transformers_roberta(source: Path, writes: str | None = None) -> Import
         raise UnifiedError(
             f"{source}: holds no {JSON_NAME}, which `AutoTokenizer.from_pretrained(...).save_pretrained(...)` writes"
         )
+    tokenizer = load_tokenizer(source / JSON_NAME)
+    _check_padding(settings.get("pad_token_id", 1), tokenizer.native_symbols())
     parameters, unused = as_bert(read_parameters(source), settings)
-    read = of_parameters(
-        source, settings_for_bert(settings), parameters, [], load_tokenizer(source / JSON_NAME), writes
-    )
+    read = of_parameters(source, settings_for_bert(settings), parameters, [], tokenizer, writes)
     told = read.told
     new = tuple(name for name in told.new if not name.startswith("heads.next_sentence."))
     left_out = (*told.left_out, f"{counted(unused, 'row')} of positions that no token has")
     return Imported(read.trained, read.tokenizer, Conversion(new, left_out, told.remarks))
+
+
+def _check_padding(pad: int | None, symbols: list[str]) -> None:
+    """Refuses an id of padding that is another symbol's: ``transformers`` counts no position for such tokens."""
+    if pad is None or pad < 0:
+        raise UnifiedError(f"config.json: pad_token_id {pad}; positions begin behind it, so it must be at least 0")
+    if pad < len(symbols) and symbols[pad] != PAD:
+        raise UnifiedError(
+            f"config.json: pad_token_id {pad} is {shown(symbols[pad])} in {JSON_NAME}; `transformers` would count no "
+            "position for it"
+        )
 
 
 def as_bert(state: dict[str, torch.Tensor], settings: dict[str, Any]) -> tuple[dict[str, torch.Tensor], int]:

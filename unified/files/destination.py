@@ -53,6 +53,9 @@ def new_folder(destination: str | Path, overwrite: bool, advice: str = ANOTHER) 
 def check_destination(destination: Path, overwrite: bool, advice: str = ANOTHER) -> None:
     """The refusals of :func:`new_folder`, to be had before any work."""
     require_folders(destination.parent, str(destination))
+    beside = next(folder for folder in destination.absolute().parents if folder.exists())
+    if not os.access(beside, os.W_OK | os.X_OK):
+        raise UnifiedError(f"{destination}: you may not write into {beside}")
     if not destination.exists():
         return
     if not destination.is_dir():
@@ -81,7 +84,7 @@ def require_folders(path: Path, of: str = "") -> None:
     Raises:
         UnifiedError: names the file.
     """
-    file = next((folder for folder in (path, *path.parents) if folder.is_file()), None)
+    file = next((folder for folder in (path, *path.parents) if folder.exists() and not folder.is_dir()), None)
     if file is not None:
         raise UnifiedError(f"{of or path}: {file} is a file, where a folder should be")
 

@@ -208,11 +208,11 @@ class TrainedModel:
             folder: must not exist, or be empty.
             format: "bert", "xlnet", or "unified" for a folder that brings the code of its model along and writes as
                 the model does; None takes the first of these that gives the same states.
-            dtype: of the weights in the folder, to which they are rounded.
+            dtype: of the weights in the folder, to which they are rounded: float32, float16 or bfloat16 of torch.
 
         Raises:
-            UnifiedError: the model or its tokenizer does not fit the format, ``dtype`` cannot hold a weight, or this is
-                an ensemble.
+            UnifiedError: the model or its tokenizer does not fit the format, ``dtype`` is none of these or cannot hold
+                a weight, or this is an ensemble.
         """
         self._require_one_model("save_pretrained")
         folder = require_path("folder", folder)

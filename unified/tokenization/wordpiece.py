@@ -23,6 +23,7 @@ from unified.tokenization.wordpiece_files import (
     LONGEST_WORD,
     SETTINGS_NAME,
     VOCABULARY_NAME,
+    read_added,
     read_entries,
     read_json,
     read_settings,
@@ -82,10 +83,15 @@ class WordPieceTokenizer:
             lowercase: what ``lowercase`` must be, where one of the files states it, and is where none does.
 
         Raises:
-            UnifiedError: a file is not what it should be, or the two disagree about lower case.
+            UnifiedError: a file is not what it should be or adds tokens that texts may contain, or two of them disagree
+                about lower case.
         """
         path = Path(path)
-        entries, settings = read_json(path) if path.name == JSON_NAME else (read_entries(path), {})
+        if path.name == JSON_NAME:
+            entries, settings = read_json(path)
+        else:
+            entries, settings = read_entries(path), {}
+            entries += read_added(path.parent, entries)
         settings |= read_settings(path.with_name(SETTINGS_NAME))
         stated = settings.setdefault("lowercase", bool(lowercase))
         if lowercase not in (None, stated):

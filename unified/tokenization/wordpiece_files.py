@@ -9,12 +9,14 @@ import json
 from pathlib import Path
 from typing import Any
 
-from unified.arguments import counted
+from unified.arguments import counted, shown
 from unified.errors import UnifiedError, first_few
 from unified.files.json_text import read_object
-from unified.files.shapes import Maybe, misfit
+from unified.files.shapes import Each, Maybe, misfit
 
 VOCABULARY_NAME, JSON_NAME, SETTINGS_NAME = "vocab.txt", "tokenizer.json", "tokenizer_config.json"
+#: Ids of the entries behind those of ``vocab.txt``.
+ADDED_NAME = "added_tokens.json"
 #: Beginning of the pieces inside a word.
 CONTINUATION = "##"
 #: A longer word is unknown.
@@ -30,6 +32,8 @@ _NORMALIZER_FIELDS = {
     "strip_accents": "strip_accents",
     "split_chinese": "handle_chinese_chars",
 }
+#: Field of ``tokenizer_config.json`` with the tokens that are added, by their ids.
+_ADDED = {"added_tokens_decoder": Maybe(Each({"content": str, "special": Maybe(bool)}))}
 #: Contents of ``tokenizer.json`` that make a tokenizer BERT's, by their section.
 _REQUIRED: dict[str, dict[str, object]] = {
     "model": {
@@ -54,6 +58,68 @@ def read_entries(path: Path) -> list[str]:
     except UnicodeDecodeError as error:
         raise UnifiedError(f"{path}: not UTF-8 at byte {error.start}; vocab.txt is a UTF-8 text file") from None
     return [entry.removesuffix("\r") for entry in text.removesuffix("\n").split("\n")]
+
+
+def read_added(folder: Path, entries: list[str]) -> list[str]:
+    """Special symbols that the files beside a ``vocab.txt`` add to its ``entries``, in the order of their ids.
+
+    ``transformers`` before version 5 lists them in ``added_tokens.json``, and in ``tokenizer_config.json`` with more
+    about them.
+
+    Raises:
+        UnifiedError: a file is not what it should be, or adds tokens that texts may contain.
+    """
+    ids, special = _added_ids(folder / ADDED_NAME), set[str]()
+    path = folder / SETTINGS_NAME
+    settings = read_object(path) if path.is_file() else {}
+    wrong = misfit(settings, _ADDED, "")
+    if wrong is not None:
+        raise UnifiedError(f"{path}: {wrong}")
+    for number, token in settings.get("added_tokens_decoder", {}).items():
+        if not (number.isascii() and number.isdecimal()):
+            raise UnifiedError(f"{path}: added_tokens_decoder must have ids as its names, got {shown(number)}")
+        ids[token["content"]] = int(number)
+        special |= {token["content"]} if token.get("special") else set()
+    known = set(entries)
+    added = sorted((entry for entry in ids if entry not in known), key=ids.__getitem__)
+    if not added:
+        return []
+    map_path = folder / "special_tokens_map.json"
+    special |= _named_special(settings) | (_named_special(read_object(map_path)) if map_path.is_file() else set())
+    ordinary = [entry for entry in added if entry not in special]
+    if ordinary:
+        raise UnifiedError(
+            f"{folder}: adds tokens that are no special symbols to {VOCABULARY_NAME}, which is not built: "
+            f"{first_few(ordinary)}"
+        )
+    numbers, first = [ids[entry] for entry in added], len(entries)
+    if numbers != list(range(first, first + len(added))):
+        raise UnifiedError(f"{folder}: the ids of its added tokens are not {first} to {first + len(added) - 1}")
+    return added
+
+
+def _added_ids(path: Path) -> dict[str, int]:
+    if not path.is_file():
+        return {}
+    ids = read_object(path)
+    wrong = misfit(ids, Each(int), "")
+    if wrong is not None:
+        raise UnifiedError(f"{path}: {wrong}")
+    return ids
+
+
+def _named_special(settings: dict[str, Any]) -> set[str]:
+    """All that a file names as special symbols, each a text or an object with a content, alone or in lists."""
+    found, left = set[str](), list(settings.values())
+    while left:
+        one = left.pop()
+        if isinstance(one, list):
+            left += one
+        elif isinstance(one, str):
+            found.add(one)
+        elif isinstance(one, dict) and isinstance(one.get("content"), str):
+            found.add(one["content"])
+    return found
 
 
 def read_settings(path: Path) -> dict[str, bool]:

@@ -296,7 +296,7 @@ def test_missing_files_are_named(tmp_path, capsys):
     bert_folder(tmp_path / "bert")
     (tmp_path / "bert" / "model.safetensors").unlink()
     assert main(["convert", "--from", "bert", str(tmp_path / "bert"), str(tmp_path / "ours")]) == 2
-    assert "pytorch_model.bin: no such file" in capsys.readouterr().err
+    assert "holds no weights in model.safetensors or pytorch_model.bin" in capsys.readouterr().err
     assert not (tmp_path / "ours").exists()
 
 

@@ -123,18 +123,33 @@ def test_an_index_names_files_beside_it(tmp_path, content, said):
     assert raised.value.details == f"{path}: {said}"
 
 
+def test_parts_may_be_bin_files(tmp_path):
+    torch.save({"a": STATE["a"]}, tmp_path / "one.bin")
+    torch.save({"b": STATE["b"]}, tmp_path / "two.bin")
+    index = tmp_path / "pytorch_model.bin.index.json"
+    index.write_text(json.dumps({"weight_map": {"a": "one.bin", "b": "two.bin"}}))
+    assert same(read_parameters(tmp_path))
+    torch.save([1], tmp_path / "two.bin")
+    assert refusal(read_parameters, tmp_path).startswith(f"{tmp_path / 'two.bin'}: expected a dictionary of tensors")
+    (tmp_path / "two.bin").unlink()
+    assert refusal(read_parameters, tmp_path) == f"{index}: names 'two.bin', and there is no such file"
+
+
 def test_an_index_cannot_name_a_file_whose_name_is_too_long(tmp_path):
     (tmp_path / "model.safetensors.index.json").write_text(json.dumps({"weight_map": {"a": "x" * 256}}))
     assert refusal(read_parameters, tmp_path).endswith(" is not the name of a file beside it")
 
 
 def test_of_several_bin_files_it_must_be_pytorch_model(tmp_path):
-    path = tmp_path / "pytorch_model.bin"
-    assert refusal(read_parameters, tmp_path) == f"{path}: no such file"
+    path, said = (
+        tmp_path / "pytorch_model.bin",
+        f"{tmp_path}: holds no weights in model.safetensors or pytorch_model.bin",
+    )
+    assert refusal(read_parameters, tmp_path) == said
     torch.save(STATE, tmp_path / "any.bin")
     assert same(read_parameters(tmp_path))
     torch.save({}, tmp_path / "training_args.bin")
-    assert refusal(read_parameters, tmp_path) == f"{path}: no such file"
+    assert refusal(read_parameters, tmp_path) == said
     torch.save(STATE, path, _use_new_zipfile_serialization=False)  # the format of torch before 1.6
     assert same(read_parameters(tmp_path))
 

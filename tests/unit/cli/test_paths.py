@@ -75,6 +75,23 @@ def test_an_empty_name_is_refused_by_the_option_that_has_it(line, capsys):
     assert why == f"names no file or folder; its value is empty; see {prog} --help"
 
 
+def test_a_home_folder_that_no_shell_has_replaced_is_refused(tmp_path, capsys):
+    """A shell replaces ~ at the beginning of a word, so not in --files=~/a, and nothing does in a file of options."""
+    made = Parser(prog="tool")
+    made.add_argument("--files", nargs="+", metavar="FILE")
+    made.add_argument("--text", metavar="TEXT")
+    add_config_argument(made)
+    why = "begins with ~, which no shell has replaced; write the home folder"
+    with pytest.raises(SystemExit):
+        made.parse_args(["--files=~/a"])
+    assert f"argument --files: {why}" in capsys.readouterr().err
+    (tmp_path / "run.yaml").write_text("files: [a, ~/b]\n", encoding="utf-8")
+    with pytest.raises(UnifiedError) as refused:
+        made.parse_args(["--config", str(tmp_path / "run.yaml")])
+    assert str(refused.value) == f"{tmp_path / 'run.yaml'}: files: {why}"
+    assert made.parse_args(["--files", "~a", "b/~/c", "--text", "~/a"]).files == ["~a", "b/~/c"]
+
+
 def test_one_of_several_names_may_not_be_empty_nor_one_in_a_file_of_options(tmp_path, capsys):
     made = Parser(prog="tool")
     made.add_argument("--files", nargs="+", metavar="FILE")

@@ -173,6 +173,14 @@ def test_numbers_that_a_type_cannot_hold_are_refused(tmp_path):
     write_folder(tmp_path / "out", {}, large, lambda _: None, torch.bfloat16)
 
 
+@pytest.mark.parametrize("dtype", [torch.int8, torch.float64, "float16"])
+def test_weights_are_of_one_of_three_types(tmp_path, dtype):
+    """Rounded to integers they would be no weights."""
+    said = refusal(write_folder, tmp_path / "out", {}, {"a": torch.ones(1)}, lambda _: None, dtype)
+    assert said == f"dtype must be one of torch.float32, torch.float16, torch.bfloat16, got {dtype!r}"
+    assert not (tmp_path / "out").exists()
+
+
 # Which class
 
 

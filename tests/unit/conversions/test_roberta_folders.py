@@ -63,6 +63,21 @@ def refusal(folder: Path) -> str:
     return str(raised.value)
 
 
+@pytest.mark.parametrize(
+    ("pad", "said"),
+    [
+        (None, "None; positions begin behind it, so it must be at least 0"),
+        (-1, "-1; positions begin behind it, so it must be at least 0"),
+        (0, "0 is '<s>' in tokenizer.json; `transformers` would count no position for it"),
+        (4, "4 is 'w0' in tokenizer.json; `transformers` would count no position for it"),
+    ],
+)
+def test_the_id_of_padding_is_that_of_the_tokenizer(tmp_path, pad, said):
+    saved(tmp_path, "RobertaModel")
+    change(tmp_path, pad_token_id=pad)
+    assert refusal(tmp_path) == f"config.json: pad_token_id {said}"
+
+
 @torch.no_grad()
 def states_of(trained) -> tuple[UnifiedModel, torch.Tensor]:
     """Our model of what was read, and its states of the text :data:`IDS`."""

@@ -138,6 +138,21 @@ def test_a_manifest_of_another_program_is_never_replaced(tmp_path, name):
     )
 
 
+@pytest.mark.parametrize("name", ["new", "there", "far/away/new"])
+def test_a_folder_that_one_may_not_write_into_is_refused_before_any_work(tmp_path, monkeypatch, name):
+    (tmp_path / "there").mkdir()
+    monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != tmp_path)  # the superuser may write anywhere
+    with pytest.raises(UnifiedError) as refused:
+        check_destination(tmp_path / name, overwrite=True)
+    assert str(refused.value) == f"{tmp_path / name}: you may not write into {tmp_path}"
+    check_destination(tmp_path / "there" / "new", overwrite=False)
+
+
+def test_a_device_is_no_folder():
+    with pytest.raises(UnifiedError, match="^/dev/null/new: /dev/null is a file, where a folder should be$"):
+        check_destination(Path("/dev/null/new"), overwrite=False)
+
+
 def test_a_folder_that_another_run_left_is_named_and_stays(tmp_path, capsys):
     for name in (".a[b].7.partial", ".a[b].12.partial", ".ab.7.partial", ".a[b].7.old"):
         (tmp_path / name).mkdir()

@@ -56,6 +56,46 @@ def test_each_line_is_an_entry(tmp_path, data, entries):
     assert read_entries(tmp_path / "vocab.txt") == entries
 
 
+def beside_vocabulary(folder: Path, **files: dict) -> list[str]:
+    """Entries of a ``vocab.txt`` with these files of JSON beside it."""
+    (folder / "vocab.txt").write_text("\n".join(ENTRIES) + "\n")
+    for name, value in files.items():
+        written(folder, value, f"{name}.json")
+    return WordPieceTokenizer.load(folder / "vocab.txt").entries
+
+
+def test_special_symbols_added_beside_a_vocabulary_are_entries(tmp_path):
+    """As transformers before version 5 saves them, with or without what tokenizer_config.json says of them."""
+    added, named = {"[E2]": 4, "[E1]": 3}, {"cls_token": "[CLS]", "additional_special_tokens": ["[E1]"]}
+    others = {"sep_token": {"content": "[E2]"}}
+    assert beside_vocabulary(tmp_path, added_tokens=added, special_tokens_map=named | others)[3:] == ["[E1]", "[E2]"]
+    (tmp_path / "added_tokens.json").unlink()
+    decoder = {"4": {"content": "[E4]", "special": True}, "3": {"content": "[E3]", "special": True}}
+    known = {"0": {"content": "[UNK]", "special": True}, "1": {"content": "a", "special": False}}
+    settings = {"do_lower_case": True, "added_tokens_decoder": known | decoder}
+    assert beside_vocabulary(tmp_path, tokenizer_config=settings)[3:] == ["[E3]", "[E4]"]
+
+
+@pytest.mark.parametrize(
+    ("files", "said"),
+    [
+        ({"added_tokens": {"covid": 3}}, ": adds tokens that are no special symbols to vocab.txt, which is not built: "
+         "covid"),
+        ({"tokenizer_config": {"added_tokens_decoder": {"3": {"content": "covid", "special": False}}}},
+         ": adds tokens that are no special symbols to vocab.txt, which is not built: covid"),
+        ({"added_tokens": {"<e>": 4}, "special_tokens_map": {"mask_token": "<e>"}}, ": the ids of its added tokens are "
+         "not 3 to 3"),
+        ({"added_tokens": {"<e>": "3"}}, "/added_tokens.json: '<e>' must be an integer"),
+        ({"tokenizer_config": {"added_tokens_decoder": []}}, "/tokenizer_config.json: 'added_tokens_decoder' must be "
+         "an object"),
+        ({"tokenizer_config": {"added_tokens_decoder": {"x": {"content": "<e>"}}}}, "/tokenizer_config.json: "
+         "added_tokens_decoder must have ids as its names, got 'x'"),
+    ],
+)  # fmt: skip
+def test_tokens_added_beside_a_vocabulary_that_are_not_built_are_refused(tmp_path, files, said):
+    assert refusal(beside_vocabulary, tmp_path, **files) == f"{tmp_path}{said}"
+
+
 def test_a_vocabulary_is_utf_8(tmp_path):
     path = tmp_path / "vocab.txt"
     path.write_bytes(b"ab\n\xff\n")
