@@ -257,7 +257,14 @@ def _labels(settings: Mapping[str, Any]) -> tuple[str, ...]:
         return ("LABEL_0", "LABEL_1")
     if not all(number.isascii() and number.isdecimal() for number in named):
         raise UnifiedError(f"config.json: id2label must name labels by their numbers, got {shown(named)}")
-    return tuple(str(named[number]) for number in sorted(named, key=int))
+    labels = tuple(str(named[number]) for number in sorted(named, key=int))
+    twice = next((label for i, label in enumerate(labels) if label in labels[:i]), None)
+    if twice is not None:
+        raise UnifiedError(f"config.json: id2label names {shown(twice)} twice; a label may stand for one score")
+    unprintable = next((label for label in labels if not label.isprintable()), None)
+    if unprintable is not None:
+        raise UnifiedError(f"config.json: id2label has the label {shown(unprintable)}; labels take printed characters")
+    return labels
 
 
 def with_tuples(value: Any) -> Any:

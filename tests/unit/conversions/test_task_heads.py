@@ -202,6 +202,10 @@ def test_xlnets_summary_must_be_that_of_the_last_token(field, value, usual):
          "1; id2label must name each of them"),
         ("BertForTokenClassification", {"id2label": {"0": "a", "x": "b"}}, {}, "id2label must name labels by their "
          "numbers, got {'0': 'a', 'x': 'b'}"),
+        ("BertForTokenClassification", {"id2label": {"0": "a", "1": "a"}}, {}, "id2label names 'a' twice; a label may "
+         "stand for one score"),
+        ("BertForTokenClassification", {"id2label": {"0": "a", "1": "b\n"}}, {}, "id2label has the label 'b\\n'; "
+         "labels take printed characters"),
         ("BertForTokenClassification", {"id2label": {"²": "a"}}, {}, "id2label must name labels by their numbers, "
          "got {'²': 'a'}"),
     ],
