@@ -50,8 +50,7 @@ def register() -> None:
 def _checking(method: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(method)
     def check_and_call(model: PreTrainedModel, *args: Any, **kwargs: Any) -> Any:
-        given = [one.get("") if isinstance(one, dict) else one for one in (*args, *kwargs.values())]
-        if NAME in given:  # a dictionary names the model's own attention by "", and those of models within by others
+        if NAME in (*args, *kwargs.values()):
             reason = unsupported(model)
             if reason is not None:
                 raise UnifiedError(f"{type(model).__name__} cannot take the attention {NAME!r}: {reason}")

@@ -79,14 +79,13 @@ def test_a_model_that_cannot_take_the_mask_is_refused_both_ways():
     model = bert(**more)
     for call in (
         lambda: model.set_attn_implementation(NAME), lambda: model.set_attn_implementation(attn_implementation=NAME),
-        lambda: model.set_attn_implementation({"": NAME}),
         lambda: MODEL._from_config(CONFIG(**SHAPE, **more), attn_implementation=NAME),
     ):  # fmt: skip
         with pytest.raises(UnifiedError) as raised:
             call()
         assert str(raised.value) == CROSS.format("BertForMaskedLM")
     assert model.config._attn_implementation == "sdpa"
-    model.set_attn_implementation({"": "eager"})
+    model.set_attn_implementation("eager")
 
 
 def test_what_a_method_gives_is_given():
