@@ -50,6 +50,8 @@ class Parser(argparse.ArgumentParser):
 
     def _with_hint(self, argument: str) -> str:
         option = argument.partition("=")[0]
+        if option[:1] == "-" and option[1:2].isdigit():
+            return f"{argument} (write -- in front of numbers of which the first is negative)"
         return option + nearest(option, self._option_string_actions) if option.startswith("-") else argument
 
     def _get_value(self, action: argparse.Action, arg_string: str) -> Any:

@@ -30,7 +30,7 @@ from unified.errors import UnifiedError
 from unified.model import TransformerConfig
 from unified.tokenization import Tokenizer, ordinary_symbols
 from unified.tokenization.json_tokenizer import JsonTokenizer
-from unified.tokenization.wordpiece_files import JSON_NAME
+from unified.tokenization.wordpiece_files import JSON_NAME, read_added
 from unified.tokenization.xlnet import XLNetTokenizer
 
 
@@ -48,23 +48,27 @@ def read_xlnet(source: Path, writes: str | None = None) -> Imported:
     """
     source = Path(source)
     tokenizer: Tokenizer
+    added: list[str] = []  # no text contains them, so the tokenizer stays as it is
     if not (source / PIECES_NAME).is_file() and (source / JSON_NAME).is_file():
         tokenizer = JsonTokenizer.load(source / JSON_NAME)
     else:
         tokenizer = XLNetTokenizer.load(required(source / PIECES_NAME))
+        added = read_added(source, tokenizer.entries)
     settings, parameters, left_out = _read(source)
     own = settings.get(OWN_SETTINGS) or {}
     head, parameters, _ = take_head(XLNET, settings, parameters, own.get("head") or {})
     config = xlnet_config(settings)
     found, new = from_xlnet(parameters, config.layers)
     config, new, remarks = with_heads_of(found, new, config)
-    symbols = tokenizer.native_symbols()
+    symbols = [*tokenizer.native_symbols(), *added]
     if config.vocabulary_size != len(symbols):
         raise UnifiedError(
             f"{source}: {len(symbols)} pieces in its tokenizer, {config.vocabulary_size} in its settings"
         )
     found = fitting(source, found, config)
     vocabulary = Vocabulary(ordinary_symbols(tokenizer))
+    if added:
+        vocabulary = Vocabulary([*vocabulary.symbols[4:], *added])
     found = over_symbols(found, symbols, vocabulary.symbols, config.initializer_range)
     config = config.with_vocabulary(len(vocabulary))
     if head is not None:

@@ -8,7 +8,7 @@ import sys
 import tempfile
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import sentencepiece
@@ -51,7 +51,7 @@ class SentencePieceTokenizer:
             raise UnifiedError(f"{name}: a damaged sentencepiece model, one of its pieces is not UTF-8") from None
 
     @classmethod
-    def load(cls, path: str | Path) -> SentencePieceTokenizer:
+    def load(cls, path: str | Path) -> Self:
         """Read ``*.model``."""
         return cls(Path(path).read_bytes(), name=os.fspath(path))
 

@@ -61,7 +61,7 @@ def read_entries(path: Path) -> list[str]:
 
 
 def read_added(folder: Path, entries: list[str]) -> list[str]:
-    """Special symbols that the files beside a ``vocab.txt`` add to its ``entries``, in the order of their ids.
+    """Special symbols that a folder adds to the ``entries`` of its ``vocab.txt`` or ``spiece.model``, in order.
 
     ``transformers`` before version 5 lists them in ``added_tokens.json``, and in ``tokenizer_config.json`` with more
     about them.
@@ -89,8 +89,7 @@ def read_added(folder: Path, entries: list[str]) -> list[str]:
     ordinary = [entry for entry in added if entry not in special]
     if ordinary:
         raise UnifiedError(
-            f"{folder}: adds tokens that are no special symbols to {VOCABULARY_NAME}, which is not built: "
-            f"{first_few(ordinary)}"
+            f"{folder}: adds tokens that are no special symbols, which is not built: {first_few(ordinary)}"
         )
     numbers, first = [ids[entry] for entry in added], len(entries)
     if numbers != list(range(first, first + len(added))):

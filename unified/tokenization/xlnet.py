@@ -40,6 +40,11 @@ class XLNetTokenizer(SentencePieceTokenizer):
             raise UnifiedError(f"{name}: not an XLNet's model: it has no piece {', '.join(missing)}")
         self._ends_in_comma = frozenset(i for i, piece in enumerate(self._pieces) if _comma_behind_digit(piece))
 
+    @property
+    def entries(self) -> list[str]:
+        """The piece of each native id, as the sentencepiece model has it."""
+        return list(self._pieces)
+
     def save(self, folder: str | Path) -> None:
         """Write the files from which :func:`unified.tokenization.load_tokenizer` makes this tokenizer again."""
         (Path(folder) / FILE_NAME).write_bytes(self._model)

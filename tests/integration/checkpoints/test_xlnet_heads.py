@@ -26,8 +26,8 @@ CLASSES = {
 }
 
 
-def saved(folder: Path, name: str, model: bytes, **more) -> transformers.PreTrainedModel:
-    size = len(XLNetTokenizer(model).native_symbols())
+def saved(folder: Path, name: str, model: bytes, added: int = 0, **more) -> transformers.PreTrainedModel:
+    size = len(XLNetTokenizer(model).native_symbols()) + added
     config = transformers.XLNetConfig(
         vocab_size=size, d_model=32, n_layer=2, n_head=4, d_inner=48, ff_activation="gelu", **more
     )
@@ -92,6 +92,24 @@ def test_heads_come_in_and_leave_again(tmp_path, pieces, name):
 
 
 @torch.no_grad()
+def test_markers_behind_the_pieces_come_in_and_leave_again(tmp_path, pieces):
+    """An export of a model that was fine-tuned with markers has them there, and was not read again."""
+    saved(tmp_path / "theirs", "XLNetForSequenceClassification", pieces, added=2, id2label=LABELS)
+    first = len(XLNetTokenizer(pieces).native_symbols())
+    markers = {str(first + i): {"content": f"[unused{i + 1}]", "special": True} for i in range(2)}
+    settings = {"added_tokens_decoder": {"0": {"content": "<unk>", "special": True}, **markers}}
+    (tmp_path / "theirs" / "tokenizer_config.json").write_text(json.dumps(settings))
+    folders = [tmp_path / name for name in ("theirs", "back", "again")]
+    for folder, next_one in zip(folders, folders[1:], strict=False):
+        model = unified.load(folder)
+        assert model.vocabulary.symbols[-2:] == ["[unused1]", "[unused2]"]
+        assert "[unused1]" not in model.tokenizer.encode("the [unused1] cat")
+        model.save_pretrained(next_one)
+    one, two, three = (load_file(folder / "model.safetensors") for folder in folders)
+    assert one.keys() == two.keys() == three.keys()
+    assert all(torch.equal(value, two[name]) and torch.equal(value, three[name]) for name, value in one.items())
+
+
 def test_a_regression_and_what_reads_another_state(tmp_path, pieces):
     theirs = saved(tmp_path / "number", "XLNetForSequenceClassification", pieces, num_labels=1)
     model = unified.load(tmp_path / "number")

@@ -36,6 +36,7 @@ def refusal(parser: Parser, words: str, capsys) -> str:
         ("--batch-sise=3", "unrecognized arguments: --batch-sise (did you mean '--batch-size'?)"),
         ("--nothing=3 file", "unrecognized arguments: --nothing, file"),
         ("batch-size", "unrecognized arguments: batch-size"),
+        ("-1,0,0", "unrecognized arguments: -1,0,0 (write -- in front of numbers of which the first is negative)"),
         ("--select bets", "argument --select: invalid choice: 'bets' (did you mean 'best'?) (choose from last, best)"),
         ("--select none", "argument --select: invalid choice: 'none' (choose from last, best)"),
         ("--layers 3", "argument --layers: invalid choice: 3 (choose from 2, 12)"),

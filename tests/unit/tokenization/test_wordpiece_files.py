@@ -79,10 +79,9 @@ def test_special_symbols_added_beside_a_vocabulary_are_entries(tmp_path):
 @pytest.mark.parametrize(
     ("files", "said"),
     [
-        ({"added_tokens": {"covid": 3}}, ": adds tokens that are no special symbols to vocab.txt, which is not built: "
-         "covid"),
+        ({"added_tokens": {"covid": 3}}, ": adds tokens that are no special symbols, which is not built: covid"),
         ({"tokenizer_config": {"added_tokens_decoder": {"3": {"content": "covid", "special": False}}}},
-         ": adds tokens that are no special symbols to vocab.txt, which is not built: covid"),
+         ": adds tokens that are no special symbols, which is not built: covid"),
         ({"added_tokens": {"<e>": 4}, "special_tokens_map": {"mask_token": "<e>"}}, ": the ids of its added tokens are "
          "not 3 to 3"),
         ({"added_tokens": {"<e>": "3"}}, "/added_tokens.json: '<e>' must be an integer"),
