@@ -11,6 +11,7 @@ from unified.checkpoints.trained import CHECKPOINTS, find_checkpoint
 from unified.conversions.formats import CONFIG, read_folder
 from unified.conversions.remote_code import DICTIONARY_NAME
 from unified.errors import UnifiedError
+from unified.files.destination import check_destination
 from unified.reports.results import FILE_NAME
 from unified.runtime.progress import Progress
 
@@ -108,6 +109,10 @@ def _converted(folder: Path) -> Path:
     key = hashlib.sha256(repr((str(folder.resolve()), seen)).encode()).hexdigest()
     made = _cache() / f"{folder.resolve().name}-{key[:16]}"
     if not made.is_dir():
+        try:
+            check_destination(made, overwrite=False)
+        except UnifiedError as error:
+            raise UnifiedError(f"{error}; {CACHE_VARIABLE} may name another folder for converted models") from None
         told = read_folder(folder).save(made)
         Progress.say(f"{folder}: converted, and kept in {made}")
         for remark in told.remarks:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -105,6 +106,16 @@ def theirs(tmp_path, monkeypatch) -> Path:
     folder.mkdir()
     (folder / "config.json").write_text("{}")
     return folder
+
+
+def test_caches_that_one_may_not_write_are_refused_before_any_work(theirs, tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "access", lambda path, mode: False)  # the superuser may write anywhere
+    monkeypatch.setattr(named_models, "read_folder", None)
+    said = refusal(checkpoint_named, theirs)
+    assert said.startswith(f"{tmp_path / 'cache' / 'theirs'}-")
+    assert said.endswith(
+        f": you may not write into {tmp_path}; UNIFIED_CACHE may name another folder for converted models"
+    )
 
 
 def test_a_folder_of_transformers_is_converted_until_a_file_of_it_changes(theirs, tmp_path, capsys):
