@@ -35,6 +35,8 @@ _USUAL = {
     "<s>": BEGIN, "[CLS]": BEGIN, "<cls>": BEGIN, "<pad>": PAD, "[PAD]": PAD, "</s>": SEPARATOR, "[SEP]": SEPARATOR,
     "<sep>": SEPARATOR, "<unk>": UNKNOWN, "[UNK]": UNKNOWN, "<mask>": MASK, "[MASK]": MASK,
 }  # fmt: skip
+#: Values of ``tokenizer_class`` whose setting ``add_prefix_space`` counts in place of that in ``tokenizer.json``.
+_PREFIX_CLASSES = ("RobertaTokenizer", "RobertaTokenizerFast", "GPT2Tokenizer", "GPT2TokenizerFast")
 _LONGEST_ENTRY = 4096  # characters
 #: Characters that begin a word in the pieces of a byte-level tokenizer, and of one with sentencepiece's rules.
 _BYTE_LEVEL_SPACE, _METASPACE = "\u0120", "\u2581"
@@ -77,6 +79,7 @@ class JsonTokenizer:
         path = Path(path)
         content, settings_file = read_object(path), path.with_name(SETTINGS_NAME)
         settings = read_object(settings_file) if settings_file.is_file() else {}
+        content = _with_prefix_setting(content, settings)
         return cls(content, _special(settings, _entries(str(path), content)), str(path))
 
     @property
@@ -184,6 +187,14 @@ def write_special(path: Path, entries: Mapping[str, str], **more: object) -> Non
     inputs = ["input_ids", "token_type_ids", "attention_mask"]
     content = {"tokenizer_class": "PreTrainedTokenizerFast", "model_input_names": inputs, **named, **more}
     path.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def _with_prefix_setting(content: dict[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The content with the classes' own setting of whether a space stands before a text, which counts there."""
+    step, name = content.get("pre_tokenizer"), settings.get("tokenizer_class")
+    if not isinstance(step, dict) or step.get("type") != "ByteLevel" or name not in _PREFIX_CLASSES:
+        return content
+    return {**content, "pre_tokenizer": {**step, "add_prefix_space": bool(settings.get("add_prefix_space", False))}}
 
 
 def _special(settings: Mapping[str, Any], entries: list[str]) -> dict[str, str]:

@@ -117,6 +117,22 @@ def test_a_model_that_the_library_does_not_read_is_refused():
     )
 
 
+@pytest.mark.parametrize("name", ["RobertaTokenizer", "RobertaTokenizerFast", "GPT2TokenizerFast", "Other", ["x"]])
+@pytest.mark.parametrize("stated", [None, True, False])
+@pytest.mark.parametrize("of_file", [True, False])
+def test_a_space_before_a_text_is_as_the_class_has_it(tmp_path, name, stated, of_file):
+    """RoBERTa's and GPT-2's classes of transformers pass over what tokenizer.json says of it."""
+    content = bpe("<unk>", "<s>", level=None)
+    content["pre_tokenizer"]["add_prefix_space"] = of_file
+    settings = {"tokenizer_class": name} | ({} if stated is None else {"add_prefix_space": stated})
+    own = isinstance(name, str) and name != "Other"
+    expected = bool(stated) if own else of_file
+    ours = loaded(tmp_path, content, settings)
+    assert ours.encode("a")[0] == ("\u0120a" if expected else "a")
+    ours.save(tmp_path)
+    assert JsonTokenizer.load(tmp_path / "tokenizer.json").encode("a") == ours.encode("a")
+
+
 @pytest.mark.parametrize(
     ("settings", "special"),
     [
