@@ -13,7 +13,7 @@ from unified.data.example import Batch, Example, Examples
 from unified.data.extents import Extents
 from unified.data.targets import TOKEN, Targets
 from unified.masks import HIDDEN_START, HIDDEN_STOP, NO_KEY, NOWHERE, AttentionMask, structure_of
-from unified.masks.rows import in_rows, on_one_axis, starts_in_rows, sums_in_rows
+from unified.masks.rows import filled, in_rows, on_one_axis, starts_in_rows, sums_in_rows
 from unified.masks.steps import Steps, before
 
 
@@ -58,12 +58,14 @@ def collate_flat(
     stream = _Stream.of(examples, steps, streamed, row_of_example)
     stride = width + stream.width
     starts = row_of_example * stride + starts_in_rows(lengths, per_row)  # first token of each example, flat
+    is_filled = filled(row_lengths, width)
 
     def spread(values: np.ndarray, fill: int, dtype: npt.DTypeLike = np.int64) -> np.ndarray:
-        return in_rows(values, row_lengths, width, fill, dtype)
+        return in_rows(values, is_filled, fill, dtype)
 
     query_step = spread(steps.query_step, NOWHERE, np.int32)
-    key_start = spread(steps.key_start, HIDDEN_START, np.int32)
+    # What looks when it appears has one vector for both, and NOWHERE is HIDDEN_START.
+    key_start = query_step if steps.key_start is steps.query_step else spread(steps.key_start, HIDDEN_START, np.int32)
     key_stop = spread(steps.key_stop, HIDDEN_STOP, np.int32)
     objective_of_example = _objective_numbers(examples, objectives)
     targets = {}
@@ -81,13 +83,12 @@ def collate_flat(
     if examples.entities is not None:
         arrays["entities"] = spread(examples.entities, False, dtype=np.bool_)
     tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
-    own_keys = np.tile(np.where(np.arange(stride) < width, np.arange(stride), NO_KEY), (count, 1))
     mask = AttentionMask.unchecked(
         query_step=torch.from_numpy(stream.behind(query_step, stream.steps, NOWHERE)),
         key_start=torch.from_numpy(key_start),
         key_stop=torch.from_numpy(key_stop),
         document_ends=torch.from_numpy(document_ends),
-        query_key=torch.from_numpy(own_keys) if stream.width else None,
+        query_key=torch.from_numpy(stream.own_keys(count, width)) if stream.width else None,
         structure="mixed" if stream.width else structure_of(query_step, key_start, key_stop),
     )
     return Batch(**tensors, mask=mask, targets=targets, objectives=objectives)
@@ -129,6 +130,11 @@ class _Stream:
             token_types=examples.token_types[own],
             steps=before(steps.key_start[own]),
         )
+
+    def own_keys(self, count: int, width: int) -> np.ndarray:
+        """``AttentionMask.query_key`` of rows of ``width`` tokens, int64 (count, width + queries)."""
+        own = np.append(np.arange(width), np.full(self.width, NO_KEY))
+        return np.tile(own, (count, 1))
 
     def behind(self, content: np.ndarray, values: np.ndarray, fill: int) -> np.ndarray:
         """(B, T) content and (N,) values of the queries -> (B, T + width)."""

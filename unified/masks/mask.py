@@ -388,7 +388,6 @@ def structure_of(query_step: np.ndarray, key_start: np.ndarray, key_stop: np.nda
         return "full"
     if query_step.shape != key_start.shape:
         return "mixed"
-    appeared = (np.maximum.accumulate(key_start, axis=-1) <= query_step).all()
-    lasting = (query_step < np.minimum.accumulate(key_stop, axis=-1)).all()
-    later = np.minimum.accumulate(key_start[..., ::-1], axis=-1)[..., ::-1]
-    return "causal" if appeared and lasting and (query_step[..., :-1] < later[..., 1:]).all() else "mixed"
+    # Each query sees its own key and not the next one, so steps increase along the row; and no key disappears on it.
+    ascending = (key_start <= query_step).all() and (query_step[..., :-1] < key_start[..., 1:]).all()
+    return "causal" if ascending and (query_step[..., -1:] < key_stop).all() else "mixed"

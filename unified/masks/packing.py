@@ -13,7 +13,7 @@ import torch
 from unified.masks.checks import check_length
 from unified.masks.constants import HIDDEN_START, HIDDEN_STOP, NO_KEY, NOWHERE
 from unified.masks.mask import AttentionMask
-from unified.masks.rows import ends_in_rows, in_rows, on_one_axis, starts_in_rows, sums_in_rows
+from unified.masks.rows import ends_in_rows, filled, in_rows, on_one_axis, starts_in_rows, sums_in_rows
 from unified.masks.steps import Integers, Steps
 
 
@@ -83,17 +83,18 @@ def _packed(rows: list[list[AttentionMask]], length: int, query_length: int | No
     joined = each.shifted(keys if square else queries, keys, offsets)
     key_lengths = sums_in_rows(keys, per_row)
     query_lengths = key_lengths if square else sums_in_rows(queries, per_row)
-    step = in_rows(joined.query_step, query_lengths, query_length, NOWHERE, np.int32)
+    filled_keys, filled_queries = filled(key_lengths, length), filled(query_lengths, query_length)
+    step = in_rows(joined.query_step, filled_queries, NOWHERE, np.int32)
     # What looks when it appears has one vector for both, and NOWHERE is HIDDEN_START.
     same = joined.key_start is joined.query_step and query_length == length
-    start = step if same else in_rows(joined.key_start, key_lengths, length, HIDDEN_START, np.int32)
-    stop = in_rows(joined.key_stop, key_lengths, length, HIDDEN_STOP, np.int32)
+    start = step if same else in_rows(joined.key_start, filled_keys, HIDDEN_START, np.int32)
+    stop = in_rows(joined.key_stop, filled_keys, HIDDEN_STOP, np.int32)
     own_keys: Integers | None = None
     if not (square and query_length == length and all(mask.query_key is None for mask in masks)):
         own = np.concatenate([np.zeros(0, dtype=np.int64), *(mask.own_keys.numpy() for mask in masks)])
         before = starts_in_rows(keys, per_row).repeat(queries)
         moved = np.where(own == NO_KEY, NO_KEY, own + before)
-        own_keys = in_rows(moved, query_lengths, query_length, NO_KEY, np.int64)
+        own_keys = in_rows(moved, filled_queries, NO_KEY, np.int64)
     structures = {_structure(row, length, query_length) for row in rows}
     if (documents > 1).any():
         axis_ends = ends_in_rows(document_ends + offsets.repeat(documents), sums_in_rows(documents, per_row))

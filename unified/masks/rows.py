@@ -42,17 +42,22 @@ def sums_in_rows(values: Integers, per_row: Integers) -> Integers:
 
 def ends_in_rows(ends: Integers, per_row: Integers) -> npt.NDArray[np.int32]:
     """int32 (B, D), ends of documents row by row: a row of fewer than D repeats its last, one of none holds zeros."""
-    full = in_rows(ends, per_row, max(1, int(per_row.max())), 0, np.int32)
+    full = in_rows(ends, filled(per_row, max(1, int(per_row.max()))), 0, np.int32)
     return np.maximum.accumulate(full, axis=1)
 
 
-def in_rows(values: Numbers, lengths: Integers, width: int, filler: int, dtype: npt.DTypeLike = np.int64) -> Numbers:
-    """(B, width): the values of each row, one row after another, and then ``filler``.
+def filled(lengths: Integers, width: int) -> npt.NDArray[np.bool_]:
+    """bool (B, width): True for the first ``lengths[i]`` (int64 (B,)) of each row."""
+    return np.arange(width) < lengths[:, None]
+
+
+def in_rows(values: Numbers, is_filled: npt.NDArray[np.bool_], filler: int, dtype: npt.DTypeLike = np.int64) -> Numbers:
+    """(B, width): ``values``, one row after another, where ``is_filled`` is True, and ``filler`` elsewhere.
 
     Args:
         values: (all values,).
-        lengths: int64 (B,), how many values each row has.
+        is_filled: bool (B, width), as :func:`filled` makes them.
     """
-    full = np.full((len(lengths), width), filler, dtype=dtype)
-    full[np.arange(width) < lengths[:, None]] = values
+    full = np.full(is_filled.shape, filler, dtype=dtype)
+    full[is_filled] = values
     return full

@@ -16,9 +16,10 @@ from unified.errors import UnifiedError
 from unified.masks import steps
 from unified.objectives.contract import BatchedObjective, Supply
 from unified.objectives.corruption import prediction_count, replace, words_to_hide
+from unified.objectives.covering import Words
 from unified.objectives.joined_segments import Sequences, sequence_spans
 from unified.objectives.requirements import require_flag, require_replacements, require_share
-from unified.objectives.spans import cover_whole, word_bounds
+from unified.objectives.spans import cover_whole
 from unified.objectives.tags import with_tags
 
 #: Annotations that each masking scheme of the paper's Table 7 reads; "token" is the plain masked language model.
@@ -150,10 +151,10 @@ class Anna(BatchedObjective):
             spans = self._spans(texts, sequences, kind)
             for_words += cover_whole(taken, _shuffled(spans, draws, "spans"), for_spans)
         if self._hides_words:
-            bounds, _ = word_bounds(candidates, sequences.word_starts(texts, self.name), extents)
-            bounds = bounds[candidates[bounds[:, 0]]]
-            words = Spans(bounds, extents.counts(bounds[:, 0]))
-            left += cover_whole(taken, _shuffled(words, draws, "words"), for_words)
+            words = Words.of(candidates, sequences.word_starts(texts, self.name), extents)
+            starts, sizes = words.starts[words.is_open], words.sizes[words.is_open]
+            spans = Spans(np.stack([starts, starts + sizes], axis=1), extents.counts(starts))
+            left += cover_whole(taken, _shuffled(spans, draws, "words"), for_words)
         hidden = np.frombuffer(taken, dtype=bool) & candidates
         free = np.flatnonzero(candidates & ~hidden)
         each = Extents(extents.counts(free))

@@ -103,7 +103,7 @@ def words_to_hide(
         UnifiedError: one has not, and so an empty text.
     """
     candidates = maskable(tokens, special)
-    counts = extents.counts(np.flatnonzero(candidates))
+    counts = extents.lengths - extents.counts(np.flatnonzero(~candidates))
     if not counts.all():
         raise UnifiedError(f"{name}: the text is empty; at least one token is needed")
     return candidates, counts
@@ -171,7 +171,6 @@ def replace(
     replaced = tokens.copy()
     uniforms = draws.uniforms("replacements", counts)
     drawn = draws.integers("random tokens", special.ordinary_stop - special.ordinary_start, counts)
-    replaced[indices[uniforms < mask_share]] = special.mask
-    at_random = (uniforms >= mask_share) & (uniforms < mask_share + random_share)
-    replaced[indices[at_random]] = special.ordinary_start + drawn[at_random]
+    stays_or_random = np.where(uniforms < mask_share + random_share, special.ordinary_start + drawn, tokens[indices])
+    replaced[indices] = np.where(uniforms < mask_share, special.mask, stays_or_random)
     return replaced

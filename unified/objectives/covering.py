@@ -5,10 +5,56 @@ All work on the sequences of a batch at once, which lie one after another in fla
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from unified.data.extents import Extents, ranges
 from unified.data.randomness import Draws
+
+
+@dataclass(frozen=True)
+class Words:
+    """W words, one after another, which T tokens consist of.
+
+    Attributes:
+        starts: int64 (W,), the first token of each.
+        sizes: int64 (W,), tokens of each.
+        is_open: bool (W,), whether a word may be covered.
+    """
+
+    starts: np.ndarray
+    sizes: np.ndarray
+    is_open: np.ndarray
+
+    @classmethod
+    def of(cls, candidates: np.ndarray, word_starts: np.ndarray | None, extents: Extents) -> Words:
+        """The words of sequences; without ``word_starts`` every token is one.
+
+        A token that is no candidate is a word by itself, so words never reach across a special symbol, nor from one
+        sequence into another.
+
+        Args:
+            candidates: bool (T,), tokens that may be covered.
+            word_starts: bool (T,), True where a word begins.
+            extents: of the sequences.
+        """
+        if word_starts is None:
+            return cls(np.arange(extents.total), np.ones(extents.total, dtype=np.int64), candidates)
+        begins = word_starts | ~candidates
+        begins[1:] |= ~candidates[:-1]
+        begins[extents.starts] = True
+        starts = np.flatnonzero(begins)
+        return cls(starts, np.diff(starts, append=len(begins)), candidates[starts])
+
+    @property
+    def numbers(self) -> np.ndarray:
+        """int64 (T,), the word of each token."""
+        return np.arange(len(self.sizes)).repeat(self.sizes)
+
+    def tokens(self, words: np.ndarray) -> np.ndarray:
+        """int64, the tokens of some words, which are numbered by ``words``, int64 (n,)."""
+        return ranges(self.starts[words], self.sizes[words])
 
 
 def cover(
@@ -38,10 +84,11 @@ def cover(
     Returns:
         int64 (N,), increasing indices.
     """
-    word_of, sizes, is_open = words_of(candidates, word_starts, extents)
+    words = Words.of(candidates, word_starts, extents)
+    word_of, sizes, is_open = words.numbers, words.sizes, words.is_open
     each = Extents(drawn)
 
-    def words(draws: np.ndarray | slice, ends: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def first_and_last(draws: np.ndarray | slice, ends: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """First and last word of draws whose sequences have these ends."""
         begin = starts[draws]
         return word_of[begin], word_of[np.minimum(begin + lengths[draws], ends) - 1]
@@ -49,11 +96,11 @@ def cover(
     # As long as all words fit, as many draws as tokens are enough, and words are covered in the order of draws.
     enough = np.minimum(drawn, counts)
     soon = each.firsts(enough)
-    draw_of = _first_draws(soon, *words(soon, extents.stops.repeat(enough)), is_open, len(starts))
+    draw_of = _first_draws(soon, *first_and_last(soon, extents.stops.repeat(enough)), is_open, len(starts))
     reached = np.flatnonzero(draw_of < len(starts))
     order = np.sort(draw_of[reached] * len(sizes) + reached)  # draws of one sequence come after those of another
     word = order % len(sizes)
-    of_each = Extents(_counts_of(reached, word_of, extents, len(sizes)))
+    of_each = Extents(extents.counts(words.starts[reached]))
     stops, left = _fitting(sizes[word], of_each, counts)
     covered = np.zeros(len(sizes), dtype=bool)
     covered[word[of_each.firsts(stops - of_each.starts)]] = True
@@ -62,10 +109,10 @@ def cover(
     behind = each.starts + enough
     behind[stopped] = draw_of[word[stops[stopped]]] + 1
     for one in np.flatnonzero(left).tolist():
-        rest = words(slice(behind[one], each.stops[one]), extents.stops[one])
+        rest = first_and_last(slice(behind[one], each.stops[one]), extents.stops[one])
         if _cover_one_by_one(*rest, sizes, is_open, covered, int(left[one])) == counts[one]:
             covered[word_of[starts[each.starts[one] : each.stops[one]][:1]]] = True
-    return np.flatnonzero(covered[word_of])
+    return words.tokens(np.flatnonzero(covered))
 
 
 def _first_draws(draws: np.ndarray, first: np.ndarray, last: np.ndarray, is_open: np.ndarray, never: int) -> np.ndarray:
@@ -123,11 +170,6 @@ def _fitting(sizes: np.ndarray, each: Extents, counts: np.ndarray) -> tuple[np.n
     return stops, limits - ends[stops]
 
 
-def _counts_of(words: np.ndarray, word_of: np.ndarray, extents: Extents, total: int) -> np.ndarray:
-    """Number of increasing ``words`` in each sequence, int64 (n,)."""
-    return np.diff(words.searchsorted(np.append(word_of[extents.starts], total)))
-
-
 def cover_words(
     candidates: np.ndarray, word_starts: np.ndarray, extents: Extents, counts: np.ndarray, draws: Draws
 ) -> np.ndarray:
@@ -145,15 +187,15 @@ def cover_words(
     Returns:
         int64 (N,), increasing indices, at most ``counts`` of each sequence.
     """
-    word_of, sizes, openings = words_of(candidates, word_starts, extents)
-    words = np.flatnonzero(openings)
-    each = Extents(_counts_of(words, word_of, extents, len(sizes)))
-    words = words[draws.permutations("words", each.lengths)]
-    hidden = np.zeros(len(sizes), dtype=bool)
-    stops, left = _fitting(sizes[words], each, counts)
-    hidden[words[each.firsts(stops - each.starts)]] = True
+    words = Words.of(candidates, word_starts, extents)
+    may_be_hidden = np.flatnonzero(words.is_open)
+    each = Extents(extents.counts(words.starts[may_be_hidden]))
+    drawn = may_be_hidden[draws.permutations("words", each.lengths)]
+    hidden = np.zeros(len(words.sizes), dtype=bool)
+    stops, left = _fitting(words.sizes[drawn], each, counts)
+    hidden[drawn[each.firsts(stops - each.starts)]] = True
     # From the first word that does not fit on, one by one.
-    ordered, sizes_of = words.data, sizes.data
+    ordered, sizes_of = drawn.data, words.sizes.data
     for first, stop, count in zip(stops.tolist(), each.stops.tolist(), left.tolist(), strict=True):
         for word in ordered[first:stop]:
             if count == 0:
@@ -161,24 +203,4 @@ def cover_words(
             if sizes_of[word] <= count:
                 hidden[word] = True
                 count -= sizes_of[word]
-    return np.flatnonzero(hidden[word_of])
-
-
-def words_of(
-    candidates: np.ndarray, word_starts: np.ndarray | None, extents: Extents
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Number of the word that holds each token (T), size of each word (W), bool (W,) whether a word may be covered.
-
-    Without ``word_starts`` every token is a word.
-
-    A token that is no candidate is a word by itself, so words never reach across a special symbol, nor from one
-    sequence into another.
-    """
-    if word_starts is None:
-        return np.arange(extents.total), np.ones(extents.total, dtype=np.int64), candidates
-    begins = word_starts | ~candidates
-    begins[1:] |= ~candidates[:-1]
-    begins[extents.starts] = True
-    firsts = np.flatnonzero(begins)
-    sizes = np.diff(firsts, append=len(begins))
-    return np.repeat(np.arange(len(sizes)), sizes), sizes, candidates[firsts]
+    return words.tokens(np.flatnonzero(hidden))

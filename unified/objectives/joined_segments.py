@@ -9,7 +9,7 @@ import numpy as np
 
 from unified.data.annotations import ORACLE, SENTENCES, SOURCE_KINDS, Spans, how_to_annotate
 from unified.data.example import Examples
-from unified.data.extents import Extents, ranges
+from unified.data.extents import Extents
 from unified.data.targets import EXTRACTIVE, ExampleTargets
 from unified.data.text import Text
 from unified.data.texts import UNASKED, Texts
@@ -71,13 +71,13 @@ class Sequences:
         tokens: int64 (T,), of one sequence after another.
         blocks: int64 (k, n), lengths of the blocks, CLS counted with the first.
         extents: of the sequences.
-        token_indices: int64, the index of each token of the texts.
+        is_text: bool (T,), True for the tokens of the texts, False for the special symbols around them.
     """
 
     tokens: np.ndarray
     blocks: np.ndarray
     extents: Extents
-    token_indices: np.ndarray
+    is_text: np.ndarray
 
     @classmethod
     def of(cls, texts: Texts, segments: int, name: str) -> Sequences:
@@ -92,14 +92,7 @@ class Sequences:
         blocks = texts.lengths + 1
         blocks[0] += 1
         extents = Extents(blocks.sum(0))
-        tokens = np.full(extents.total, texts.special.separator)
-        tokens[extents.starts] = texts.special.begin
-        of_blocks = Extents(blocks.T.ravel())
-        firsts = of_blocks.starts.copy()
-        firsts[::segments] += 1
-        token_indices = ranges(firsts, texts.lengths.T.ravel())
-        tokens[token_indices] = texts.tokens
-        return cls(tokens, blocks, extents, token_indices)
+        return cls._filled(texts, blocks, extents, extents.starts)
 
     @classmethod
     def cls_last(cls, texts: Texts, name: str) -> Sequences:
@@ -112,12 +105,17 @@ class Sequences:
             raise _lacks_second(name)
         blocks = np.concatenate([texts.lengths + 1, np.ones((1, len(texts)), dtype=np.int64)])
         extents = Extents(blocks.sum(0))
+        return cls._filled(texts, blocks, extents, extents.stops - 1)
+
+    @classmethod
+    def _filled(cls, texts: Texts, blocks: np.ndarray, extents: Extents, begins: np.ndarray) -> Sequences:
+        """The sequences with CLS at the indices ``begins``, int64 (n,), and else SEP at the end of each block."""
+        is_text = np.ones(extents.total, dtype=bool)
+        is_text[begins] = is_text[Extents(blocks.T.ravel()).stops - 1] = False
         tokens = np.full(extents.total, texts.special.separator)
-        tokens[extents.stops - 1] = texts.special.begin
-        firsts = Extents(blocks.T.ravel()).starts.reshape(-1, 3)[:, :2].ravel()
-        token_indices = ranges(firsts, texts.lengths.T.ravel())
-        tokens[token_indices] = texts.tokens
-        return cls(tokens, blocks, extents, token_indices)
+        tokens[begins] = texts.special.begin
+        tokens[is_text] = texts.tokens
+        return cls(tokens, blocks, extents, is_text)
 
     def token_types(self, types: Sequence[int]) -> np.ndarray:
         """int64 (T,), one of ``types`` for each block."""
@@ -135,7 +133,7 @@ class Sequences:
         """
         require_word_starts(texts, name)
         starts = np.ones(self.extents.total, dtype=bool)
-        starts[self.token_indices] = (texts.first_segments() if len(self.blocks) == 1 else texts).word_starts
+        starts[self.is_text] = (texts.first_segments() if len(self.blocks) == 1 else texts).word_starts
         return starts
 
 

@@ -9,9 +9,9 @@ from itertools import islice
 import numpy as np
 
 from unified.data.annotations import Spans
-from unified.data.extents import Extents
+from unified.data.extents import Extents, ranges
 from unified.data.randomness import Draws
-from unified.objectives.covering import words_of
+from unified.objectives.covering import Words
 
 #: Spans, and rounds of annotated spans and words, that are drawn at once; most texts of 512 tokens need fewer.
 _DRAWS, _ROUNDS = 32, 64
@@ -53,10 +53,10 @@ def cover_spans(
     """
     indices = np.flatnonzero(candidates)
     each = Extents(extents.counts(indices))
-    word_of, sizes, is_open = words_of(candidates, word_starts, extents)
-    bounds = Extents(sizes).offsets
+    words = Words.of(candidates, word_starts, extents)
+    word_of, bounds = words.numbers, np.append(words.starts, extents.total)
     # No span reaches across a word that may not be hidden, nor into the next sequence.
-    barriers = np.unique(np.concatenate([np.flatnonzero(~is_open), word_of[extents.starts], [len(sizes)]]))
+    barriers = np.unique(np.concatenate([np.flatnonzero(~words.is_open), word_of[extents.starts], [len(words.sizes)]]))
     edges = np.cumsum(length_shares)[:-1]
     hidden, left = bytearray(len(candidates)), counts.copy()
     attempt = 0
@@ -66,9 +66,9 @@ def cover_spans(
         numbers = own.integers(f"anchors, attempt {attempt}", np.repeat(each.lengths[rows], drawn), drawn)
         anchors = indices[np.repeat(each.starts[rows], drawn) + numbers]
         lengths = 1 + np.searchsorted(edges, own.uniforms(f"lengths, attempt {attempt}", drawn), side="right")
-        words = word_of[anchors]
-        stops = np.minimum(words + lengths, barriers[barriers.searchsorted(words, side="right")])
-        spans = zip(anchors.tolist(), bounds[words].tolist(), bounds[stops].tolist(), strict=True)
+        first = word_of[anchors]
+        stops = np.minimum(first + lengths, barriers[barriers.searchsorted(first, side="right")])
+        spans = zip(anchors.tolist(), bounds[first].tolist(), bounds[stops].tolist(), strict=True)
         left[rows] = [_hide(hidden, islice(spans, _DRAWS), most) for most in left[rows].tolist()]
         attempt += 1
     return np.frombuffer(hidden, dtype=bool)
@@ -124,31 +124,31 @@ def cover_annotated(
     """
     indices = np.flatnonzero(candidates)
     each, annotated = Extents(extents.counts(indices)), Extents(spans.counts)
-    words, word_of = word_bounds(candidates, word_starts, extents)
-    taken, left = bytearray(~candidates), counts.copy()
-    attempt = 0
+    words = Words.of(candidates, word_starts, extents)
+    word_of = words.numbers
+    hidden, left, attempt = np.zeros_like(candidates), counts.copy(), 0
     while left.any():
         rows = np.flatnonzero(left)
         own, drawn = draws.take(rows), np.full(len(rows), _ROUNDS)
         numbers = own.integers(f"words, attempt {attempt}", np.repeat(each.lengths[rows], drawn), drawn)
-        bounds = words[word_of[indices[np.repeat(each.starts[rows], drawn) + numbers]]]
+        word = word_of[indices[np.repeat(each.starts[rows], drawn) + numbers]]
+        starts, lengths = words.starts[word], words.sizes[word]
         numbers = own.integers(f"spans, attempt {attempt}", np.repeat(annotated.lengths[rows], drawn), drawn)
         by_span = own.uniforms(f"rounds, attempt {attempt}", drawn) < span_share
         by_span &= np.repeat(annotated.lengths[rows] > 0, drawn)
-        bounds[by_span] = spans.bounds[(np.repeat(annotated.starts[rows], drawn) + numbers)[by_span]]
-        rounds = zip(*bounds.T.tolist(), strict=True)
-        left[rows] = [_hide_in_turn(taken, islice(rounds, _ROUNDS), most) for most in left[rows].tolist()]
+        bounds = spans.bounds[(np.repeat(annotated.starts[rows], drawn) + numbers)[by_span]]
+        starts[by_span], lengths[by_span] = bounds[:, 0], bounds[:, 1] - bounds[:, 0]
+        # The tokens of all rounds in turn; each is hidden by the first round that has it.
+        tokens = ranges(starts, lengths)
+        order, first = np.arange(len(tokens)), np.empty(len(candidates), dtype=np.int64)
+        first[tokens[::-1]] = order[::-1]
+        fresh = np.flatnonzero((first[tokens] == order) & candidates[tokens] & ~hidden[tokens])
+        of_rows = Extents(Extents(lengths.reshape(-1, _ROUNDS).sum(1)).counts(fresh))
+        enough = np.minimum(of_rows.lengths, left[rows])
+        hidden[tokens[fresh[of_rows.firsts(enough)]]] = True
+        left[rows] -= enough
         attempt += 1
-    return candidates & np.frombuffer(taken, dtype=bool)
-
-
-def _hide_in_turn(taken: bytearray, bounds: Iterator[tuple[int, int]], left: int) -> int:
-    """Hide spans (start, stop), ``left`` tokens at most; how many remain. All are taken from their iterator."""
-    for start, stop in list(bounds):
-        if not left:
-            break
-        left -= _hide_first(taken, start, stop, left)
-    return left
+    return hidden
 
 
 def cover_whole(taken: bytearray, spans: Spans, most: np.ndarray) -> np.ndarray:
@@ -176,16 +176,6 @@ def _cover_whole(taken: bytearray, bounds: list[tuple[int, int]], left: int) -> 
             taken[start:stop] = b"\1" * (stop - start)
             left -= fresh
     return left
-
-
-def word_bounds(candidates: np.ndarray, word_starts: np.ndarray, extents: Extents) -> tuple[np.ndarray, np.ndarray]:
-    """int64 (W, 2), first token of each word and the one behind its last; int64 (T,), the word of each token.
-
-    See :func:`unified.objectives.covering.words_of`.
-    """
-    word_of, sizes, _ = words_of(candidates, word_starts, extents)
-    stops = np.cumsum(sizes)
-    return np.stack([stops - sizes, stops], axis=1), word_of
 
 
 def hidden_ranges(hidden: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
