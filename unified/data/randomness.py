@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, lru_cache
 from zlib import crc32
 
 import numpy as np
@@ -43,10 +43,7 @@ class Draws:
     @classmethod
     def of(cls, seed: int, epoch: int, purpose: int, indices: np.ndarray) -> Draws:
         """Random numbers for n examples, which ``indices`` (int64 (n,)) number; see :func:`generator`."""
-        state = np.zeros(1, dtype=np.uint64)
-        for number in (seed, epoch, purpose):
-            state = mixed(state ^ np.uint64(number))
-        return cls(mixed(state ^ indices.astype(np.uint64)))
+        return cls(mixed(_state(seed, epoch, purpose) ^ indices.astype(np.uint64)))
 
     @classmethod
     def from_generator(cls, rng: np.random.Generator, count: int = 1) -> Draws:
@@ -115,3 +112,12 @@ class Draws:
 @cache
 def _number(purpose: str) -> np.uint64:
     return np.uint64(crc32(purpose.encode()))
+
+
+@lru_cache
+def _state(*numbers: int) -> np.ndarray:
+    """uint64 (1,), which depends on all ``numbers``, from 0 to 2^64 - 1, in their order."""
+    state = np.zeros(1, dtype=np.uint64)
+    for number in numbers:
+        state = mixed(state ^ np.uint64(number))
+    return state

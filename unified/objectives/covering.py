@@ -5,6 +5,7 @@ All work on the sequences of a batch at once, which lie one after another in fla
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -45,7 +46,7 @@ class Words:
         begins[1:] |= ~candidates[:-1]
         begins[extents.starts] = True
         starts = np.flatnonzero(begins)
-        return cls(starts, np.diff(starts, append=len(begins)), candidates[starts])
+        return cls(starts, np.append(starts[1:], len(begins)) - starts, candidates[starts])
 
     @property
     def numbers(self) -> np.ndarray:
@@ -88,15 +89,11 @@ def cover(
     word_of, sizes, is_open = words.numbers, words.sizes, words.is_open
     each = Extents(drawn)
 
-    def first_and_last(draws: np.ndarray | slice, ends: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """First and last word of draws whose sequences have these ends."""
-        begin = starts[draws]
-        return word_of[begin], word_of[np.minimum(begin + lengths[draws], ends) - 1]
-
     # As long as all words fit, as many draws as tokens are enough, and words are covered in the order of draws.
     enough = np.minimum(drawn, counts)
     soon = each.firsts(enough)
-    draw_of = _first_draws(soon, *first_and_last(soon, extents.stops.repeat(enough)), is_open, len(starts))
+    begins, ends = starts[soon], np.minimum(starts[soon] + lengths[soon], extents.stops.repeat(enough))
+    draw_of = _first_draws(soon, word_of[begins], word_of[ends - 1], is_open, len(starts))
     reached = np.flatnonzero(draw_of < len(starts))
     order = np.sort(draw_of[reached] * len(sizes) + reached)  # draws of one sequence come after those of another
     word = order % len(sizes)
@@ -109,8 +106,9 @@ def cover(
     behind = each.starts + enough
     behind[stopped] = draw_of[word[stops[stopped]]] + 1
     for one in np.flatnonzero(left).tolist():
-        rest = first_and_last(slice(behind[one], each.stops[one]), extents.stops[one])
-        if _cover_one_by_one(*rest, sizes, is_open, covered, int(left[one])) == counts[one]:
+        rest = slice(behind[one], each.stops[one])
+        draws = zip(starts[rest].data, lengths[rest].data, strict=True)
+        if _cover_one_by_one(draws, int(extents.stops[one]), words, word_of, covered, int(left[one])) == counts[one]:
             covered[word_of[starts[each.starts[one] : each.stops[one]][:1]]] = True
     return words.tokens(np.flatnonzero(covered))
 
@@ -144,21 +142,22 @@ def _first_draws(draws: np.ndarray, first: np.ndarray, last: np.ndarray, is_open
 
 
 def _cover_one_by_one(
-    first: np.ndarray, last: np.ndarray, sizes: np.ndarray, is_open: np.ndarray, covered: np.ndarray, left: int
+    draws: Iterable[tuple[int, int]], stop: int, words: Words, word_of: np.ndarray, covered: np.ndarray, left: int
 ) -> int:
-    """Let draws of words cover ``left`` more tokens of one sequence; how many remain."""
-    for begin, end in zip(first.data, last.data, strict=True):
+    """Let draws, a start and a length each, cover ``left`` more tokens of a sequence with this end; how many remain."""
+    sizes, is_open, numbers = words.sizes.data, words.is_open.data, word_of.data
+    for start, length in draws:
         if not left:
             break
-        if covered[begin]:
+        if covered[numbers[start]]:
             continue
-        for word in range(begin, end + 1):
+        for word in range(numbers[start], numbers[min(start + length, stop) - 1] + 1):
             if covered[word]:
                 continue
             if not is_open[word] or sizes[word] > left:
                 break
             covered[word] = True
-            left -= int(sizes[word])
+            left -= sizes[word]
     return left
 
 
@@ -192,11 +191,15 @@ def cover_words(
     each = Extents(extents.counts(words.starts[may_be_hidden]))
     drawn = may_be_hidden[draws.permutations("words", each.lengths)]
     hidden = np.zeros(len(words.sizes), dtype=bool)
-    stops, left = _fitting(words.sizes[drawn], each, counts)
-    hidden[drawn[each.firsts(stops - each.starts)]] = True
+    # As long as all words fit, as many words as tokens are enough.
+    enough = Extents(np.minimum(each.lengths, counts))
+    soon = drawn[each.firsts(enough.lengths)]
+    stops, left = _fitting(words.sizes[soon], enough, counts)
+    fitting = stops - enough.starts
+    hidden[soon[enough.firsts(fitting)]] = True
     # From the first word that does not fit on, one by one.
     ordered, sizes_of = drawn.data, words.sizes.data
-    for first, stop, count in zip(stops.tolist(), each.stops.tolist(), left.tolist(), strict=True):
+    for first, stop, count in zip((each.starts + fitting).tolist(), each.stops.tolist(), left.tolist(), strict=True):
         for word in ordered[first:stop]:
             if count == 0:
                 break

@@ -174,20 +174,22 @@ def _fitting(
     left = np.where(shapes.backward, ends, shapes.joins)
     right = np.where(shapes.backward, shapes.joins, ends)
     from_end = left < right
-    starts = bounds[sentences + from_end[:, None]] - (from_end * lengths)[:, None]
+    near = bounds[sentences + from_end[:, None]]
     within = np.flatnonzero((left == INSIDE) & (right == INSIDE))
     if within.size:
         size = bounds[sentences[within] + 1] - bounds[sentences[within]]
         uniforms = draws.take(within).uniforms(f"{purpose}, within", np.full(len(within), size.shape[1]))
-        starts[within] += (uniforms.reshape(size.shape) * size).astype(np.int64)
-    # One side of a run belongs to the sentence; what there is at the other leaves few to look at.
-    other = starts + np.where(from_end, 0, lengths)[:, None]
+        near[within] += (uniforms.reshape(size.shape) * size).astype(np.int64)
+    # One side of a run belongs to the sentence; whether there is a border at the other leaves few to look at.
+    other = near + np.where(from_end, -lengths, lengths)[:, None]
     valid = valid & (other >= 0) & (other <= bounds[-1])
     border = bounds.searchsorted(other)
-    valid &= _ends_at(texts, border, other) == np.where(from_end, left, right)[:, None]
+    wants_border = np.where(from_end, left, right) != INSIDE
+    valid &= (bounds.take(border, mode="clip") == other) == wants_border[:, None]
     owners, columns = np.nonzero(valid)
-    sentences, starts, border = (array[owners, columns] for array in (sentences, starts, border))
-    left, right, from_end, stops = left[owners], right[owners], from_end[owners], starts + lengths[owners]
+    sentences, near, other, border = (array[owners, columns] for array in (sentences, near, other, border))
+    left, right, from_end = left[owners], right[owners], from_end[owners]
+    starts, stops = np.minimum(near, other), np.maximum(near, other)
     first = np.where(from_end, border - (bounds[border] > starts), sentences)
     last = np.where(from_end, sentences, border - 1)
     fits = texts.items[last] - texts.items[first] == last - first  # else an empty line lies between them
