@@ -145,8 +145,9 @@ def _candidates(
     first = draws.integers(purpose, np.repeat(count[:, 0], begins), np.full(len(own), begins))
     in_a_row = np.arange(_IN_A_ROW)
     numbers = (first.reshape(-1, begins, 1) + in_a_row).reshape(len(own), begins * _IN_A_ROW)
-    numbers = np.minimum(numbers - count * (numbers >= count), count - 1) + stop[:, None]
-    numbers -= total[:, None] * (numbers >= total[:, None])
+    np.subtract(numbers, count, out=numbers, where=numbers >= count)
+    numbers = np.minimum(numbers, count - 1) + stop[:, None]
+    np.subtract(numbers, total[:, None], out=numbers, where=numbers >= total[:, None])
     rows = np.flatnonzero(ends)
     numbers[rows] = np.where(
         shapes.backward[rows, None],
