@@ -11,7 +11,7 @@ from unified.attention import BACKENDS
 from unified.attention.bias import Tile, of_queries
 from unified.kernels.cpu import blocked
 from unified.kernels.cpu.blocked import BlockedAttention, multiplies_bfloat16
-from unified.kernels.cpu.tiles import DocumentTile, attend_in_tiles, hidden_pairs, tiles_of
+from unified.kernels.cpu.tiles import DocumentTile, attend_in_tiles, by_autograd, hidden_pairs, tiles_of
 from unified.masks import AttentionMask
 
 CPU, CARD = torch.device("cpu"), torch.device("cuda")
@@ -260,6 +260,7 @@ def test_a_graph_can_be_gone_through_twice_but_not_differentiated_twice(by_torch
 def test_an_input_that_a_kernel_does_not_read_has_a_gradient_of_0():
     inputs = drawn(PACKED)
 
+    @by_autograd
     def kernel(tile: Tile, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
         return 2 * query
 
@@ -275,6 +276,7 @@ def test_an_input_that_a_kernel_does_not_read_has_a_gradient_of_0():
 def test_graphs_of_tiles_are_made_where_a_gradient_is_wanted(wanted, enabled):
     inputs, met = [one.detach().requires_grad_(wanted) for one in drawn(PACKED)], []
 
+    @by_autograd
     def kernel(tile: Tile, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
         met.append((torch.is_grad_enabled(), query.requires_grad))
         return query.clone()

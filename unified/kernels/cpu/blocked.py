@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from functools import cache
-from typing import Any
 
 import torch
 from torch.nn.functional import scaled_dot_product_attention
@@ -18,7 +17,7 @@ from torch.nn.functional import scaled_dot_product_attention
 from unified.attention.backend import Backend
 from unified.attention.bias import ScoreBias, of_keys, of_queries
 from unified.kernels.cpu.dropout import keep_mask, kept_share
-from unified.kernels.cpu.tiles import DocumentTile, attend_in_tiles, hidden_pairs, tiles_of
+from unified.kernels.cpu.tiles import Backward, DocumentTile, attend_in_tiles, by_autograd, hidden_pairs, tiles_of
 from unified.masks import AttentionMask
 
 #: Scores at once: 16 MiB of float32, twelve heads of 512 tokens. Smaller pieces wait for each other's threads.
@@ -93,86 +92,75 @@ class BlockedAttention(Backend):
             return attend_in_tiles(_at_once, self.tiles, (query, key, value), (of_queries, of_keys, of_keys))
         inputs = [(query, of_queries), (key, of_keys), (value, of_keys), *(() if bias is None else bias.tensors)]
 
-        def kernel(tile: DocumentTile, *tensors: torch.Tensor) -> torch.Tensor:
+        def kernel(tile: DocumentTile, *tensors: torch.Tensor) -> tuple[torch.Tensor, Backward]:
             keep = tile.key_count <= self.kept_keys and value.dtype.itemsize < torch.float32.itemsize
-            return _Attend.apply(tile, bias, dropout, keep, *tensors)  # type: ignore[no-untyped-call]  # torch has no type
+            return _attend(tile, bias, dropout, keep, *tensors)
 
         pairs = (self.scores_at_once if bias is None else self.biased_scores_at_once) // query.size(1)
         tiles = [smaller for tile in self.tiles for smaller in tile.divided(pairs)]
         return attend_in_tiles(kernel, tiles, *zip(*inputs, strict=True))
 
 
+@by_autograd
 def _at_once(tile: DocumentTile, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
     """All heads by torch's own kernel."""
     out = scaled_dot_product_attention(query[None], key[None], value[None], tile.visible)[0]
     return out if tile.seeing is None else out * tile.seeing
 
 
-class _Attend(torch.autograd.Function):
-    """(H, q, K), (H, k, K) twice and the bias's tensors -> (H, q, K).
+def _attend(
+    tile: DocumentTile,
+    bias: ScoreBias | None,
+    dropout: float,
+    keep: bool,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    *tensors: torch.Tensor,
+) -> tuple[torch.Tensor, Backward]:
+    """(H, q, K), (H, k, K) twice and the bias's tensors -> (H, q, K), and the function that gives the gradients.
 
     Scores and their softmax are float32 at least, whatever the inputs are; all other products are of the values' dtype.
     Weights of less than float32 are kept for the gradient where keys are few, others are made again.
     """
+    added = None if bias is None else bias.within(tile, *tensors)
+    with torch.autocast("cpu", enabled=False):
+        weights = attention_weights(tile, query, key, added).to(value.dtype)
+        kept = keep_mask(weights.shape, dropout) if dropout else None
+        read = weights if kept is None else kept.to(weights.dtype).mul_(weights)
+        out = torch.bmm(read, value)
+    if dropout:
+        out.mul_(1 / kept_share(dropout))  # here there are fewer numbers than among the weights
+    known_weights = weights if keep else None
 
-    @staticmethod
-    @torch.amp.custom_fwd(device_type="cpu")  # type: ignore[untyped-decorator]  # torch has no type
-    def forward(
-        ctx: Any,
-        tile: DocumentTile,
-        bias: ScoreBias | None,
-        dropout: float,
-        keep: bool,
-        query: torch.Tensor,
-        key: torch.Tensor,
-        value: torch.Tensor,
-        *tensors: torch.Tensor,
-    ) -> torch.Tensor:
-        ctx.tile, ctx.bias, ctx.dropout, ctx.kept, ctx.weights = tile, bias, dropout, None, None
-        ctx.save_for_backward(query, key, value, *tensors)
-        added = None if bias is None else bias.within(tile, *tensors)
-        with torch.autocast("cpu", enabled=False):
-            weights = attention_weights(tile, query, key, added)
-            read = weights = weights.to(value.dtype)
-            if keep:
-                ctx.weights = weights
-            if dropout:
-                ctx.kept = keep_mask(weights.shape, dropout)
-                read = ctx.kept.to(weights.dtype).mul_(weights)
-            out = torch.bmm(read, value)
-        if dropout:
-            out.mul_(1 / kept_share(dropout))  # here there are fewer numbers than among the weights
-        return out
-
-    @staticmethod
-    @torch.autograd.function.once_differentiable
-    @torch.amp.custom_bwd(device_type="cpu")  # type: ignore[untyped-decorator]  # torch has no type
-    def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor | None, ...]:  # type: ignore[override]  # as above
-        query, key, value, *tensors = ctx.saved_tensors
-        tensors = [tensor.detach().requires_grad_() for tensor in tensors]
+    def backward(gradient: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
+        parts = [tensor.detach().requires_grad_() for tensor in tensors]
         with torch.enable_grad():
-            bias = None if ctx.bias is None else ctx.bias.within(ctx.tile, *tensors)
+            added = None if bias is None else bias.within(tile, *parts)
         with torch.autocast("cpu", enabled=False):
-            weights = ctx.weights
+            weights = known_weights
             if weights is None:
-                added = None if bias is None else bias.detach()
-                weights = attention_weights(ctx.tile, query, key, added).to(value.dtype)
+                known_bias = None if added is None else added.detach()
+                weights = attention_weights(tile, query, key, known_bias).to(value.dtype)
             read = weights
-            if ctx.kept is not None:
-                gradient = gradient * (1 / kept_share(ctx.dropout))
+            gradient = gradient.to(value.dtype)
+            if kept is not None:
+                gradient = gradient * (1 / kept_share(dropout))
             of_weights = torch.bmm(gradient, value.mT)
-            if ctx.kept is not None:
-                kept = ctx.kept.to(value.dtype)
-                of_weights.mul_(kept)
-                read = kept.mul_(weights)
+            if kept is not None:
+                factors = kept.to(value.dtype)
+                of_weights.mul_(factors)
+                read = factors.mul_(weights)
             of_value = torch.bmm(read.mT, gradient)
             of_scores, scale = torch._softmax_backward_data(of_weights, weights, -1, value.dtype), _scale(query)
             of_query = torch.bmm(of_scores, key.to(value.dtype)).mul_(scale)
             of_key = torch.bmm(of_scores.mT, query.to(value.dtype)).mul_(scale)
-        of_bias = (
-            () if bias is None else torch.autograd.grad(bias, tensors, of_scores.to(bias.dtype), allow_unused=True)
+        of_parts = (
+            () if added is None else torch.autograd.grad(added, parts, of_scores.to(added.dtype), allow_unused=True)
         )
-        return None, None, None, None, of_query, of_key, of_value, *of_bias
+        return of_query, of_key, of_value, *of_parts
+
+    return out, backward
 
 
 def _scale(query: torch.Tensor) -> float:

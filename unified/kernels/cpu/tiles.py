@@ -110,8 +110,27 @@ def _tile(mask: AttentionMask, row: int, queries: slice, document: int, of_key: 
     return DocumentTile(row, queries, keys, visible, hidden, None if bool(seeing.all()) else seeing.float())
 
 
-#: (tile, its rows of all inputs) -> (H, q, K).
-Kernel = Callable[..., torch.Tensor]
+#: Gradient of what a kernel returned, (H, q, K) -> gradients of its inputs, None for one that it does not read.
+Backward = Callable[[torch.Tensor], Sequence[torch.Tensor | None]]
+#: (tile, its rows of all inputs) -> (H, q, K), which has no graph, and the function that gives the gradients.
+Kernel = Callable[..., tuple[torch.Tensor, Backward]]
+
+
+def by_autograd(function: Callable[..., torch.Tensor]) -> Kernel:
+    """Makes a kernel of ``function``, (tile, its rows of all inputs) -> (H, q, K), which torch differentiates."""
+
+    def kernel(tile: DocumentTile, *inputs: torch.Tensor) -> tuple[torch.Tensor, Backward]:
+        with torch.set_grad_enabled(any(tensor.requires_grad for tensor in inputs)):
+            made = function(tile, *inputs)
+
+        def backward(gradient: torch.Tensor) -> Sequence[torch.Tensor | None]:
+            # Whoever differentiates twice keeps the node of all tiles, and needs the graph of this one again.
+            with torch.autocast("cpu", enabled=False):
+                return torch.autograd.grad(made, inputs, gradient, retain_graph=True, allow_unused=True)
+
+        return made.detach(), backward
+
+    return kernel
 
 
 def attend_in_tiles(
@@ -131,6 +150,7 @@ class _InTiles(torch.autograd.Function):
     """Cuts and joins without autograd, where the gradient of every slice would be as large as the whole."""
 
     @staticmethod
+    @torch.amp.custom_fwd(device_type="cpu")  # type: ignore[untyped-decorator]  # torch has no type
     def forward(
         ctx: Any,
         kernel: Kernel,
@@ -146,21 +166,20 @@ class _InTiles(torch.autograd.Function):
         for tile in tiles:
             if tile.area:
                 pairs = zip(cuts, inputs, strict=True)
-                of_tile = [cut(tensor, tile).detach().requires_grad_(trained) for cut, tensor in pairs]
-                with torch.set_grad_enabled(trained):
-                    made = kernel(tile, *of_tile)
-                of_queries(out, tile).copy_(made.detach())
+                of_tile = (cut(tensor, tile).detach().requires_grad_(trained) for cut, tensor in pairs)
+                made, backward = kernel(tile, *of_tile)
+                of_queries(out, tile).copy_(made)
                 if trained:
-                    ctx.made.append((tile, of_tile, made))
+                    ctx.made.append((tile, backward))
         return out
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
+    @torch.amp.custom_bwd(device_type="cpu")  # type: ignore[untyped-decorator]  # torch has no type
+    def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor | None, ...]:  # type: ignore[override]  # as above
         whole = [gradient.new_zeros(shape) for shape in ctx.shapes]
-        for tile, of_tile, made in ctx.made:
-            # Whoever differentiates twice keeps this node, and needs the inner graph again.
-            found = torch.autograd.grad(made, of_tile, of_queries(gradient, tile), retain_graph=True, allow_unused=True)
+        for tile, backward in ctx.made:
+            found = backward(of_queries(gradient, tile))
             for cut, tensor, added in zip(ctx.cuts, whole, found, strict=True):
                 if added is not None:
                     cut(tensor, tile).add_(added)
