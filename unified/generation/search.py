@@ -58,8 +58,8 @@ def generate(
         indices: identity of each sentence for the random draws of sampling; default 0, 1, ...
 
     Raises:
-        UnifiedError: source and ``max_length`` together exceed the position table, the prefix cannot be written, or the
-            model's scores are not numbers.
+        UnifiedError: source and ``max_length`` together exceed the position table, the prefix cannot be written, there
+            are not as many indices as sources, or the model's scores are not numbers.
     """
     if len(source_tokens) == 0:
         return []
@@ -92,6 +92,8 @@ class _Search:
         self.uniforms = None
         if config.sampling:
             indices = range(count) if indices is None else indices
+            if len(indices) != count:
+                raise UnifiedError(f"indices must name each of {count} sources, got {len(indices)}")
             self.uniforms = uniforms(config.seed, indices, config.max_length + 1, config.beam).to(self.device)
         source = decoder.encode(source_tokens)
         self.given = self._given(source_tokens, source.visible)

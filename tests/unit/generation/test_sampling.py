@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from tests.support.pretend_card import DEVICE, PretendCard
 from tests.support.tiny_models import EIGHT, eight_symbols, next_logits, sources
 from unified.errors import UnifiedError
 from unified.generation import GenerationConfig, generate
@@ -90,10 +91,41 @@ def test_trimming_equals_its_definition():
     generator = torch.Generator().manual_seed(0)
     for top_k, top_p in itertools.product((0, 1, 3, 50), (0.05, 0.5, 0.9, 1.0)):
         log_probs = (3 * torch.randn(20, 12, generator=generator)).log_softmax(-1)
-        for row, trimmed in zip(log_probs, trim(log_probs, top_k, top_p), strict=True):
+        of_beams = trim(log_probs.unflatten(0, (10, 2)), top_k, top_p)
+        for row, trimmed in zip(log_probs, of_beams.flatten(0, 1), strict=True):
             expected = trimmed_by_hand({i: float(p) for i, p in enumerate(row.exp())}, top_k, top_p)
             assert set(trimmed.isfinite().nonzero().flatten().tolist()) == set(expected)
             assert (trimmed[list(expected)] == row[list(expected)]).all()
+
+
+def test_a_share_that_is_reached_exactly_needs_no_further_token():
+    equal = torch.zeros(3, 8)
+    for count in range(1, 9):
+        assert trim(equal, 0, count / 8).isfinite().sum(-1).tolist() == [count] * 3
+
+
+def test_a_share_of_1_cuts_no_token_however_improbable():
+    """Beside the first token the others have less than a float64 tells from nothing."""
+    log_probs = torch.tensor([[0.0, -50.0, -90.0, -torch.inf]])
+    assert torch.equal(trim(log_probs, 0, 1.0), log_probs)
+    assert trim(log_probs, 0, 0.999).isfinite().sum() == 1
+
+
+@pytest.mark.parametrize("score", [torch.nan, -torch.inf])
+def test_what_is_drawn_is_a_token_even_where_no_score_is_a_number(score):
+    """Search says so afterwards."""
+    assert draw(torch.full((3, 5), score), torch.tensor([0.0, 0.5, 1 - 1e-16], dtype=torch.float64)).max() <= 4
+    cached = eight_symbols()
+    cached.model.heads["token"].bias.data.fill_(score)
+    with pytest.raises(UnifiedError, match="^the model's scores are not numbers; its parameters seem to be damaged$"):
+        generate(cached, ROW, GenerationConfig(beam=2, max_length=3, sampling=True))
+
+
+@pytest.mark.parametrize("indices", [[], [3], [0, 1, 2]])
+def test_each_source_has_an_index_for_its_draws(indices):
+    with pytest.raises(UnifiedError) as raised:
+        generate(eight_symbols(), ROW.expand(2, -1), GenerationConfig(sampling=True), indices=indices)
+    assert str(raised.value) == f"indices must name each of 2 sources, got {len(indices)}"
 
 
 def test_draw_inverts_the_cumulative_distribution():
@@ -141,6 +173,20 @@ def test_blocker_on_unilms_ignore_rule():
     assert not NgramBlocker(3, {7})(text, zeros).isneginf().any()
     assert not NgramBlocker(3, {9})(text, zeros).isneginf().any()
     assert NgramBlocker(3, {11})(text, zeros)[0].isneginf().nonzero().tolist() == [[9]]
+
+
+@pytest.mark.parametrize("ignore", [set(), {3}])
+def test_a_blocker_goes_to_a_card_and_back(ignore):
+    """Nothing is waited for there."""
+    tokens, log_probs = torch.randint(0, 4, (60, 30)), torch.randn(60, 5)
+    blocker = NgramBlocker(2, ignore)
+    expected = blocker(tokens, log_probs)
+    assert expected.isneginf().any()
+    with PretendCard() as card:
+        found = blocker(tokens.to(DEVICE), log_probs.to(DEVICE))
+        assert not card.looks
+        assert torch.equal(found.cpu(), expected)
+    assert torch.equal(blocker(tokens, log_probs), expected)
 
 
 @pytest.mark.gpu
