@@ -1,12 +1,23 @@
 """Caches of decoding: sentences that leave, rows that move, and attention that remembers or reads them."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
+from tests.support.pretend_card import DEVICE, PretendCard
 from tests.support.tiny_models import decoder, next_logits, sources, vocabulary
 from unified import generation, masks
 from unified.attention import prepare
-from unified.generation.cache import DecodingState, RecordingAttention, SourceCache, Window, join_beams, split_beams
+from unified.generation.cache import (
+    DecodingState,
+    RecordingAttention,
+    Seen,
+    SourceCache,
+    Window,
+    join_beams,
+    split_beams,
+)
 
 SPECIAL = vocabulary().special
 
@@ -20,6 +31,12 @@ def source_cache(counts=(2, 5, 3)) -> SourceCache:
     return SourceCache(
         layers, [-layer for layer in layers], positions < next_position.unsqueeze(1), positions, next_position, 5
     )
+
+
+def on_card(source: SourceCache) -> SourceCache:
+    """The same there; keys and values are not read by these tests."""
+    moved = {name: vars(source)[name].to(DEVICE) for name in ("visible", "positions", "next_position")}
+    return replace(source, **moved)
 
 
 @pytest.mark.parametrize("keep", [torch.tensor([2, 0]), torch.tensor([True, False, True])])
@@ -74,6 +91,37 @@ def test_a_window_reaches_as_far_on_either_side():
         for query in range(2):
             wanted = [abs(count + query - position) <= 2 for position in range(5)]
             assert found[sentence, query].tolist() == wanted
+
+
+@pytest.mark.parametrize("device", ["a processor", "a card"])
+@pytest.mark.parametrize("size", [0, 1, 2], ids="window {}".format)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_weights_are_a_softmax_over_what_is_seen(dtype, size, device):
+    """Three tokens are written and two asked for; the first source is empty, and the first query sees no text."""
+    torch.manual_seed(0)
+    source, beam = source_cache((0, 2, 5)), 2
+    visible = torch.tensor([[False] * 5, [True, False, True, False, True]])
+    queries, keys = torch.tensor([3, 4]), torch.tensor([0, 1, 2, 3, 4])
+    scores = torch.randn(3, 4, beam * 2, 5 + 5, dtype=dtype)
+    expected = torch.zeros_like(scores)
+    for sentence, count in enumerate((0, 2, 5)):
+        for row in range(beam * 2):
+            query = row % 2
+            near = size or 100
+            seen = [key < count and abs(count + 3 + query - key) <= near for key in range(5)]
+            seen += [bool(visible[query, key]) and abs(3 + query - key) <= near for key in range(5)]
+            if any(seen):
+                expected[sentence, :, row, seen] = scores[sentence, :, row, seen].softmax(-1)
+    with PretendCard() as card:
+        if device == "a card":
+            source, visible, scores, queries, keys = (
+                one.to(DEVICE) if isinstance(one, torch.Tensor) else on_card(one)
+                for one in (source, visible, scores, queries, keys)
+            )
+        window = Window(size, queries, keys) if size else None
+        found = Seen(source, visible, beam, True, dtype, window).softmax(scores)
+        assert not card.looks
+        torch.testing.assert_close(found.cpu(), expected)
 
 
 def test_what_records_attends_as_what_it_stands_for_and_drops_nothing_by_itself():

@@ -1,5 +1,6 @@
 """Settings of generation: defaults, bounds on both sides, and a user's keywords."""
 
+import math
 from dataclasses import fields
 
 import pytest
@@ -55,6 +56,9 @@ def test_limits_that_meet_are_taken():
     GenerationConfig(nbest=3, beam=3)
     GenerationConfig(sampling=True, top_p=1.0)
     GenerationConfig(sampling=True, top_p=1e-9, temperature=1e-9)
+    for value in (math.inf, -math.inf, math.nan):
+        with pytest.raises(UnifiedError, match=f"^temperature must be a number, got {value}$"):
+            GenerationConfig(temperature=value)
     for wrong in ({"temperature": -1.0}, {"temperature": 0.0}):
         with pytest.raises(
             UnifiedError, match="^temperature must be above 0, got .*; for the most probable use beam=1$"

@@ -170,8 +170,8 @@ def test_source_cache_does_not_grow_with_the_beam(scheme):
 @torch.no_grad()
 def test_score_in_one_pass_equals_decoding_step_by_step(scheme):
     cached = decoder(scheme)
-    rows = sources([5, 1, 9])
-    targets = torch.tensor([[5, 6, 7, 8, 2], [9, 2, 1, 1, 1], [4, 4, 12, 2, 1]])
+    rows = sources([5, 1, 9, 0])
+    targets = torch.tensor([[5, 6, 7, 8, 2], [9, 2, 1, 1, 1], [4, 4, 12, 2, 1], [7, 5, 2, 1, 1]])
     expected = steps(cached, rows, targets[:, :-1]).log_softmax(-1).gather(2, targets.unsqueeze(2)).squeeze(2)
     expected[targets == SPECIAL.pad] = 0
     torch.testing.assert_close(score(cached, rows, targets), expected, atol=1e-5, rtol=1e-5)

@@ -124,7 +124,7 @@ def test_what_is_drawn_is_a_token_even_where_no_score_is_a_number(score):
 @pytest.mark.parametrize("indices", [[], [3], [0, 1, 2]])
 def test_each_source_has_an_index_for_its_draws(indices):
     with pytest.raises(UnifiedError) as raised:
-        generate(eight_symbols(), ROW.expand(2, -1), GenerationConfig(sampling=True), indices=indices)
+        generate(eight_symbols(), ROW.expand(2, -1), GenerationConfig(max_length=3, sampling=True), indices=indices)
     assert str(raised.value) == f"indices must name each of 2 sources, got {len(indices)}"
 
 
