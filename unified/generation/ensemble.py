@@ -15,7 +15,7 @@ from unified.errors import UnifiedError
 from unified.generation.cache import DecodingState
 from unified.generation.decoder import CachedDecoder
 from unified.generation.fixed import FixedState
-from unified.model.averaging import log_mean
+from unified.model.averaging import mean_classes
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ class EnsembleDecoder:
     def step(self, last_tokens: torch.Tensor | None, state: EnsembleState) -> torch.Tensor:
         """Logarithms (R, V) of the mean probability of each token that comes next."""
         pairs = zip(self.members, state.members, strict=True)
-        return log_mean([torch.log_softmax(member.step(last_tokens, own).float(), -1) for member, own in pairs])
+        return mean_classes([member.step(last_tokens, own) for member, own in pairs])
 
     def check_positions(self, needed: int) -> None:
         """Refuse to write more tokens than a member has positions for."""

@@ -142,7 +142,6 @@ class Workspace:
         self._parameters = _places(model)
         self._pool = GraphPool(like.device)
         self.steps: dict[tuple[int, int], Replayed] = {}
-        self.searches = 0
         room = self.blocks[-1]
         # Not as tensors of inference mode, in which nothing could be written outside it.
         with torch.inference_mode(False):
@@ -188,7 +187,7 @@ class Workspace:
     @torch.no_grad()
     def begin(self, source: SourceCache) -> FixedState:
         """The state of rows that have written nothing yet; a search that began before cannot go on."""
-        self.searches += 1
+        self.search = object()
         count, length = source.visible.shape
         for own, given in zip([*self.keys, *self.values], [*source.keys, *source.values], strict=True):
             own.zero_()  # what a weight of zero is multiplied with is a number
@@ -237,7 +236,7 @@ class Workspace:
         beam, queries = self.beam, len(self.lags)
         # The token in front of a first [MASK] is not part of the text.
         own = self.beams.masked_fill(self.step + self.lags[0] < 0, -1)
-        self.ancestors[:sentences].index_copy_(2, self.step, own[None, :, None].expand(sentences, -1, -1))
+        self.ancestors[:sentences].index_copy_(2, self.step, own.expand(sentences, -1).unsqueeze(-1))
         slots = self.first_slots + self.step * self.slot_steps
         parts = [self.last[:sentences]]
         if self.scheme.mask_query:
@@ -300,7 +299,7 @@ class FixedState:
     """
 
     def __init__(self, workspace: Workspace, kept: torch.Tensor):
-        self.workspace, self._kept, self.number = workspace, kept, workspace.searches
+        self.workspace, self._kept, self.search = workspace, kept, workspace.search
         self.sentences = workspace.batch_of(len(kept))
         self.length = 0
 
@@ -319,7 +318,6 @@ class FixedState:
             self._kept = torch.arange(len(self._kept), device=self._kept.device)
             self.sentences = sentences
 
-    @torch.no_grad()
     def reorder(self, rows: torch.Tensor) -> None:
         """Row i continues the row ``rows[i]`` (int64 (R,)) of the same sentence, as they were before any left."""
         parents = (rows % self.workspace.beam).view(-1, self.workspace.beam)
@@ -334,7 +332,7 @@ class FixedState:
         Raises:
             UnifiedError: another search has begun in the workspace, or there is no room for another token.
         """
-        if self.number != self.workspace.searches:
+        if self.search is not self.workspace.search:
             raise UnifiedError("another search of the same decoder has begun; searches that alternate need one each")
         if last_tokens is not None:
             self._put(self.workspace.last, last_tokens.view(-1, self.workspace.beam))

@@ -139,7 +139,7 @@ def fit_pairs(
         )
     given = PairLengths().overridden(max_source, max_target)
     read = kept_lengths(sources, given.max_source)
-    if int((read + kept_lengths(targets, given.max_target)).max(initial=0)) > max_length:
+    if (read + kept_lengths(targets, given.max_target) > max_length).any():
         if max_target is None and max_source is None:
             max_target = _usual_target(targets, max_length)
         elif max_target is None:

@@ -9,12 +9,12 @@ import torch
 
 
 def uniforms(seed: int, indices: Sequence[int], steps: int, beam: int) -> torch.Tensor:
-    """Numbers in [0, 1) for every draw of every sentence, float64 (N, steps, beam).
+    """Numbers in [0, 1) for every draw of every sentence (N, at least one), float64 (N, steps, beam).
 
     They depend on the seed and the sentence's own index alone, not on its neighbours, the device or the process.
     """
     draws = [np.random.default_rng([seed, index]).random((steps, beam)) for index in indices]
-    return torch.from_numpy(np.stack(draws)) if draws else torch.zeros(0, steps, beam, dtype=torch.float64)
+    return torch.from_numpy(np.stack(draws))
 
 
 def trim(log_probs: torch.Tensor, top_k: int, top_p: float) -> torch.Tensor:
@@ -23,11 +23,11 @@ def trim(log_probs: torch.Tensor, top_k: int, top_p: float) -> torch.Tensor:
     [Fan et al. 2018, sec. 5.4] and [Holtzman et al. 2020, sec. 3.1]. The best token always
     stays. (..., V) -> (..., V).
     """
-    if 0 < top_k < log_probs.size(-1):
-        least = log_probs.topk(top_k, dim=-1).values[..., -1:]
+    if top_k:
+        least = log_probs.topk(min(top_k, log_probs.size(-1))).values[..., -1:]
         log_probs = log_probs.masked_fill(log_probs < least, -torch.inf)
     if top_p < 1:
-        ordered, order = log_probs.double().softmax(-1).sort(dim=-1, descending=True)
+        ordered, order = log_probs.double().softmax(-1).sort(descending=True)
         before = ordered.cumsum(-1) - ordered
         cut = torch.zeros_like(before, dtype=torch.bool).scatter(-1, order, before >= top_p)
         log_probs = log_probs.masked_fill(cut, -torch.inf)
@@ -40,4 +40,5 @@ def draw(log_probs: torch.Tensor, uniform: torch.Tensor) -> torch.Tensor:
     cumulative = probabilities.cumsum(-1)
     target = uniform.unsqueeze(-1) * cumulative[..., -1:]
     # right=True skips tokens of probability zero, whose cumulative value equals their predecessor's.
+    # Where scores are not numbers, it finds no token at all: index V.
     return torch.searchsorted(cumulative, target, right=True).squeeze(-1).clamp_(max=log_probs.size(-1) - 1)
