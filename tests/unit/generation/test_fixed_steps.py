@@ -10,7 +10,6 @@ from unified.generation import SCHEMES, CachedDecoder
 
 #: Those that ask by no query stream.
 SERVED = [name for name, scheme in SCHEMES.items() if not scheme.query_stream]
-CPU = torch.device("cpu")
 
 
 @torch.no_grad()
@@ -51,9 +50,18 @@ def test_rows_that_move_and_sentences_that_leave_keep_what_is_theirs(scheme, set
     rows = sources([5, 1, 9, 3, 7], left=True)
     expected = of_growing(cached, rows, 3)
     near(of_fixed(cached, rows, 3), expected)
+
+
+@pytest.mark.parametrize("setting", [{}, {"attention_windows": "2"}], ids=["plain", "window"])
+@pytest.mark.parametrize("scheme", SERVED)
+def test_steps_on_a_card_are_those_of_a_cpu(scheme, setting):
+    cached, rows = decoder(scheme, layers=1, **setting), sources([5, 3])
+    expected = of_growing(cached, rows, 2)
     with PretendCard():
         cached.model.to(DEVICE)
-        near(of_fixed(cached, rows.to(DEVICE), 3), expected)
+        found = of_fixed(cached, rows.to(DEVICE), 2)
+        assert all(one.device.type == DEVICE.type for one in found)
+        near(found, expected)
 
 
 @pytest.mark.parametrize("scheme", SERVED)
