@@ -30,7 +30,7 @@ _LOOKS = {
     _aten.unique_dim.default,
     _aten._unique2.default,
 }
-#: Operations that take tensors of several devices: copies, and indices from the CPU.
+#: Operations that take tensors of several devices: copies, and indices from the CPU into a tensor of the card.
 _MOVES = {_aten.copy_.default, _aten._to_copy.default}
 _INDEXED = {
     _aten.index.Tensor, _aten.index_put.default, _aten.index_put_.default, _aten._index_put_impl_.default,
@@ -132,6 +132,10 @@ def _run(function: Any, args: Any, kwargs: dict[str, Any]) -> Any:
             raise RuntimeError(
                 f"{function}: tensors of two devices, {DEVICE} and cpu; those of the CPU are {strangers}"
             )
+    if of_card and function in _INDEXED:
+        own, _, *values = (one for one in args if not isinstance(one, bool))
+        if not all(isinstance(one, OnCard) or not one.dim() for one in (own, *values)):
+            raise RuntimeError(f"{function}: a tensor of the CPU beside values or indices of {DEVICE}")
     asked = kwargs.get("device")
     if function is _aten.copy_.default:
         stays = isinstance(args[0], OnCard)

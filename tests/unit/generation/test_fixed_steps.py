@@ -53,13 +53,14 @@ def test_rows_that_move_and_sentences_that_leave_keep_what_is_theirs(scheme, set
 
 
 @pytest.mark.parametrize("setting", [{}, {"attention_windows": "2"}], ids=["plain", "window"])
+@pytest.mark.parametrize("moves", [False, True], ids=["all stay", "moves"])
 @pytest.mark.parametrize("scheme", SERVED)
-def test_steps_on_a_card_are_those_of_a_cpu(scheme, setting):
-    cached, rows = decoder(scheme, layers=1, **setting), sources([5, 3])
-    expected = of_growing(cached, rows, 2)
+def test_steps_on_a_card_are_those_of_a_cpu(scheme, moves, setting):
+    cached, rows = decoder(scheme, layers=1, **setting), sources([5, 3, 4])
+    expected = of_growing(cached, rows, 2, moves=moves)
     with PretendCard():
         cached.model.to(DEVICE)
-        found = of_fixed(cached, rows.to(DEVICE), 2)
+        found = of_fixed(cached, rows.to(DEVICE), 2, moves=moves)
         assert all(one.device.type == DEVICE.type for one in found)
         near(found, expected)
 
