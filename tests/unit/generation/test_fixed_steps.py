@@ -17,6 +17,7 @@ def numbers(cached: CachedDecoder, begin, rows: torch.Tensor, beam: int, moves: 
     """Logits of steps between which rows change places and sentences leave until one of ``rows`` is left."""
     state = begin(cached.encode(rows), beam)
     left, found = len(rows), [cached.step(None, state)]
+    state.source = state.source.select(torch.arange(left, device=rows.device))  # all of them stay
     while True:
         last = (torch.arange(left * beam) % 11 + 4 + len(found) % 2).to(rows.device)
         found.append(cached.step(last, state))
