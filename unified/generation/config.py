@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
@@ -26,12 +27,12 @@ def require_temperature(name: str, temperature: float) -> None:
 
     Args:
         name: what messages call it.
-        temperature: a finite number.
+        temperature: any number.
 
     Raises:
-        UnifiedError: it is not above 0, or below :data:`LEAST_TEMPERATURE`.
+        UnifiedError: it is not finite, not above 0, or below :data:`LEAST_TEMPERATURE`.
     """
-    if temperature <= 0:
+    if not 0 < temperature < math.inf:
         raise UnifiedError(f"{name} must be above 0, got {temperature}; for the most probable use beam=1")
     if temperature < LEAST_TEMPERATURE:
         raise UnifiedError(
