@@ -153,9 +153,9 @@ class _Search:
         """The 2 x beam best continuations of each sentence: enough even if every row would end."""
         wanted = 2 * self.config.beam
         # No row has more of them: sums with all of its log-probabilities would be one more pass over the vocabulary.
-        own, tokens = log_probs.topk(min(wanted, log_probs.size(-1)), dim=-1)
+        own, tokens = log_probs.topk(min(wanted, log_probs.size(-1)))
         joint = (self.totals.unsqueeze(-1) + own).flatten(1)
-        best = joint.topk(min(wanted, joint.size(1)), dim=1).indices
+        best = joint.topk(min(wanted, joint.size(1))).indices
         return best // own.size(-1), tokens.flatten(1).gather(1, best)
 
     def _sampled(self, log_probs: torch.Tensor, step: int) -> tuple[torch.Tensor, torch.Tensor]:
@@ -174,7 +174,7 @@ class _Search:
         totals = self.totals.gather(1, rows) + gained
         ends = tokens == self.end
         finishing = ends[:, :beam] & totals[:, :beam].isfinite()
-        going = ends.long().argsort(dim=1, stable=True)[:, :beam]  # those that do not end, in order
+        going = ends.long().argsort(stable=True)[:, :beam]  # those that do not end, in order
         totals = totals.masked_fill(ends, -torch.inf).gather(1, going)
         alive = totals.isfinite().any(1, keepdim=True)
         candidates = rows, gained
@@ -233,7 +233,7 @@ class _Search:
         if not self.decoder.scheme.prompt:
             return source_tokens[:, :0]
         real = visible[:, visible.size(1) - source_tokens.size(1) :]  # without the begin symbol
-        order = real.long().argsort(dim=1, stable=True)
+        order = real.long().argsort(stable=True)
         return source_tokens.masked_fill(~real, self.decoder.special.pad).gather(1, order)
 
     def _checked_prefix(self, prefix: torch.Tensor, count: int) -> torch.Tensor:
