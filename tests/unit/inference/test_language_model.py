@@ -1,6 +1,5 @@
 """A language model as Python users have it: files, ensembles, lengths of sources and texts, warnings, refusals."""
 
-import inspect
 import warnings
 
 import pytest
@@ -60,9 +59,22 @@ def test_several_models_write_together_and_one_alone_is_itself(saved, tmp_path):
     assert "lengths of sources and targets" in refused(UnifiedLM.together, ["a", "b"], [two, other])
 
 
-def test_methods_have_the_same_size_of_a_batch():
-    for method in (UnifiedLM.generate, UnifiedLM.hypotheses, UnifiedLM.shortened, UnifiedLM.score):
-        assert inspect.signature(method).parameters["batch_size"].default == 32
+def test_batches_have_32_texts_unless_the_user_says_otherwise():
+    lm, words, config = handle(layers=1), ["w1"] * 33, GenerationConfig(beam=1, max_length=1)
+    long, rows = ["w1 w2 w3 w4 w5"] * 17, []  # two windows each
+    lm.model.transformer.embeddings.register_forward_hook(lambda module, given, states: rows.append(len(states)))
+    for ask, left in (
+        (lambda **size: lm.generate(words, beam=1, max_length=1, **size), 1),
+        (lambda **size: lm.hypotheses([[FIRST]] * 33, config, **size), 1),
+        (lambda **size: lm.shortened(long, config, max_source=3, **size), 2),
+        (lambda **size: lm.score(words, words, **size), 1),
+    ):
+        ask()
+        assert set(rows) == {32, left}
+        rows.clear()
+        ask(batch_size=40)
+        assert set(rows) == {32 + left}
+        rows.clear()
 
 
 def test_parts_of_a_source_stand_with_the_separator_between_them():
@@ -140,6 +152,7 @@ def test_texts_are_as_long_as_those_of_training_or_as_the_positions_leave():
     assert most(handle("left_to_right"), ["w1 " * 30, "w2"]) == POSITIONS - 30 - 3
     assert most(handle("left_to_right"), ["w1 " * 44]) == 1
     assert most(handle("left_to_right", max_positions=300), ["w1"]) == 128
+    assert most(handle("left_to_right"), []) == POSITIONS - 3
 
 
 def test_one_text_for_each_source_or_a_list_of_the_best():

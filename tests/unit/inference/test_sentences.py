@@ -97,6 +97,16 @@ def test_folders_that_are_none_and_sides_of_two_lengths_are_refused(folder):
     assert str(raised.value) == f"{base}.a holds 2 items, {base}.b 1; they must pair one to one"
 
 
+def test_a_side_that_is_missing_is_named(folder):
+    """Of a source without its target the file that is missing; a target alone is no pair."""
+    split(folder, "lone.a-b", ("a",))
+    with pytest.raises(UnifiedError, match=r"/lone\.a-b\.b\.idx"):
+        FolderSentences(folder, "lone", None, None)
+    split(folder, "alone.a-b", ("b",))
+    with pytest.raises(UnifiedError, match="in split 'alone', found none; "):
+        FolderSentences(folder, "alone", None, None)
+
+
 @pytest.mark.parametrize("name", ["lines.txt", "lines.txt.gz"])
 def test_lines_of_a_file_are_sources_without_references(tmp_path, name):
     path = tmp_path / name

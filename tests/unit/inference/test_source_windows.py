@@ -13,7 +13,7 @@ from unified import UnifiedLM
 from unified.corpus.cleaning.sentences import split_sentences
 from unified.errors import UnifiedError
 from unified.generation import GenerationConfig
-from unified.inference.source_windows import divided
+from unified.inference.source_windows import divided, shortened
 
 WORDS = "cat dog bird mat Monday sang sat barked 12 a".split()
 
@@ -62,6 +62,80 @@ def test_a_text_without_spaces_is_divided_within():
     assert max(map(len, windows)) <= 100 and len(windows) <= 16
     with pytest.raises(UnifiedError, match="a window of 2 tokens has no room for '字', which has 3"):
         divided("字字", 2, lambda text: 3 * len(text))
+
+
+def ids_of(source: str | list[str]) -> list[str]:
+    """Words, and a mark between the parts."""
+    return (source if isinstance(source, str) else " | ".join(source)).split()
+
+
+class Writer:
+    """Writes some first words of each window, another number of them in each round, and keeps what it was given."""
+
+    def __init__(self, *counts: int):
+        self.counts, self.given, self.owners = list(counts), [], []
+
+    def __call__(self, windows: list[list[str]], owners: list[int]) -> list[str]:
+        assert self.counts, "a round too many"
+        self.given.append([" ".join(window) for window in windows])
+        self.owners.append(owners)
+        count = self.counts.pop(0)
+        return [" ".join(window[:count]) for window in windows]
+
+
+def numbers(first: int, stop: int) -> str:
+    """Sentences of five words each."""
+    return " ".join(f"{number}." if number % 5 == 4 else str(number) for number in range(first, stop))
+
+
+def test_sources_that_fit_are_left_as_they_are():
+    """Up to the limit itself, and nothing is written."""
+    sources = [numbers(0, 10), ["a b", numbers(0, 7)], ""]
+    found = shortened(sources, 10, ids_of, Writer())
+    assert [len(ids) for ids in found.ids] == [10, 10, 0] and found.ids == list(map(ids_of, sources))
+    assert found.windows == found.cut == [0, 0, 0]
+
+
+def test_what_is_written_from_windows_stands_in_their_place_and_is_divided_again():
+    """Two long sources between short ones: the windows of all of them are written in one call."""
+    write = Writer(3, 2)
+    found = shortened(["a", numbers(0, 40), "b", numbers(50, 65)], 10, ids_of, write)
+    first = [numbers(0, 10), numbers(10, 20), numbers(20, 30), numbers(30, 40), numbers(50, 55), numbers(55, 65)]
+    assert write.given == [first, ["0 1 2 10 11 12", "20 21 22 30 31 32"]]
+    assert write.owners == [[1, 1, 1, 1, 3, 3], [1, 1]]
+    assert [" ".join(ids) for ids in found.ids] == ["a", "0 1 20 21", "b", "50 51 52 55 56 57"]
+    assert (found.windows, found.cut) == ([0, 4, 0, 2], [0, 0, 0, 0])  # windows of the first round
+
+
+@pytest.mark.parametrize("question_first", [False, True])
+def test_the_part_of_most_characters_is_divided_and_the_others_stand_beside_each_window(question_first):
+    def parts(question: str, document: str) -> list[str]:
+        return [question, document] if question_first else [document, question]
+
+    document = [f"{'x' * 30}{number}." for number in range(9)]
+    write = Writer(1)  # the question and its mark take half of the limit
+    shortened([parts("a b c", " ".join(document))], 8, ids_of, write)
+    (windows,) = write.given
+    written = [window.removeprefix("a b c | ").removesuffix(" | a b c") for window in windows]
+    assert " ".join(written).split() == document and all(1 <= words(window) <= 4 for window in written)
+    assert windows == [" | ".join(parts("a b c", window)) for window in written]
+
+
+def test_a_source_is_cut_where_its_other_parts_take_more_than_half_of_the_limit():
+    source, write = ["a b c d", numbers(0, 20)], Writer(1)
+    found = shortened([source, numbers(20, 40)], 9, ids_of, write)
+    assert found.ids == [ids_of(source)[:9], ["20", "25", "30", "35"]] and write.owners == [[1, 1, 1, 1]]
+    assert (found.windows, found.cut) == ([0, 4], [25 - 9, 0])
+
+
+@pytest.mark.parametrize(("counts", "left", "cut"), [([10], 15, 5), ([7, 7], 12, 2)])
+def test_a_source_is_cut_where_what_is_written_is_no_shorter(counts, left, cut):
+    """In the first round, or in the second one, whose windows are written out whole."""
+    write = Writer(*counts)
+    found = shortened([numbers(0, 15)], 10, ids_of, write)
+    whole = [word for window in write.given[-1] for word in window.split()]
+    assert len(whole) == left and not write.counts
+    assert (found.ids, found.windows, found.cut) == ([whole[:10]], [2], [cut])
 
 
 @pytest.fixture(scope="module")

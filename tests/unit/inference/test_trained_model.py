@@ -108,6 +108,15 @@ def test_an_ensemble_refuses_what_only_a_single_model_can_do(tmp_path):
     assert refusal(ensemble.embed, ["w3"]) == said.format("embed")
     assert refusal(ensemble.save_pretrained, tmp_path / "out") == said.format("save_pretrained")
     assert not (tmp_path / "out").exists()
+    assert refusal(handle().save_pretrained, 3).startswith("folder: expected the path of a file or folder, got ")
+
+
+def test_embed_reads_32_texts_at_once_unless_the_user_says_otherwise():
+    own, rows = handle(), []
+    own.model.transformer.embeddings.register_forward_hook(lambda module, given, states: rows.append(len(states)))
+    own.embed(["w3"] * 33)
+    own.embed(["w3"] * 33, batch_size=33)
+    assert sorted(rows) == [1, 32, 33]
 
 
 def test_embed_averages_whole_texts_by_default_and_keeps_no_gradients():
