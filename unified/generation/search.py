@@ -193,8 +193,8 @@ class _Search:
             rows, tokens, gained, totals = rows[index], tokens[index], gained[index], totals[index]
             self._leave(index, keep)
         self.totals = totals
-        # A single row per sentence goes on in place; only then is there nothing to gather.
-        if beam > 1 or len(rows) < len(self.tokens):
+        # As many sentences as there were rows: single rows, all of which go on in place. Only then is nothing to gather.
+        if len(rows) < len(self.tokens):
             self.state.reorder(rows.flatten())
         self.tokens = torch.cat([self.tokens[rows.flatten()], tokens.reshape(-1, 1)], dim=1)
         self.log_probs = torch.cat([self.log_probs[rows.flatten()], gained.reshape(-1, 1)], dim=1)

@@ -220,9 +220,9 @@ def test_scores_that_are_not_numbers_are_refused():
 
 
 OPTIONS = {
-    "beam": {"beam": 3, "nbest": 2, "no_repeat_ngram_size": 2, "min_length": 1},
+    "beam": {"beam": 2, "nbest": 2, "no_repeat_ngram_size": 2},
     "greedy": {"beam": 1},
-    "drawn": {"beam": 3, "nbest": 3, "sampling": True, "top_k": 9, "top_p": 0.9, "seed": 4},
+    "drawn": {"beam": 2, "nbest": 2, "sampling": True, "top_k": 9, "seed": 4},
 }
 
 
@@ -230,8 +230,8 @@ OPTIONS = {
 def test_a_search_on_a_card_finds_what_one_on_a_cpu_finds_and_keeps_no_gradients(name):
     table = Table("left_to_right")
     table.table[:, END] += 1.0
-    items, prefix = rows_of([[5, 6, END], [END], [7, 9, 8, END]]), rows_of([[5, END], [], [8]])
-    config = GenerationConfig(max_length=5, **OPTIONS[name])
+    items, prefix = rows_of([[5, END], [END]]), rows_of([[END], [8]])  # the first one leaves at once
+    config = GenerationConfig(max_length=3, **OPTIONS[name])
     expected = generate(table, items, config, prefix)
     assert len({len(one.tokens) for some in expected for one in some}) > 1
     with PretendCard():
