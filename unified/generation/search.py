@@ -193,7 +193,7 @@ class _Search:
             rows, tokens, gained, totals = rows[index], tokens[index], gained[index], totals[index]
             self._leave(index, keep)
         self.totals = totals
-        # As many sentences as there were rows: single rows, all of which go on in place. Only then is nothing to gather.
+        # As many sentences as there were rows: single rows that all go on in place. Only then is nothing to gather.
         if len(rows) < len(self.tokens):
             self.state.reorder(rows.flatten())
         self.tokens = torch.cat([self.tokens[rows.flatten()], tokens.reshape(-1, 1)], dim=1)
