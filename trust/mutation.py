@@ -197,7 +197,9 @@ class Trials:
             outcome = forks.run_pytest(self.project, chosen, self.spare + 5 * seconds, plugins=[limits])
             status, tried = outcome.status, tried + len(chosen)
             if status != forks.PASSED:
-                return status, tried, next((one for one in chosen if f"FAILED {one} - " in outcome.output), "")
+                printed = f"\n{outcome.output}\n"  # a long name leaves no room for the message
+                named = (one for one in chosen if any(f"\nFAILED {one}{end}" in printed for end in (" - ", "\n")))
+                return status, tried, next(named, "")
         return status, tried, ""
 
     def _is_quick(self, mutant: Mutant) -> bool:
