@@ -33,7 +33,7 @@ class Record:
     def noticed(self, module: str, mutants: Iterable[Mutant]) -> set[tuple[str, str]]:
         """Part and key of those among all mutants of a module's source that tests have noticed.
 
-        Of a part that had another number of mistakes when it was tried, nothing is known: more kinds are made now.
+        Nothing is known of a part that had another number of mistakes when it was tried: more kinds are made now.
         """
         by_part: dict[str, list[str]] = {}
         for one in mutants:

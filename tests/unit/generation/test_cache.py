@@ -34,7 +34,7 @@ def source_cache(counts=(2, 5, 3)) -> SourceCache:
 
 
 def on_card(source: SourceCache) -> SourceCache:
-    """The same there; keys and values are not read by these tests."""
+    """The same state on the pretended card, without keys and values, which these tests do not read."""
     moved = {name: vars(source)[name].to(DEVICE) for name in ("visible", "positions", "next_position")}
     return replace(source, **moved)
 

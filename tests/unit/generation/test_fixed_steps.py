@@ -25,7 +25,7 @@ def numbers(cached: CachedDecoder, begin, rows: torch.Tensor, beam: int, moves: 
             return found
         kept = torch.tensor([i for i in range(left) if i != left // 3])
         order = (kept.unsqueeze(1) * beam + torch.arange(beam).flip(0)).flatten()
-        # As in search: sentences leave, then the rows that are left change places.
+        # Search does the same: sentences leave, then the rows that are left change places.
         state.source = state.source.select(kept.to(rows.device))
         state.reorder(order.to(rows.device))
         left -= 1

@@ -98,7 +98,7 @@ def test_folders_that_are_none_and_sides_of_two_lengths_are_refused(folder):
 
 
 def test_a_side_that_is_missing_is_named(folder):
-    """Of a source without its target the file that is missing; a target alone is no pair."""
+    """A source without its target names the missing file; a target alone is no pair."""
     split(folder, "lone.a-b", ("a",))
     with pytest.raises(UnifiedError, match=r"/lone\.a-b\.b\.idx"):
         FolderSentences(folder, "lone", None, None)
