@@ -34,7 +34,7 @@ def source_cache(counts=(2, 5, 3)) -> SourceCache:
 
 
 def on_card(source: SourceCache) -> SourceCache:
-    """The same state on the pretended card; keys and values, which these tests do not read, stay where they are."""
+    """A copy of ``source`` on the pretended card. Its keys and values stay on the CPU: these tests do not read them."""
     moved = {name: vars(source)[name].to(DEVICE) for name in ("visible", "positions", "next_position")}
     return replace(source, **moved)
 
