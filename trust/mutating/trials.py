@@ -1,0 +1,121 @@
+"""Tries mistakes of one module on the tests that run their lines."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Self
+
+from trust.mutating import forks
+from trust.mutating.collected import UNDECIDED, Collected
+from trust.mutating.coverage_map import Coverage
+from trust.mutating.operators import Mutant
+
+#: Seconds of tests, as they take without a mistake, on which a mutant is tried.
+SECONDS = 660.0
+#: It is tried on so many of them first, and on the others if none of these notices it.
+FIRST = 60.0
+#: Seconds of a processor that a mutant may take beyond five times those of its tests. One test may take as many beyond
+#: five times its own and those of its file, whose fixtures it may have to make.
+SPARE = 10.0
+
+
+class Trials:
+    """Tries mutants of one module on the tests that run their lines.
+
+    Args:
+        project: a copy of the project.
+        module: path of the module in it.
+        mutants: those that will be tried.
+        covered: which tests run which lines.
+        most: seconds of tests on which a mutant is tried, see :data:`SECONDS`.
+        spare: seconds, see :data:`SPARE`.
+    """
+
+    def __init__(
+        self, project: Path, module: str, mutants: Sequence[Mutant], covered: Coverage, most: float, spare: float
+    ):
+        self.project, self.module, self.covered, self.most, self.spare = project, module, covered, most, spare
+        self.source = (project / module).read_text(encoding="utf-8")
+        #: Tests that have noticed a mutant.
+        self.noticing: set[str] = set()
+        quick = [covered.concerned(module, one.lines) for one in mutants if self._is_quick(one)]
+        first = [_within(min(FIRST, most), tests, covered.seconds)[0] for tests in quick]
+        files = sorted({_file(test) for tests in first for test in tests})
+        self._collected: Collected | None = None
+        if files:
+            seconds = {test: self._limit(test) for test in covered.seconds if _file(test) in files}
+            self._collected = Collected(project, files, seconds)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._collected:
+            self._collected.close()
+
+    def of(self, mutant: Mutant) -> tuple[str, dict]:
+        """Status of a mutant, and what was done: how many tests may notice it, how many were tried, which one did."""
+        tests = self.covered.concerned(self.module, mutant.lines)
+        mutated = mutant.applied(self.source)
+        with forks.changed(self.project / self.module, mutated):
+            status, tried, by = forks.NO_TESTS, 0, ""
+            if self._collected and self._is_quick(mutant):
+                chosen, seconds = _within(min(FIRST, self.most), tests, self.covered.seconds)
+                file, limit = self.project / self.module, self.spare + 5 * seconds
+                status, by = self._collected.tried(file, self.source, mutated, chosen, limit)
+                tried = 0 if status == UNDECIDED else len(chosen)
+            if status in (forks.PASSED, forks.NO_TESTS, UNDECIDED):
+                status, tried, by = self._anew(tests, tried)
+        if by:
+            self.noticing.add(by)
+        return status, {"tests": len(tests), "tried": tried, "by": by}
+
+    def _anew(self, tests: Sequence[str], tried: int) -> tuple[str, int, str]:
+        """Status on the tests behind the first ``tried``, with all modules imported anew; how many, and which one."""
+        status = forks.PASSED if tried else forks.NO_TESTS
+        first, second = min(FIRST, self.most), max(self.most - FIRST, 0)
+        for budget in (second,) if tried else (first, second):
+            chosen, seconds = _within(budget, tests[tried:], self.covered.seconds)
+            if not budget or not chosen:
+                break
+            limits = forks.TimeOfEachTest({one: self._limit(one) for one in chosen})
+            outcome = forks.run_pytest(self.project, chosen, self.spare + 5 * seconds, plugins=[limits])
+            status, tried = outcome.status, tried + len(chosen)
+            if status != forks.PASSED:
+                printed = f"\n{outcome.output}\n"  # a long name leaves no room for the message
+                named = (one for one in chosen if any(f"\nFAILED {one}{end}" in printed for end in (" - ", "\n")))
+                return status, tried, next(named, "")
+        return status, tried, ""
+
+    def _is_quick(self, mutant: Mutant) -> bool:
+        """Whether a mutant can be tried without importing its module anew."""
+        return mutant.is_in_a_function and not self.covered.runs_at_import(self.module, mutant.lines)
+
+    def failing(self) -> str:
+        """What pytest prints where tests that have noticed a mutant fail without any; empty where they pass."""
+        if not self.noticing:
+            return ""
+        seconds = self.spare + 5 * sum(map(self._limit, self.noticing))
+        outcome = forks.run_pytest(self.project, sorted(self.noticing), seconds)
+        return "" if outcome.status == forks.PASSED else outcome.output[-2000:] or outcome.status
+
+    def _limit(self, test: str) -> float:
+        """Seconds of a processor that a test may take."""
+        return self.spare + 5 * self.covered.seconds[test] + self.covered.file_seconds[_file(test)]
+
+
+def _file(test: str) -> str:
+    return test.partition("::")[0]
+
+
+def _within(budget: float, tests: Sequence[str], seconds: Mapping[str, float]) -> tuple[list[str], float]:
+    """The first tests, as many as take ``budget`` seconds, one at least; and how long they take."""
+    chosen: list[str] = []
+    total = 0.0
+    for test in tests:
+        if chosen and total + seconds[test] > budget:
+            break
+        chosen.append(test)
+        total += seconds[test]
+    return chosen, total
