@@ -63,7 +63,7 @@ class Coreference(SpanRanking, Understanding[DocumentItem]):
         for item in items:
             sentence = np.repeat(np.arange(len(item.sentences)), [len(words) for words in item.sentences])
             mentions = [mention for chain in item.chains or () for mention in chain]
-            first, last = np.array(mentions, dtype=np.int64).reshape(-1, 2).T
+            first, last = np.array(mentions, dtype=np.int64).reshape(len(mentions), 2).T
             count += len(mentions)
             beyond += int(((last - first >= self.max_width) | (sentence[first] != sentence[last])).sum())
         if not beyond:

@@ -11,7 +11,7 @@ from unified.inference.sequences import Codec, first_index, sequence
 from unified.tasks.heads.base import Encoded
 from unified.tasks.heads.documents import DocumentItem
 from unified.tasks.heads.encoded_texts import beyond
-from unified.tasks.heads.items import stated
+from unified.tasks.metrics.conll import Mention
 
 
 def encode_documents(items: Sequence[DocumentItem], codec: Codec) -> Encoded:
@@ -50,7 +50,8 @@ def encode_documents(items: Sequence[DocumentItem], codec: Codec) -> Encoded:
             "sentences": np.repeat(np.arange(len(lengths)), lengths),
             "speakers": _speakers(item),
         }
-        mentions = _mentions(item) if labelled else None
+        chains = item.chains or ()
+        mentions = _mentions(chains)
         for number, (start, end) in enumerate(zip(starts, [*starts[1:], len(sizes)], strict=True)):
             window = np.concatenate([word[:max_tokens] for word in tokens[start:end]])
             examples.append(sequence((window,), codec, first_index(codec) + np.arange(len(window))))
@@ -59,11 +60,11 @@ def encode_documents(items: Sequence[DocumentItem], codec: Codec) -> Encoded:
             for name, numbers in of_words.items():
                 head_inputs[name].append(np.repeat(before[name] + numbers[start:end], sizes[start:end]))
             head_inputs["windows"].append(np.full(len(window), number))
-            if mentions is not None:
+            if labelled:
                 begun = mentions[(mentions[:, 0] >= start) & (mentions[:, 0] < end)]
                 head_inputs["mentions"].append(begun + (before["words"], before["words"], before["chains"]))
         before.update({name: int(numbers.max()) + 1 for name, numbers in of_words.items()})
-        before["chains"] += len(item.chains or ()) if labelled else 0
+        before["chains"] += len(chains)
     return Encoded(examples, np.array(owners), head_inputs, cut, lost, notes)
 
 
@@ -98,11 +99,7 @@ def _speakers(item: DocumentItem) -> np.ndarray:
     return np.array([number.setdefault(name, len(number)) for names in item.speakers for name in names])
 
 
-def _mentions(item: DocumentItem) -> np.ndarray:
+def _mentions(chains: Sequence[Sequence[Mention]]) -> np.ndarray:
     """First word, last word and chain of every mention, int64 (M, 3)."""
-    rows = [
-        (start, end, chain)
-        for chain, mentions in enumerate(stated(item.chains, item, "chains"), 1)
-        for start, end in mentions
-    ]
-    return np.array(rows, dtype=np.int64).reshape(-1, 3)
+    rows = [(start, end, chain) for chain, mentions in enumerate(chains, 1) for start, end in mentions]
+    return np.array(rows, dtype=np.int64).reshape(len(rows), 3)

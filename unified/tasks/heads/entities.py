@@ -43,13 +43,13 @@ def role_types(pairs: Sequence[Pair]) -> tuple[str, ...]:
 
 def marked(
     sentences: Sequence[Sequence[str]], pairs: Sequence[Pair], codec: Codec
-) -> tuple[list[Example], np.ndarray, list[np.ndarray]]:
+) -> tuple[list[Example], list[int], list[np.ndarray]]:
     """CLS sentence SEP with a marker before and behind each entity, read at the two that stand before.
 
     Under a left-to-right mask those see nothing of their entities, and the two that stand behind are read.
 
     Returns:
-        The examples; tokens cut of each, int64; and whether its second entity comes first, int64 (1,).
+        The examples; tokens cut of each; and whether its second entity comes first, int64 (1,).
 
     Raises:
         UnifiedError: the dictionary has too few markers.
@@ -64,25 +64,25 @@ def marked(
             for number in (1, 0):
                 if pair[number].stop == i:
                     ends[number] = len(pieces)
-                    pieces.append(symbols[2 * number + 1 : 2 * number + 2])
+                    pieces.append(symbols[[2 * number + 1]])
             for number in (0, 1):
                 if pair[number].start == i:
                     begins[number] = len(pieces)
-                    pieces.append(symbols[2 * number : 2 * number + 1])
+                    pieces.append(symbols[[2 * number]])
             pieces += words[i : i + 1]
         tokens, kept = _nearest(pieces, symbols, codec.room(2, least=MARKERS + 1))
-        lost.append(np.count_nonzero(~kept))
+        lost.append(len(kept) - len(tokens))
         offsets = np.cumsum([0, *map(len, pieces)])
         read = ends if codec.mask == "left_to_right" else begins
         indices = np.cumsum(kept)[offsets[[read[0], read[1]]]] - 1 + first_index(codec)
         turned.append(np.array([int(indices[1] < indices[0])]))
         examples.append(sequence((tokens,), codec, np.sort(indices)))
-    return examples, np.array(lost, dtype=np.int64), turned
+    return examples, lost, turned
 
 
 def masked(
     sentences: Sequence[Sequence[str]], pairs: Sequence[Pair], types: Sequence[str], codec: Codec
-) -> tuple[list[Example], np.ndarray]:
+) -> tuple[list[Example], list[int]]:
     """CLS sentence SEP with one symbol for role and type in the place of each entity, read at CLS; tokens cut of each.
 
     Raises:
@@ -103,9 +103,9 @@ def masked(
             if not any(entity.start <= i < entity.stop for entity in pair):
                 pieces.append(word)
         tokens, kept = _nearest(pieces, symbols, codec.room(2, least=2))
-        lost.append(np.count_nonzero(~kept))
+        lost.append(len(kept) - len(tokens))
         examples.append(sequence((tokens,), codec))
-    return examples, np.array(lost, dtype=np.int64)
+    return examples, lost
 
 
 def _pieces(sentences: Sequence[Sequence[str]], codec: Codec) -> Iterator[list[np.ndarray]]:

@@ -10,7 +10,6 @@ import numpy as np
 from unified.errors import UnifiedError
 from unified.inference.sequences import Codec, class_index, first_index, sequence
 from unified.tasks.heads.base import Encoded
-from unified.tasks.heads.items import stated
 from unified.tasks.heads.named_entities import named_entities_of
 from unified.tasks.heads.passages import align, central, token_marks, windows
 from unified.tasks.heads.question_remarks import UnlearntAnswers
@@ -36,7 +35,7 @@ class _Read:
         passage: int64 (p,).
         offsets: int64 (p, 2), characters of each token of the passage.
         windows: first token and number of tokens of each.
-        query_marks, passage_marks: bool (q,) and (p,), tokens within named entities; None where nobody asks.
+        entities: bool (q,) and (p,), tokens of query and passage within named entities; None where no head reads them.
     """
 
     item: QuestionItem
@@ -45,8 +44,7 @@ class _Read:
     passage: np.ndarray
     offsets: np.ndarray
     windows: list[tuple[int, int]]
-    query_marks: np.ndarray | None = None
-    passage_marks: np.ndarray | None = None
+    entities: tuple[np.ndarray, np.ndarray] | None
 
     def segments(self, first: int, size: int, passage_first: bool) -> tuple[np.ndarray, np.ndarray]:
         """Tokens of the two segments of a window."""
@@ -54,9 +52,10 @@ class _Read:
 
     def marks(self, first: int, size: int, passage_first: bool) -> tuple[np.ndarray, np.ndarray] | None:
         """True for tokens of :meth:`segments` within named entities; None where no head reads them."""
-        if self.query_marks is None or self.passage_marks is None:
+        if self.entities is None:
             return None
-        return _ordered(self.query_marks, self.passage_marks[first : first + size], passage_first)
+        of_query, of_passage = self.entities
+        return _ordered(of_query, of_passage[first : first + size], passage_first)
 
 
 def _ordered(query: np.ndarray, passage: np.ndarray, passage_first: bool) -> tuple[np.ndarray, np.ndarray]:
@@ -139,7 +138,6 @@ def _read(items: Sequence[QuestionItem], codec: Codec, max_query: int, stride: i
                 f"of {len(query)}; allow longer sequences, or set a lower max_query"
             )
         passage, offsets = passages[item.context]
-        marks = _marks(item, codec, offsets, kept, len(asked)) if codec.marks_entities else (None, None)
         yield _Read(
             item,
             query,
@@ -147,7 +145,7 @@ def _read(items: Sequence[QuestionItem], codec: Codec, max_query: int, stride: i
             passage,
             offsets,
             windows(len(passage), window_length, stride),
-            *marks,
+            _marks(item, codec, offsets, kept, len(asked)) if codec.marks_entities else None,
         )
 
 
@@ -173,9 +171,7 @@ def _marks(
 
 def _span(read: _Read, unlearnt: UnlearntAnswers) -> tuple[int, int] | None:
     """The first answer that can be learnt; why others cannot is noted."""
-    found = [
-        align(read.item.context, read.offsets, answer) for answer in stated(read.item.answers, read.item, "answers")
-    ]
+    found = [align(read.item.context, read.offsets, answer) for answer in read.item.answers or ()]
     span = next((one for one in found if not isinstance(one, str)), None)
     unlearnt.note(read.item, [one for one in found if isinstance(one, str)], learnt=span is not None)
     return span

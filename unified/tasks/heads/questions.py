@@ -156,7 +156,7 @@ def _answer(fields: Any, context: str) -> Answer:
     start = fields.get(named)
     if start is not None and (isinstance(start, bool) or not isinstance(start, int)):
         raise UnifiedError(f"{named!r} of the answer {text!r} must be an integer, got {start!r}")
-    if named != "start" and fields.get("start", start) != start:
+    if fields.get("start", start) != start:
         raise UnifiedError(f"'start' and 'answer_start' of the answer {text!r} differ, {fields['start']} and {start}")
     return Answer(text, start)
 

@@ -17,6 +17,7 @@ from unified.tasks.heads.batches import runs_of, units_of
 from unified.tasks.heads.coreference import Coreference, chains_of
 from unified.tasks.heads.document_windows import window_starts
 from unified.tasks.heads.documents import DocumentItem
+from unified.tasks.metrics import score_coreference
 
 
 @pytest.mark.slow
@@ -296,3 +297,23 @@ def test_settings():
     for setting, message in (("depth=0", "depth must be at least 1"), ("spans_per_word=0", "spans_per_word must be")):
         with pytest.raises(UnifiedError, match=f"coreference.*: {message}"):
             parse_head(f"coreference({setting})").for_items(items)
+
+
+def test_all_windows_of_a_document_stay_in_one_batch():
+    task, item = Coreference(), DocumentItem("d", (("a",) * 3, ("b",) * 2))
+    encoded = task.encode([item, item], Codec(TOKENIZER, VOCABULARY, 6))
+    assert task.reads_windows and encoded.owners.tolist() == [0, 0, 1, 1]
+    assert [unit.tolist() for unit in units_of(encoded.owners, task.together)] == [[0, 1], [2, 3]]
+
+
+def test_chains_are_scored_by_conlls_rules():
+    task = Coreference()
+    assert task.measures == ("average_f1", "muc_f1", "bcub_f1", "ceafe_f1", "mentions_recall")
+    assert task.signature == "rules:conll2012-8.01|average:muc,bcub,ceafe|singletons:yes"
+    key = (((0, 0), (1, 2)), ((3, 3),))
+    items = [DocumentItem("1", (("a", "b", "c", "d"),), chains=key)]
+    assert task.encode(items, Codec(TOKENIZER, VOCABULARY, 9)).remarks == []
+    found = [{"id": "1", "chains": [[[0, 0], [1, 2], [3, 3]]]}]
+    scores = task.score(items, found)
+    assert scores == score_coreference([key], [[[(0, 0), (1, 2), (3, 3)]]]) and 0 < scores["average_f1"] < 100
+    assert set(task.measures) < set(scores) and task.loss_count({"owners": torch.tensor([4])}) == 1

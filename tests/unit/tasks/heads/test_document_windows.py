@@ -99,7 +99,8 @@ def test_every_token_knows_its_word_sentence_speaker_and_window(labelled, cls_la
                     "windows": [window] * len(inside),
                 }
                 for name, numbers in expected.items():
-                    assert encoded.head_inputs[name][example].tolist() == numbers, name
+                    found = encoded.head_inputs[name][example]
+                    assert found.tolist() == numbers and found.dtype == np.int64, name
                 if labelled:
                     mentions = [
                         [first + before["words"], last + before["words"], before["chains"] + chain]

@@ -13,12 +13,11 @@ from tests.support import understanding_runs as runs
 from unified.model.span_heads import SpanScores
 from unified.tasks.heads import Choice, Coreference, Relation
 from unified.tasks.heads.choice import ChoiceItem
-from unified.tasks.heads.documents import DocumentItem
 from unified.tasks.heads.entities import Entity
 from unified.tasks.heads.questions import Answer, QuestionItem
 from unified.tasks.heads.relation import RelationItem
 from unified.tasks.heads.span import SpanAnswers
-from unified.tasks.metrics import score_classification, score_coreference, score_relations
+from unified.tasks.metrics import score_classification, score_relations
 
 
 def choice_batch(seed: int):
@@ -170,16 +169,3 @@ def test_windows_that_cannot_be_learnt_are_not_counted():
     encoded = SpanAnswers().encode(items, runs.codec(16))
     assert SpanAnswers().loss_count(encoded.reading(np.arange(3))) == 2
     assert Coreference().loss_count({"owners": torch.tensor([0, 0, 1, 3, 1])}) == 3
-
-
-def test_chains_are_scored_by_conlls_rules():
-    task = Coreference()
-    assert task.measures == ("average_f1", "muc_f1", "bcub_f1", "ceafe_f1", "mentions_recall")
-    assert task.signature == "rules:conll2012-8.01|average:muc,bcub,ceafe|singletons:yes"
-    key = (((0, 0), (1, 2)), ((3, 3),))
-    items = [DocumentItem("1", (("a", "b", "c", "d"),), chains=key)]
-    assert task.encode(items, runs.codec(9)).remarks == []
-    found = [{"id": "1", "chains": [[[0, 0], [1, 2], [3, 3]]]}]
-    scores = task.score(items, found)
-    assert scores == score_coreference([key], [[[(0, 0), (1, 2), (3, 3)]]]) and 0 < scores["average_f1"] < 100
-    assert set(task.measures) < set(scores) and task.loss_count({"owners": torch.tensor([4])}) == 1

@@ -6,7 +6,7 @@ import pytest
 
 from unified.errors import Problems, UnifiedError
 from unified.tasks.heads.question_remarks import UnlearntAnswers, unanswerable_remarks
-from unified.tasks.heads.questions import Answer, QuestionItem, question_item
+from unified.tasks.heads.questions import UNASKED, Answer, QuestionItem, question_item
 
 PASSAGE = "Anna built the\n bridge."
 
@@ -24,6 +24,11 @@ def refusal(**fields: object) -> str:
 def test_an_item_names_its_texts():
     assert item_of(labelled=False).texts == {"question": "who?", "context": PASSAGE}
     assert item_of(labelled=False, history="").texts == {"question": "who?", "context": PASSAGE, "history": ""}
+
+
+def test_the_placeholder_for_a_question_is_that_of_unilm():
+    """It may not change: saved models have learnt candidate answers beside it."""
+    assert QuestionItem("7", UNASKED, PASSAGE).texts == {"question": "[UNK]", "context": PASSAGE}
 
 
 def test_what_is_no_label_is_read_with_or_without_one():
@@ -141,8 +146,10 @@ def test_a_list_that_a_program_wrote_as_a_text_is_no_answer(cell):
             "'answers' is a list or an object that was written as a text, as in tables of pandas; write the rows as "
             "JSON lines (.jsonl) or Parquet"
         )
-    fields = {"question": "q", "context": f"It says {cell} here.", "answers": cell.strip()}
-    assert question_item(fields, 1, labelled=True).answers[0].start == fields["context"].index(cell.strip())
+    for before in ("It says ", ""):
+        for answers, text in ((cell, cell.strip()), ([cell], cell)):
+            fields = {"question": "q", "context": f"{before}{text} here.", "answers": answers}
+            assert question_item(fields, 1, labelled=True).answers == (Answer(text, len(before)),)
     for answer in ("[Anna", "Anna]", "f(x)", "[1] Anna"):
         assert item_of(answers=answer).answers == (Answer(answer),)
 

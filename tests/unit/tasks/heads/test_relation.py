@@ -71,7 +71,7 @@ def test_markers_stand_around_the_entities():
     rng, codec = np.random.default_rng(1), runs.codec(64, *UNUSED)
     items = [random_item(i, rng) for i in range(100)]
     examples, cut, turned = marked([item.words for item in items], [item.entities for item in items], codec)
-    assert not cut.any()
+    assert not any(cut)
     for item, example, second_first in zip(items, examples, turned, strict=True):
         symbols = runs.symbols(example, codec)
         assert symbols == ["<s>", *brute_markers(item), "</s>"]
@@ -101,7 +101,7 @@ def test_types_stand_for_the_entities():
     rng, codec = np.random.default_rng(2), runs.codec(64, *reversed(UNUSED))
     items = [random_item(i, rng) for i in range(100)]
     examples, cut = masked([item.words for item in items], [item.entities for item in items], TYPES, codec)
-    assert not cut.any()
+    assert not any(cut)
     for item, example in zip(items, examples, strict=True):
         words = list(item.words)
         for role, entity in sorted(zip(("SUBJ", "OBJ"), item.entities, strict=True), key=lambda one: -one[1].start):

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from tests.support.refusals import refused
 from tests.unit.tasks.heads.test_passages import WORDS, words  # noqa: F401
 from unified.errors import UnifiedError
 from unified.inference.sequences import Codec
@@ -118,6 +119,7 @@ def test_questions_that_cannot_be_learnt_count_in_no_loss(words):  # noqa: F811
         unasked,
         unasked,
     ]
+    assert [answer_type.tolist() for answer_type in encoded.head_inputs["answer_types"]] == [[0]] * 5
     assert encoded.remarks == [
         "4 of 5 questions cannot be learnt from and count in no loss: item 1: the answer stands elsewhere in the "
         "passage; 2 items (q-7, q-9): the answer is not in the passage; item q-8: no part of the passage is marked as "
@@ -147,10 +149,21 @@ def test_an_answer_without_a_start_is_found_in_other_capitals_and_spaces():
     assert min(seen[True, True], seen[False, True], seen[False, False]) > 20
 
 
+@pytest.mark.parametrize("history", [0, 7])
+def test_a_question_leaves_room_for_one_token_of_its_passage(words, history):  # noqa: F811
+    said = "w3 " * history or None
+    items = [
+        QuestionItem("7", "w1 " * (count - history), "w1 w2", (Answer("w2", 3),), history=said) for count in (16, 17)
+    ]
+    encoded = SpanAnswers().encode(items[:1], words)
+    assert [len(example.tokens) for example in encoded.examples] == [20, 20]
+    assert refused(SpanAnswers().encode, items[1:], words) == (
+        "item 7: sequences of 20 tokens leave no room for the passage beside a question of 17; allow longer sequences, "
+        "or set a lower max_query"
+    )
+
+
 def test_refusals(words):  # noqa: F811
-    long = QuestionItem("7", "w1 " * 30, "w1", (Answer("w1", 0),))
-    with pytest.raises(UnifiedError, match="item 7: sequences of 20 tokens leave no room .* question of 30; allow"):
-        SpanAnswers().encode([long], words)
     nothing = QuestionItem("8", "w1", "w1", (), impossible=True)
     with pytest.raises(UnifiedError, match="item 8 has no answer; no training item is like that"):
         SpanAnswers().encode([nothing], words)
