@@ -33,17 +33,26 @@ def load_checkpoint(path: str | os.PathLike[str], older: bool = False) -> dict[s
     """The dictionary in ``path``, tensors on the CPU; ``older`` as in :func:`named_damage`.
 
     Raises:
+        UnifiedError: as :func:`load_safely`; or the file holds something else.
+    """
+    content = load_safely(path, older)
+    if not isinstance(content, dict):
+        raise UnifiedError(f"{path}: expected a dictionary, got {type(content).__name__}; not a checkpoint")
+    return content
+
+
+def load_safely(path: str | os.PathLike[str], older: bool) -> object:
+    """The content of a file that torch saved, tensors on the CPU; ``older`` as in :func:`named_damage`.
+
+    Raises:
         UnifiedError: the file is missing, truncated or damaged, or holds anything but tensors, plain Python values and
             ``argparse.Namespace``; nothing in it is executed.
     """
-    path = Path(path)
     # torch's context manager forbids at its end what it allowed, also what somebody had allowed before.
     known = torch.serialization.get_safe_globals()
     new: list[Callable[..., Any] | tuple[Callable[..., Any], str]] = [one for one in ALLOWED if one not in known]
     with named_damage(path, older), torch.serialization.safe_globals(new):
         content = torch.load(path, map_location="cpu", weights_only=True)
-    if not isinstance(content, dict):
-        raise UnifiedError(f"{path}: expected a dictionary, got {type(content).__name__}; not a checkpoint")
     return content
 
 
@@ -55,7 +64,7 @@ def named_damage(path: str | os.PathLike[str], older: bool = False) -> Iterator[
         older: whether the format of torch before 1.6 will do, in which many models are published; it has no checksums.
 
     Raises:
-        UnifiedError: as :func:`load_checkpoint`. Missing files and wrong checksums are found before the block.
+        UnifiedError: as :func:`load_safely`. Missing files and wrong checksums are found before the block.
     """
     path = Path(path)
     if not path.is_file():

@@ -81,7 +81,7 @@ class _NoFirstValues(TorchFunctionMode):
     ) -> Any:
         kwargs = kwargs or {}
         if func in _FIRST_VALUES:
-            return kwargs["tensor"] if "tensor" in kwargs else args[0]
+            return kwargs["tensor"]  # torch passes all arguments of these by name
         return func(*args, **kwargs)
 
 

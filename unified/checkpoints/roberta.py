@@ -151,9 +151,8 @@ def _split(state: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     for name, value in state.items():
         if "in_proj_" in name and isinstance(value, torch.Tensor) and value.dim():
             stem, _, parameter = name.partition("in_proj_")
-            split |= {
-                f"{stem}{letter}_proj.{parameter}": part for letter, part in zip("qkv", value.chunk(3), strict=False)
-            }
+            parts = zip("qkv", value.tensor_split(3), strict=True)
+            split |= {f"{stem}{letter}_proj.{parameter}": part for letter, part in parts}
         else:
             split[name] = value
     return split

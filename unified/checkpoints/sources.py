@@ -13,7 +13,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 
 from unified.arguments import Range, shown
-from unified.checkpoints.files import named_damage
+from unified.checkpoints.files import load_safely
 from unified.errors import UnifiedError, naming
 from unified.files.json_text import read_object
 from unified.files.shapes import Each, Maybe, Shape, misfit
@@ -154,8 +154,7 @@ def _parts(index: Path, read: Callable[[Path], dict[str, torch.Tensor]]) -> dict
 
 
 def _state_dict(path: Path) -> dict[str, torch.Tensor]:
-    with named_damage(path, older=True):
-        state = torch.load(path, map_location="cpu", weights_only=True)
+    state = load_safely(path, older=True)
     if not isinstance(state, dict) or not all(isinstance(name, str) and _is_plain(state[name]) for name in state):
         raise UnifiedError(f"{path}: expected a dictionary of tensors, the state_dict of a model")
     return state

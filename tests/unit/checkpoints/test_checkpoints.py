@@ -6,6 +6,7 @@ import pickle
 import subprocess
 import sys
 import textwrap
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ from torch import nn
 from tests.support.tiny_models import model
 from unified.checkpoints import fingerprint, load_checkpoint, load_parameters, save
 from unified.checkpoints.conversion import decoding
+from unified.checkpoints.sources import read_parameters
 from unified.checkpoints.trained import find_checkpoint
 from unified.errors import UnifiedError
 from unified.model import TransformerConfig
@@ -121,15 +123,27 @@ class Executes:
         return (os.mkdir, (str(self.target),))
 
 
+@pytest.mark.parametrize("archive", [True, False])
 @pytest.mark.parametrize("place", ["in a dictionary", "at the top"])
-def test_a_malicious_file_is_refused_and_nothing_runs(tmp_path, place):
-    trap, path = tmp_path / "trap", tmp_path / "evil.pt"
-    torch.save({"model": Executes(trap)} if place == "in a dictionary" else Executes(trap), path)
-    with pytest.raises(UnifiedError, match=r"evil\.pt: refused, .*mkdir.* nothing in it was executed"):
-        load_checkpoint(path)
+def test_a_malicious_file_is_refused_and_nothing_runs(tmp_path, monkeypatch, place, archive):
+    """Nor does it where torch's default was changed by its environment variable."""
+    trap, path = tmp_path / "trap", tmp_path / "evil.bin"
+    content = {"model": Executes(trap)} if place == "in a dictionary" else Executes(trap)
+    torch.save(content, path, _use_new_zipfile_serialization=archive)
+    monkeypatch.setenv("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD", "1")
+    for read in (partial(load_checkpoint, path, older=not archive), partial(read_parameters, tmp_path)):
+        with pytest.raises(UnifiedError, match=r"evil\.bin: refused, .*mkdir.* nothing in it was executed"):
+            read()
     assert not trap.exists()
     torch.load(path, weights_only=False)
     assert trap.exists()  # the trap would have worked
+
+
+def test_tensors_of_a_gpu_arrive_on_the_cpu(tmp_path, monkeypatch):
+    monkeypatch.setattr(torch.serialization, "location_tag", lambda storage: "cuda:0")
+    torch.save({"weight": torch.arange(3.0)}, tmp_path / "model.bin")
+    for found in (load_checkpoint(tmp_path / "model.bin"), read_parameters(tmp_path)):
+        assert found["weight"].device.type == "cpu" and found["weight"].tolist() == [0.0, 1.0, 2.0]
 
 
 def test_bare_pickles_are_refused_unread(tmp_path):

@@ -41,10 +41,10 @@ def parameters(rows: int = 4 + len(WORDS) + 1) -> dict[str, torch.Tensor]:
     return made | {"encoder.lm_head.weight": made[f"{ENCODER}embed_tokens.weight"].clone()}
 
 
-def folder(path: Path, state: dict, settings: dict | None = None, name: str = "model.pt", **content) -> Path:
+def folder(path: Path, state: dict, settings: dict | None = None, name: str = "model.pt", archive: bool = True) -> Path:
     path.mkdir(exist_ok=True)
     args = argparse.Namespace(**SETTINGS) if settings is None else settings
-    torch.save({"model": state, "args": args, **content}, path / name)
+    torch.save({"model": state, "args": args}, path / name, _use_new_zipfile_serialization=archive)
     (path / "dict.txt").write_text("".join(f"{word} 1\n" for word in WORDS))
     return path
 
@@ -97,7 +97,7 @@ def test_parameters_settings_and_symbols_arrive(tmp_path):
 
 
 def older(state: dict) -> dict:
-    """As published in 2019: ``decoder.``, ``emb_layer_norm``, joint projections, a version and a head of pairs."""
+    """Names as published in 2019: ``decoder.``, ``emb_layer_norm``, joint projections; a version, a head of pairs."""
     found = {}
     for name, value in state.items():
         if "self_attn.q_proj." in name:
@@ -109,9 +109,9 @@ def older(state: dict) -> dict:
     return found | {"decoder.sentence_encoder.version": torch.tensor([3.0]), "classification_heads.x": torch.ones(1)}
 
 
-def test_the_names_of_older_files_are_read(tmp_path):
+def test_names_and_format_of_older_files_are_read(tmp_path):
     new = read_roberta(folder(tmp_path / "new", parameters()))
-    old = read_roberta(folder(tmp_path / "old", older(parameters()), name="any.pt"))
+    old = read_roberta(folder(tmp_path / "old", older(parameters()), name="any.pt", archive=False))
     assert old.told.left_out == ("classification_heads.x",) and old.told.new == new.told.new
     assert old.trained.parameters.keys() == new.trained.parameters.keys()
     assert all(torch.equal(value, new.trained.parameters[name]) for name, value in old.trained.parameters.items())
@@ -202,6 +202,11 @@ def test_of_several_files_it_must_be_model_pt(tmp_path):
 def test_other_parameters_and_shapes_are_refused(tmp_path):
     state = parameters() | {"x": torch.ones(1)}
     assert refusal(folder(tmp_path, state)) == "not the parameters of a RoBERTa of 2 layers: unknown: x"
+    projection = f"{ENCODER}layers.1.self_attn."
+    state = older(parameters()) | {f"{projection}in_proj_bias".replace("encoder.", "decoder.", 1): torch.zeros(4)}
+    names = ", ".join(f"{projection}{one}_proj.bias" for one in "qkv")
+    said = f"not the parameters of a RoBERTa of 2 layers: different shapes: {names}"
+    assert refusal(folder(tmp_path, state)) == said
     state = parameters() | {"encoder.lm_head.weight": torch.zeros(9, 8)}
     assert "the softmax must be tied to the embeddings" in refusal(folder(tmp_path, state))
     said = f"{tmp_path / 'model.pt'}: the parameters do not fit the configuration: "

@@ -171,7 +171,14 @@ def test_the_older_format_is_read_only_where_it_will_do(tmp_path):
     path = tmp_path / "x.pt"
     torch.save(STATE, path, _use_new_zipfile_serialization=False)
     assert same(load_checkpoint(path, older=True))
-    assert refusal(load_checkpoint, path).startswith(f"{path}: not a checkpoint, or a truncated or damaged one (")
+
+    def read():
+        with named_damage(path):
+            pass
+
+    for call, *arguments in ((load_checkpoint, path), (read,)):
+        said = f"{path}: not a checkpoint, or a truncated or damaged one ("
+        assert refusal(call, *arguments).startswith(said)
     path.write_bytes(path.read_bytes()[:40])
     said = refusal(load_checkpoint, path, True)
     assert said.startswith(f"{path}: damaged, its content cannot be read (")

@@ -25,6 +25,7 @@ RIGHT = {
         ({"id2label": {"0": None}}, "id2label"),
         ({"pad_token_id": "0"}, "pad_token_id"),
         ({"layer_types": [None]}, "layer_types"),
+        ({"rope_parameters": {"full_attention": {"rope_type": 5}}}, "rope_type"),
         ({"rope_parameters": {"full_attention": {"rope_theta": "1"}}}, "rope_theta"),
         ({"rope_parameters": {"sliding_attention": 5}}, "sliding_attention"),
         ({"unified": {"head": {"head": 5, "settings": {}}}}, "head"),
