@@ -145,9 +145,9 @@ def _summed(parts: Sequence[dict[str, torch.Tensor]]) -> dict[str, torch.Tensor]
 
 
 def _optimizer(model: UnifiedModel, settings: TrainingSettings) -> torch.optim.Optimizer:
-    """AdamW; biases and LayerNorms do not decay."""
+    """AdamW, whose learning rate each update sets; biases and LayerNorms do not decay."""
     exempt = exempt_from_decay(model)
     decaying = [parameter for name, parameter in model.named_parameters() if name not in exempt]
     others = [parameter for name, parameter in model.named_parameters() if name in exempt]
     groups = [{"params": decaying, "weight_decay": settings.weight_decay}, {"params": others, "weight_decay": 0.0}]
-    return torch.optim.AdamW(groups, lr=settings.lr, betas=settings.betas, eps=settings.eps, fused=True)
+    return torch.optim.AdamW(groups, betas=settings.betas, eps=settings.eps, fused=True)

@@ -100,7 +100,7 @@ class RowDataset:
         each_epoch = texts.plans_each_epoch or any(one.planner.each_epoch for one in self._planned)
         self._plans_each_epoch = each_epoch or len(self._planned) > 1
         self._plans: list[tuple[PlannedTogether, TextPlan]] = []
-        self.epoch = -1
+        self.epoch = 0  # the first is 1
         self.set_epoch(1)
         self._check_first_examples()
 

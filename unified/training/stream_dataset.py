@@ -68,7 +68,7 @@ class RunningText:
 
     def _read(self, start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
         first = int(self.bounds.searchsorted(start, side="right")) - 1
-        last = int(self.bounds.searchsorted(stop, side="left"))
+        last = int(self.bounds.searchsorted(stop))
         items = np.asarray(self.file.slice(first, last))
         sizes = np.asarray(self.file.sizes[first:last])
         ends = np.cumsum(sizes) - 1
@@ -127,7 +127,7 @@ class StreamDataset:
                 f"{row_length} tokens; lower it or lengthen the rows"
             )
         self.objective_names = (called,)
-        self.epoch = -1
+        self.epoch = 0  # the first is 1
         self.split(streams)
         self.set_epoch(1)
         first = range(min(len(self), FIRST_EXAMPLES))
@@ -188,8 +188,8 @@ class StreamDataset:
         begun = step * self.advance
         index = start + region - begun - self.window if backward else start + begun
         tokens, ends = self._read(index, self.window, backward)
-        # Segment A takes at least one token behind the running text, and B one.
-        ends = ends[(ends > self.advance) & (ends < self.window)]
+        # Segment A takes at least one token behind the running text. B has one, too: no end is the window's own.
+        ends = ends[ends > self.advance]
         cut = int(rng.choice(ends)) if len(ends) else int(rng.integers(self.advance + 1, self.window))
         first, second, follows = tokens[:cut], tokens[cut:], rng.random() >= RANDOM_SECOND_SHARE
         if not follows:

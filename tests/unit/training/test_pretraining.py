@@ -62,6 +62,23 @@ def test_positions_and_token_types_are_named_where_the_architecture_has_others(f
     )
 
 
+def test_a_warm_up_may_have_no_updates(folder):
+    words = run(folder, warmup_updates=0).command(cards=1)
+    assert words[words.index("--warmup-updates") + 1] == "0"
+
+
+def test_rows_without_room_for_a_text_are_refused_unless_options_change_them(folder):
+    short = run(folder, tokens_per_sample=1)
+    for given in (set(), {"--lr", "--max-tokens"}):
+        with pytest.raises(UnifiedError) as raised:
+            short.check(given)
+        assert str(raised.value) == (
+            "--tokens-per-sample: rows of 1 token hold no text beside the special tokens of bidirectional"
+        )
+    for option in ("--tokens-per-sample", "--memory"):
+        short.check({option, "--lr"})
+
+
 def test_a_model_that_cannot_learn_an_objective_is_refused_unless_options_change_it(folder):
     says = "^--model bert_tiny: objective xlnet predicts by a query stream, .*; options of the model go into --fairseq$"
     for given in (set(), {"--lr", "--layer"}):

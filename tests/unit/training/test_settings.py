@@ -21,8 +21,8 @@ DEFAULTS = {
 
 
 def test_defaults_are_those_of_the_manual():
-    assert vars(TrainingSettings()) == DEFAULTS
-    own = TrainingSettings
+    own = TrainingSettings()
+    assert vars(own) == DEFAULTS and vars(own.checked()) == {**DEFAULTS, "warmup_updates": 1000}
     assert (own.weight_decay, own.clip_norm, own.betas, own.eps) == (0.01, 1.0, (0.9, 0.999), 1e-6)
 
 

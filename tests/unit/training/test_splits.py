@@ -73,6 +73,14 @@ def test_pairs_are_cut_so_that_they_fit_into_a_row(pairs, capsys):
     assert (rows.row_length, rows.seed, rows.packed) == (32, 9, True) and max(rows.lengths) <= 32
 
 
+def test_rows_without_room_for_a_pair_name_the_parameter(pairs):
+    mixture, vocabulary = parse_objectives("target_next"), pairs.vocabulary()
+    files = open_split(pairs, "train", vocabulary)
+    with pytest.raises(UnifiedError) as raised:
+        training_rows(pairs, files, vocabulary, mixture, TrainingSettings(tokens_per_sample=4))
+    assert str(raised.value) == ("a row has no room for a source and a target; lengthen the rows (tokens_per_sample)")
+
+
 def test_documents_are_not_cut(documents, capsys):
     mixture, vocabulary = parse_objectives("bidirectional"), documents.vocabulary()
     files = open_split(documents, "train", vocabulary)

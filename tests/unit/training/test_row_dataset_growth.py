@@ -78,6 +78,24 @@ def test_a_line_lies_above_the_lengths_of_examples(row, ways, longest, slope, ov
         assert all((LENGTHS[way](tokens) <= slope * tokens + overhead).all() for way in ways)
 
 
+@dataclass(frozen=True)
+class Tabled(Reads):
+    """Reads the lengths of its examples from a table, whose indices are numbers of tokens."""
+
+    table: tuple[int, ...] = ()
+
+    def lengths(self, tokens):
+        return np.array(self.table)[tokens]
+
+
+def test_lengths_are_asked_of_texts_that_have_no_more_tokens_than_a_row():
+    """So that an objective with a table of them needs no others."""
+    for row in (5, 6, 40):
+        objective = Tabled(table=tuple(tokens + 2 for tokens in range(row + 1)))
+        found = PlannedTogether.of(BLOCKS, Mixture((objective,), (1.0,)), [0], row, True).limits
+        assert (found.longest, found.overhead) == (row - 2, 2)
+
+
 def test_pairs_that_grow_have_no_line():
     found = limits(100, "twice and three", paired=True)
     assert (found.slope, found.overhead) == (1.0, None)
@@ -123,6 +141,33 @@ def test_row_numbers_may_be_of_any_integer_type(tmp_path):
         assert each.tolist() == [1, 1] and each.dtype == np.int64
 
 
+def test_rows_that_are_none_are_refused(texts):
+    rows = RowDataset(texts, Mixture((Reads(),), (1.0,)), 16, 3)
+    count = len(rows)
+    for asked, refused in (([-1], -1), ([count], count), ([0, count, -1], count), ([0, -1, count - 1], -1)):
+        with pytest.raises(IndexError) as raised:
+            rows.examples(asked)
+        assert str(raised.value) == f"row {refused} of {count}"
+    assert len(rows[count - 1]) > 0
+    with pytest.raises(IndexError, match=f"^row {count} of {count}$"):
+        rows[count]
+
+
+@pytest.mark.parametrize("packed", [True, False])
+def test_an_epoch_holds_each_pair_once(tmp_path, packed):
+    rng, row = np.random.default_rng(0), 20
+    sides = [[[*rng.integers(10, 900, size), SEPARATOR] for size in rng.integers(0, 9, 50)] for _ in range(2)]
+    files = [write(tmp_path / name, items) for name, items in zip(("source", "target"), sides, strict=True)]
+    mixture = Mixture((Reads(paired=True, segments=2),), (1.0,))
+    rows = RowDataset(PairTexts(*files, SPECIAL), mixture, row, 3, packed)
+    for epoch in (1, 2):
+        rows.set_epoch(epoch)
+        made = [[one.tokens.tolist() for one in rows[number]] for number in range(len(rows))]
+        assert all(len(one) == 1 or packed and sum(map(len, one)) <= row for one in made)
+        wanted = [[SPECIAL.begin, *source, *target] for source, target in zip(*sides, strict=True)]
+        assert sorted(example for one in made for example in one) == sorted(wanted)
+
+
 def test_the_share_of_padding_is_what_examples_leave_of_rows(texts):
     for packed in (True, False):
         rows = RowDataset(texts, Mixture((Reads(),), (1.0,)), 32, 3, packed)
@@ -157,13 +202,23 @@ class Later(Reads):
         ("sentinel", "^objective mine has sentinel 7 as a target; its target_sentinels allows 0$"),
     ],
 )
-def test_examples_that_break_a_promise_later_are_refused_too(texts, fault, says):
+def test_examples_that_break_a_promise_are_refused_before_training_and_later(texts, fault, says):
+    """Before training where one of the first examples of any objective does."""
     objective = Later(fault=fault)
-    rows = RowDataset(texts, Mixture((objective,), (1.0,), ("mine",)), 32, 3)
-    assert len(rows[0]) > 0
+    mixture = Mixture((Reads(), objective), (1.0, 1.0), ("other", "mine"))
+    rows = RowDataset(texts, mixture, 32, 3)
+    assert len(rows) > 8
     objective.late.append(True)
     with pytest.raises(UnifiedError, match=says):
-        rows[0]
+        rows.examples(range(len(rows)))
+    with pytest.raises(UnifiedError, match=says):
+        RowDataset(texts, mixture, 32, 3)
+
+
+def test_an_objective_that_gets_no_text_is_not_looked_at(texts):
+    mixture = Mixture((Reads(), Later(fault="length", late=[True])), (1.0, 1e-12), ("other", "mine"))
+    rows = RowDataset(texts, mixture, 32, 3)
+    assert set(rows.examples(range(len(rows)))[0].objectives) == {"other"}
 
 
 def test_second_segments_from_other_documents_need_another_document(tmp_path):
