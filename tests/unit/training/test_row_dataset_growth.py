@@ -168,6 +168,23 @@ def test_an_epoch_holds_each_pair_once(tmp_path, packed):
         assert sorted(example for one in made for example in one) == sorted(wanted)
 
 
+@pytest.mark.parametrize("packed", [True, False])
+def test_an_epoch_of_examples_that_grow_differently_holds_each_token_once(texts, packed):
+    """Each example takes as much of its row as its objective says of the text."""
+    ways = ("twice and three", "two more")
+    mixture = Mixture(tuple(Grows(name=way, way=way) for way in ways), (1.0, 1.0))
+    rows = RowDataset(texts, mixture, 40, 3, packed)
+    for epoch in (1, 2):
+        rows.set_epoch(epoch)
+        examples, each = rows.examples(range(len(rows)))
+        found = examples.split()
+        assert sorted(token for one in found for token in one.tokens[1:-1]) == list(range(10, 10 + texts.bounds[-1]))
+        taken = np.array([LENGTHS[one.objective](len(one.tokens) - 2) for one in found])
+        assert rows.lengths.tolist() == [own.sum() for own in np.split(taken, np.cumsum(each)[:-1])]
+        assert rows.lengths.max() <= 40 and set(examples.objectives) == set(ways)
+        assert (each.max() > 1) == packed
+
+
 def test_the_share_of_padding_is_what_examples_leave_of_rows(texts):
     for packed in (True, False):
         rows = RowDataset(texts, Mixture((Reads(),), (1.0,)), 32, 3, packed)

@@ -114,6 +114,42 @@ def test_a_stream_has_as_many_windows_as_its_region_holds(tmp_path, reuse, both)
         assert [rows.step(row) for row in range(len(rows))] == [row // streams for row in range(len(rows))]
 
 
+@pytest.mark.parametrize("both", [False, True])
+def test_each_stream_reads_its_region_on_and_on(tmp_path, both):
+    """Window after window, in a text of numbered tokens. Half of them read backwards if the objective does."""
+    text, objective = of_sentences(tmp_path / "text", 499), TwoSegments(reuse=13, both_directions=both)
+    whole, begins, elsewhere = text.read(0, 500)[0].tolist(), set(), 0
+    rows = streams_of(text, objective)
+    for epoch in (1, 2):
+        rows.set_epoch(epoch)
+        for streams in (1, 2, 3, 6):
+            rows.split(streams)
+            regions = (streams + 1) // 2 if both else streams
+            shown = rows.texts(range(len(rows)))[0].texts()
+            first = whole.index(int(shown[0].tokens[0]))
+            begins.add(first)
+            for row, one in enumerate(shown):
+                step, stream = divmod(row, streams)
+                begin = first + stream % regions * (500 // regions)
+                read = [whole[(begin + index) % 500] for index in range(500 // regions)]
+                assert one.backward == (stream >= regions)
+                window = (read[::-1] if one.backward else read)[13 * step :][:WINDOW]
+                cut = len(one.tokens)
+                assert one.tokens.tolist() == window[:cut] and len(one.second) == WINDOW - cut
+                assert not one.is_next or one.second.tolist() == window[cut:]
+                elsewhere += one.second.tolist() != window[cut:]
+    assert len(begins) == 2 and elsewhere > 30
+
+
+def test_examples_that_break_a_promise_are_refused_before_training(tmp_path):
+    @dataclass(frozen=True)
+    class Longer(TwoSegments):
+        special_tokens: ClassVar[int] = 2
+
+    with pytest.raises(UnifiedError, match="^objective mine made 41 tokens of 38; its special_tokens, or lengths, "):
+        streams_of(of_sentences(tmp_path / "text", 200), Longer(), name="mine")
+
+
 def test_what_enters_the_memory_leaves_room_for_two_segments(tmp_path):
     text = of_sentences(tmp_path / "text", 200)
     for one in texts_of(streams_of(text, TwoSegments(reuse=WINDOW - 2))):
