@@ -1,4 +1,4 @@
-"""TensorFlow checkpoints written from their format's description: one block per sorted table, nothing shared."""
+"""TensorFlow checkpoints written from their format's description."""
 
 from __future__ import annotations
 
@@ -51,13 +51,19 @@ def table(rows: dict[bytes, bytes], blocks: int = 1) -> bytes:
 
 
 def _append(out: bytes, rows: dict[bytes, bytes]) -> tuple[bytes, bytes]:
-    """Index of the new block, and the file with it. Each key but the first shares what it can with the one before."""
-    block, last = b"", b""
-    for key, value in rows.items():
+    """Index of the new block, and the file with it. Each key shares what it can with the one before.
+
+    Every 16th, of which the block ends with a list, shares nothing.
+    """
+    block, last, restarts = b"", b"", [0]
+    for at, (key, value) in enumerate(rows.items()):
+        if at and at % 16 == 0:
+            last = b""
+            restarts.append(len(block))
         shared = next((i for i, (a, b) in enumerate(zip(key, last, strict=False)) if a != b), min(len(key), len(last)))
         block += varint(shared) + varint(len(key) - shared) + varint(len(value)) + key[shared:] + value
         last = key
-    block += struct.pack("<II", 0, 1)
+    block += struct.pack(f"<{len(restarts) + 1}I", *restarts, len(restarts))
     location = varint(len(out)) + varint(len(block))
     return location, out + block + b"\0" + struct.pack("<I", crc32c(block + b"\0"))
 

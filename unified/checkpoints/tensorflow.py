@@ -143,7 +143,7 @@ def _block(data: bytes, offset: int, size: int, path: Path) -> Iterator[tuple[by
     block = data[offset : offset + size]
     (restarts,) = struct.unpack_from("<I", block, size - 4)
     key, at, end = b"", 0, size - 4 - 4 * restarts
-    while at < end:
+    while at != end:
         shared, at = variable_integer(block, at)
         added, at = variable_integer(block, at)
         length, at = variable_integer(block, at)

@@ -75,6 +75,14 @@ def test_variables_of_the_optimizer_are_named_and_not_read(tmp_path):
     assert sorted(optimizer) == sorted(names[:8]) and sorted(found) == sorted(names[8:])
 
 
+def test_every_variable_of_an_index_is_read(tmp_path):
+    data = np.arange(40, dtype="<i4").tobytes()
+    numbers = {f"layer_{i:02}/kernel": i for i in range(40)}
+    rows = {name.encode(): entry(3, (), data[4 * i : 4 * i + 4], offset=4 * i) for name, i in numbers.items()}
+    found = load_tensorflow(written(tmp_path, rows, data))[0]
+    assert {name: value.item() for name, value in found.items()} == numbers
+
+
 def test_keys_of_slices_are_no_variables(tmp_path):
     prefix = written(tmp_path, {b"\0slice": b"anything", b"v": entry(1, (1,), bytes(4))}, bytes(4))
     assert list(load_tensorflow(prefix)[0]) == ["v"]

@@ -34,6 +34,12 @@ def tables(rows: int) -> dict[str, torch.Tensor]:
     return {**found, "transformer.other": torch.randn(rows, 2)}
 
 
+def test_every_parameter_with_a_row_for_each_symbol_is_named():
+    small, large = (model(words, boundary_offsets=3).state_dict() for words in (12, 13))
+    assert {name for name in small if small[name].shape != large[name].shape} == set(BY_SYMBOL)
+    assert {name for name in BY_SYMBOL if name.endswith(".bias")} == set(BIASES)
+
+
 def test_rows_go_where_their_symbols_go_and_other_parameters_stay():
     before = tables(5)  # the last row stands for nothing
     moved = over_symbols(before, OLD, NEW, 0.1)
