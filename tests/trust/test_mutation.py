@@ -98,7 +98,6 @@ import sys
 from pathlib import Path
 from trust import mutation
 from trust.mutating import forks
-from trust.mutating.collected import give_code
 forks.preload(("pytest",))
 root = Path(sys.argv[1])
 modules = ["small/bounds.py", "small/rules.py"]
@@ -111,7 +110,6 @@ LOOPS = """
 import resource, sys
 from pathlib import Path
 from trust.mutating import forks
-from trust.mutating.collected import give_code
 tests = [f"test_loop.py::{name}" for name in ("test_first", "test_second", "test_forever")]
 most = forks.TimeOfEachTest(dict.fromkeys(tests, 2.0))
 for words in (tests[:2], tests):
@@ -181,18 +179,16 @@ def test_what_tests_miss_is_found_and_nothing_is_run_twice(project):
 
 
 @pytest.mark.skipif(not shutil.which("git"), reason="git lists the files of the project")
-def test_mistakes_that_were_noticed_by_tests_that_fail_without_them_are_not_kept(project):
-    """This one fails from its second run on."""
-    seen = project / "kept" / "seen"
-    body = f"    from pathlib import Path\n    Path({str(seen)!r}).touch(exist_ok=False)\n    rules.below(1)\n"
-    once = f"\n\ndef test_once():\n{body}"
-    (project / "tests" / "test_rules.py").write_text(TESTS + once)
-    (project / "kept").mkdir()
+@pytest.mark.parametrize("body", ["open('once', 'x')", "assert os.getpid() == PID"])
+def test_mistakes_that_were_noticed_by_tests_that_fail_without_them_are_not_kept(project, body):
+    """One fails from its second run on, the other in a fork of the process that has collected it."""
+    wrong = f"\n\nimport os\nPID = os.getpid()\n\n\ndef test_wrong():\n    rules.below(1)\n    {body}\n"
+    (project / "tests" / "test_rules.py").write_text(TESTS + wrong)
     said = mutated(project)
     lines = (project / "kept" / "results.jsonl").read_text().splitlines()
     assert {json.loads(line)["module"] for line in lines} == {"small/bounds.py"}
     (at,) = [number for number, line in enumerate(said) if line.endswith("; its mistakes will be run again")]
-    assert said[at].startswith("small/rules.py: tests fail without a mistake") and "test_once" in "".join(said[at:])
+    assert said[at].startswith("small/rules.py: tests fail without a mistake") and "test_wrong" in "".join(said[at:])
 
 
 def test_functions_get_the_code_of_another_source():

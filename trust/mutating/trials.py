@@ -38,8 +38,9 @@ class Trials:
     ):
         self.project, self.module, self.covered, self.most, self.spare = project, module, covered, most, spare
         self.source = (project / module).read_text(encoding="utf-8")
-        #: How many mutants each test has noticed.
+        #: How many mutants each test has noticed, and which tests did so with all modules imported anew.
         self.noticing: Counter[str] = Counter()
+        self._noticing_anew: set[str] = set()
         quick = [covered.concerned(module, one.lines) for one in mutants if self._is_quick(one)]
         first = [_within(min(FIRST, most), tests, covered.seconds)[0] for tests in quick]
         files = sorted({_file(test) for tests in first for test in tests})
@@ -68,6 +69,7 @@ class Trials:
                 tried = 0 if status == UNDECIDED else len(chosen)
             if status in (forks.PASSED, forks.NO_TESTS, UNDECIDED):
                 status, tried, by = self._anew(tests, tried)
+                self._noticing_anew.update(filter(None, [by]))
         if by:
             self.noticing[by] += 1
         return status, {"tests": len(tests), "tried": tried, "by": by}
@@ -100,12 +102,22 @@ class Trials:
         return mutant.is_in_a_function and not self.covered.runs_at_import(self.module, mutant.lines)
 
     def failing(self) -> str:
-        """What pytest prints where tests that have noticed a mutant fail without any; empty where they pass."""
-        if not self.noticing:
-            return ""
-        seconds = self.spare + 5 * sum(map(self._limit, self.noticing))
-        outcome = forks.run_pytest(self.project, sorted(self.noticing), seconds)
-        return "" if outcome.status == forks.PASSED else outcome.output[-2000:] or outcome.status
+        """What tests that have noticed a mutant say where they fail without any, run as then; empty where they pass."""
+        anew = sorted(self._noticing_anew)
+        if anew:
+            outcome = forks.run_pytest(self.project, anew, self._limit_of_all(anew))
+            if outcome.status != forks.PASSED:
+                return outcome.output[-2000:] or outcome.status
+        others = sorted(set(self.noticing).difference(anew))
+        if self._collected and others:
+            file, limit = self.project / self.module, self._limit_of_all(others)
+            status, by = self._collected.tried(file, self.source, self.source, others, limit)
+            if status != forks.PASSED:
+                return f"{status}: {by}"
+        return ""
+
+    def _limit_of_all(self, tests: Sequence[str]) -> float:
+        return self.spare + 5 * sum(map(self._limit, tests))
 
     def _limit(self, test: str) -> float:
         """Seconds of a processor that a test may take."""
