@@ -170,18 +170,19 @@ def test_two_dictionaries_without_words_share_nothing(tmp_path):
     assert "shares 0 of 0 symbols" in refusal(source, empty, tmp_path / "out")
 
 
-def test_tokenizers_must_be_of_one_type(tmp_path):
+def test_tokenizers_must_be_of_one_type(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # a message with two long paths would be shortened
     own = WordPieceTokenizer(["[UNK]", "a", "b"])
-    source, other = trained(tmp_path / "old", ["a", "b"], own), data(tmp_path / "data", ["a", "b"])
-    change_vocabulary(source, other, tmp_path / "none")
+    source, other = trained(Path("old"), ["a", "b"], own), data(Path("data"), ["a", "b"])
+    change_vocabulary(source, other, Path("none"))
     (other / "tokenizer.model").touch()
-    assert refusal(source, other, tmp_path / "out") == (
-        f"{other}: its tokenizer is a tokenizer.model, the checkpoint's in {source} a vocab.txt; symbols spelled alike "
-        "are not the same pieces"
+    assert refusal(source, other, Path("out")) == (
+        "data: its tokenizer is a tokenizer.model, the checkpoint's in old a vocab.txt; symbols spelled alike are not "
+        "the same pieces"
     )
     (other / "xlnet.model").touch()
     (source / "anna.json").touch()
-    said = refusal(source, other, tmp_path / "out")
+    said = refusal(source, other, Path("out"))
     assert "is a tokenizer.model and a xlnet.model, " in said and " a vocab.txt and a anna.json; " in said
 
 
