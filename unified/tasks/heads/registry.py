@@ -48,7 +48,7 @@ class HeadEntry:
     name: str
     head_class: type[Understanding[Any]]
     for_items: Callable[[Sequence[Item]], Understanding[Any]]
-    weight: float = 1.0
+    weight: float
 
 
 def register(head: type[Understanding[Any]]) -> None:

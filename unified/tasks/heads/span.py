@@ -195,7 +195,7 @@ class SpanAnswers(EnsembleUnderstanding[QuestionItem]):
         """
         assert scores.end is not None  # a batch with labels gives the starts that ends may depend on
         sizes, labels = reading["sizes"], reading["labels"]
-        asked = labels[:, 0] >= 0
+        asked = _asked(labels)
         example, count = example_of_states(sizes, len(scores.start)), len(sizes)
         gold = firsts(sizes).unsqueeze(1) + labels.clamp(min=0)
         losses, right = torch.zeros(count, device=asked.device), asked
@@ -211,7 +211,7 @@ class SpanAnswers(EnsembleUnderstanding[QuestionItem]):
 
     def loss_count(self, reading: Reading) -> int:
         """Windows but those whose question has an answer that cannot be learnt."""
-        return int((reading["labels"][:, 0] >= 0).sum())
+        return int(_asked(reading["labels"]).sum())
 
     def predict(
         self,
@@ -285,3 +285,12 @@ class SpanAnswers(EnsembleUnderstanding[QuestionItem]):
     def official(self, items: Sequence[QuestionItem], predictions: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         """Files for the official program, see :mod:`unified.tasks.metrics.official_answers`."""
         return self._official.files(predictions)
+
+
+def _asked(labels: torch.Tensor) -> torch.Tensor:
+    """Windows that are learnt from, bool (E,): not those whose question has an answer that cannot be learnt.
+
+    Args:
+        labels: int64 (E, 2), first and last token of the answer of each window.
+    """
+    return (labels >= 0).all(1)

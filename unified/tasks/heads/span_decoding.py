@@ -60,12 +60,11 @@ def spans_by_sums(starts: Sequence[np.ndarray], ends: Sequence[np.ndarray], long
     Args:
         starts, ends: float (n,) of each window, -inf where no answer may start or end.
     """
-    wall = np.full(longest - 1, -np.inf)  # behind each window, so that no span crosses into the next
+    # Behind each window, so that no span crosses into the next, and a window without tokens has a table too.
+    wall = np.full(longest, -np.inf)
     start = np.concatenate([part for window in starts for part in (window, wall)])
     end = np.concatenate([part for window in ends for part in (window, wall)])
-    sizes = np.array([len(window) + longest - 1 for window in starts])
-    if len(end) < longest:
-        return Spans(*(np.empty(0, dtype=dtype) for dtype in (np.float64, *[np.int64] * 3)))
+    sizes = np.array([len(window) + longest for window in starts])
     # A start in a wall is -inf, so the last starts need no ends of their own.
     table = start[: len(end) - longest + 1, None] + np.lib.stride_tricks.sliding_window_view(end, longest)
     best = _highest(table.ravel(), count)
@@ -141,7 +140,7 @@ def chosen_answer(
     weights = np.exp([score - spans[0][0] for score, _, _ in spans])
     listed: list[dict[str, Any]] = [
         {"text": context[start:end], "start": start, "end": end, "probability": within * float(weight)}
-        for (_, start, end), weight in zip(spans, weights / max(weights.sum(), 1e-300), strict=True)
+        for (_, start, end), weight in zip(spans, weights / weights.sum(), strict=True)
     ]
     others = {text: probability for text, probability in outside.items() if text != nothing}
     best: dict[str, Any]

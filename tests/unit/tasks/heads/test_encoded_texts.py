@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tests.support import understanding_runs as runs
+from tests.unit.tasks.heads.test_tagging import spelling_codec
 from unified.errors import UnifiedError
 from unified.tasks.heads.encoded_texts import beyond, encode_texts, encode_words, fitting
 from unified.tasks.heads.items import TextItem
@@ -91,6 +92,15 @@ def test_words_are_divided_greedily():
         assert lost.dtype == np.int64
         for example, words in zip(examples, shown, strict=True):
             assert example.targets["task"].output_indices[:, 0].tolist() == list(range(1, 1 + len(words)))
+
+
+@pytest.mark.parametrize(("lengths", "divided", "lost"), [
+    ([1, 3, 1], 0, 0), ([1, 3, 2], 1, 0), ([5], 0, 0), ([6], 1, 1), ([8], 1, 3), ([6, 1, 9], 1, 5),
+])  # fmt: skip
+def test_a_sentence_counts_once_whether_it_is_divided_or_loses_a_token(lengths, divided, lost):
+    """Words of letters, of which each is a token, in sequences of five tokens."""
+    found = encode_words([["w1"], ["a" + "b" * (length - 1) for length in lengths]], spelling_codec(7))
+    assert found[2] == divided and found[3].tolist() == [0, lost]
 
 
 def test_a_word_without_pieces_is_unknown():

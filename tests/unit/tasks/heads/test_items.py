@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import locale
 from pathlib import Path
 
 import pytest
@@ -64,6 +65,21 @@ def test_what_is_written_is_read(tmp_path):
     )
     assert read_items(tmp_path / "items.jsonl", lambda fields, number: text_item(fields, number, True)) == items
     assert items_text([]) == ""
+
+
+@pytest.fixture
+def ascii_locale():
+    """A locale whose encoding is ASCII, as in a container without any."""
+    before = locale.setlocale(locale.LC_CTYPE)
+    locale.setlocale(locale.LC_CTYPE, "C")
+    yield
+    locale.setlocale(locale.LC_CTYPE, before)
+
+
+def test_items_are_written_and_read_in_any_locale(tmp_path, ascii_locale):
+    items = [TextItem("1", "\u00e9\u6f22", label="x")]
+    write_items(tmp_path / "items.jsonl", items)
+    assert read_items(tmp_path / "items.jsonl", lambda fields, number: text_item(fields, number, True)) == items
 
 
 def test_text_items_are_read_of_their_fields():

@@ -1,4 +1,4 @@
-"""Settings of relations, taggings, choices and answers in passages: defaults, what follows of them, and refusals."""
+"""Settings of relations, taggings and choices: defaults, what follows of them, and refusals."""
 
 from __future__ import annotations
 
@@ -14,8 +14,6 @@ from unified.model.heads import LinearHead, PairHead, PooledHead
 from unified.tasks.heads import Choice, Relation, Tagging
 from unified.tasks.heads.choice import ChoiceItem
 from unified.tasks.heads.items import WordsItem
-from unified.tasks.heads.questions import QuestionItem
-from unified.tasks.heads.span import SpanAnswers
 from unified.tasks.metrics import score_tagging
 
 CONFIG = TransformerConfig(vocabulary_size=20, layers=1, width=16, heads=2)
@@ -143,99 +141,3 @@ def test_tags_of_random_scores_are_the_best_ones_and_are_scored_as_they_are():
             assert task.score(items, found) == {"accuracy": pytest.approx(100 * sum(right) / 22), "tokens": 22}
         shares = torch.stack([scores.float().softmax(-1), (2 * scores).float().softmax(-1)]).mean(0)
         torch.testing.assert_close(task.averaged([scores, 2 * scores], reading).softmax(-1), shares)
-
-
-# Answers in passages
-
-
-def test_what_answers_in_passages_are():
-    task = SpanAnswers()
-    assert (task.labels, task.design, task.max_query, task.passage_first, task.stride) == ((), "bert", 64, None, 128)
-    assert (task.max_answer, task.nbest, task.null_threshold, task.rules, task.threshold_found_on) == (
-        30, 20, None, None, None,
-    )  # fmt: skip
-    assert task.threshold == 0.5 and SpanAnswers(null_threshold=0.0).threshold == 0.0
-    for threshold in (0, 1):
-        assert SpanAnswers(("",), null_threshold=threshold).threshold == threshold
-
-
-@pytest.mark.parametrize(
-    ("task", "scored_by", "may_abstain", "chooses", "measures", "signature"),
-    [
-        (SpanAnswers(), "1.1", False, False, ("f1", "exact"), "rules:squad1.1|refs:best"),
-        (SpanAnswers(rules="2.0"), "2.0", False, False, ("f1", "exact"), "rules:squad2.0|refs:best"),
-        (
-            SpanAnswers(("",)), "2.0", True, True, ("best_f1", "best_exact", "f1", "exact"),
-            "rules:squad2.0|refs:best|null:above-0.5|best:searched",
-        ),
-        (
-            SpanAnswers(("",), null_threshold=0.3), "2.0", True, False, ("best_f1", "best_exact", "f1", "exact"),
-            "rules:squad2.0|refs:best|null:above-0.3|best:searched",
-        ),
-        (
-            SpanAnswers(("",), null_threshold=0.3, threshold_found_on="valid"), "2.0", True, True,
-            ("best_f1", "best_exact", "f1", "exact"),
-            "rules:squad2.0|refs:best|null:best-f1-of-valid|best:searched",
-        ),
-        (SpanAnswers(("",), rules="1.1"), "1.1", True, False, ("f1", "exact"),
-         "rules:squad1.1|refs:best|null:above-0.5"),
-        (
-            SpanAnswers(("unknown", "yes"), "unilm", rules="coqa"), "coqa", True, False, ("f1", "exact"),
-            "rules:coqa|refs:leave-one-out|null:above-0.5",
-        ),
-        (SpanAnswers(("yes",), "unilm", rules="coqa"), "coqa", False, False, ("f1", "exact"),
-         "rules:coqa|refs:leave-one-out"),
-    ],
-)  # fmt: skip
-def test_what_follows_of_labels_and_rules(task, scored_by, may_abstain, chooses, measures, signature):
-    assert (task.scored_by, task.may_abstain, task.chooses_threshold) == (scored_by, may_abstain, chooses)
-    assert (task.measures, task.signature) == (measures, signature)
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"design": "x"}, "design is 'x'; expected one of 'bert', 'unilm', 'xlnet'"),
-        ({"rules": "x"}, "rules is 'x'; expected one of None, '1.1', '2.0', 'coqa'"),
-        *(
-            ({name: value}, f"{name} is {value!r}; expected an integer of at least 1")
-            for name in ("max_query", "stride", "max_answer", "nbest") for value in (0, 1.5)
-        ),
-        ({"passage_first": 0}, "passage_first is 0; expected True, False or None"),
-        ({"null_threshold": -0.1}, "null_threshold is -0.1; expected a probability"),
-        ({"null_threshold": 1.1}, "null_threshold is 1.1; expected a probability"),
-        ({"labels": ("", "")}, "a span head has the label '' twice"),
-        (
-            {"labels": ("", "no", "yes")},
-            "some answers stand in no passage (no, yes); only the design 'unilm' can give them",
-        ),
-    ],
-)  # fmt: skip
-def test_answers_in_passages_that_cannot_be_are_refused(settings, message):
-    assert refusal(SpanAnswers, **settings) == message
-    for name in ("max_query", "stride", "max_answer", "nbest"):
-        assert vars(SpanAnswers(**{name: 1}))[name] == 1
-
-
-def test_a_threshold_is_that_of_questions_that_may_have_no_answer():
-    nothing = "the model was trained on questions that all have an answer; it has no threshold"
-    for call in (
-        lambda: SpanAnswers().with_threshold(0.5),
-        lambda: SpanAnswers().decided([]),
-        lambda: SpanAnswers(("yes",), "unilm").best_threshold([], []),
-    ):
-        assert refusal(call) == nothing
-    task = SpanAnswers(("",))
-    assert task.with_threshold(0.25) == SpanAnswers(("",), null_threshold=0.25)
-    assert task.with_threshold(0.25, "valid") == SpanAnswers(("",), null_threshold=0.25, threshold_found_on="valid")
-    found = [{"id": "1", "answer": "x", "start": 0, "end": 1, "no_answer": 0.5, "best_non_null": {"text": "x"}}]
-    assert task.with_threshold(0.5).decided(found)[0]["answer"] == "x"
-    assert task.with_threshold(0.49).decided(found) == [
-        {"id": "1", "answer": "", "no_answer": 0.5, "best_non_null": {"text": "x"}}
-    ]
-
-
-def test_labels_come_from_items():
-    items = [QuestionItem("1", "q", "c", (), choice="yes"), QuestionItem("2", "q", "c", (), True),
-             QuestionItem("3", "q", "c", ())]  # fmt: skip
-    assert SpanAnswers.of(items, design="unilm", nbest=3) == SpanAnswers(("", "yes"), "unilm", nbest=3)

@@ -89,6 +89,7 @@ def test_labels_come_from_the_items_or_from_the_settings():
         ("classification(types=['a'])",
          "head \"classification(types=['a'])\": no setting 'types'; its settings are positive, dropout"),
         ("keys=choice", "head 'keys=choice': the name keys is torch's; take another"),
+        ("choise", "head 'choise': no such head (did you mean 'choice'?)"),
         ("token=choice", "head 'token=choice': the name token is that of a head of language modelling; take another"),
     ],
 )  # fmt: skip
