@@ -200,23 +200,26 @@ def test_functions_get_the_code_of_another_source():
         "    def more(self):\n        return [self.two + number for number in (1, 2)]\n"
         "def far():\n    def near():\n        return 5\n    return near()\n"
         "def far_again():\n    return 6\n"
+        "def counting(call):\n    return lambda number: call() + number\n"
+        "counted = counting(far)\n"
         "gone = far_again.__name__\n"
         "del far_again\n"
     )
     space = {}
     exec(compile(source, "rules.py", "exec"), space)
-    functions = [space["far"], space["Rules"].__dict__["two"].fget, space["Rules"].more]
+    functions = [space["far"], space["Rules"].__dict__["two"].fget, space["Rules"].more, space["counted"]]
     for old, new, found, values in (
-        ("least + 1", "least + 2", True, (3, [4, 5], 5)),
-        ("(1, 2)", "(1,)", True, (2, [3], 5)),
-        ("return 5", "return 7", True, (2, [3, 4], 7)),
-        ("return 6", "return 8", False, (2, [3, 4], 5)),
-        ("least = 1", "least = 9", False, (2, [3, 4], 5)),
+        ("least + 1", "least + 2", True, (3, [4, 5], 5, 6)),
+        ("(1, 2)", "(1,)", True, (2, [3], 5, 6)),
+        ("return 5", "return 7", True, (2, [3, 4], 7, 8)),
+        ("return 6", "return 8", False, (2, [3, 4], 5, 6)),
+        ("call() + number", "call() - number", True, (2, [3, 4], 5, 4)),
+        ("least = 1", "least = 9", False, (2, [3, 4], 5, 6)),
     ):
         other = source.replace(old, new)
         assert give_code(functions, "rules.py", source, other) == found, old
         rules = space["Rules"]()
-        assert (rules.two, rules.more(), space["far"]()) == values, old
+        assert (rules.two, rules.more(), space["far"](), space["counted"](1)) == values, old
         assert give_code(functions, "rules.py", other, source) == found
     assert give_code(functions, "not_imported.py", source, source.replace("return 6", "return 8"))
 

@@ -171,10 +171,9 @@ def give_code(functions: Sequence[FunctionType], file: str, before: str, after: 
 
 
 def _functions_in(code: CodeType) -> Iterator[CodeType]:
-    """The functions of a module or class and of its classes, not those that stand in other functions."""
+    """The functions of a module, those of its classes, and those that stand in others, which decorators return."""
     for one in code.co_consts:
         if isinstance(one, CodeType):
             if one.co_flags & CO_OPTIMIZED:
                 yield one
-            else:
-                yield from _functions_in(one)
+            yield from _functions_in(one)

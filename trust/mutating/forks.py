@@ -9,6 +9,7 @@ from __future__ import annotations
 import atexit
 import importlib
 import itertools
+import logging
 import os
 import resource
 import select
@@ -53,8 +54,11 @@ def preload(modules: Sequence[str] = PRELOADED) -> None:
     folder = tempfile.mkdtemp(prefix="modules-cache-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     os.environ["HF_MODULES_CACHE"] = folder
+    log = logging.getLogger()
+    level, handlers = log.level, [*log.handlers]
     for module in modules:
         importlib.import_module(module)
+    log.level, log.handlers = level, handlers  # fairseq changes them, but not while pytest imports it
 
 
 def copied(root: Path, folder: Path) -> Path:
