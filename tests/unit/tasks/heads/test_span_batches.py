@@ -71,3 +71,9 @@ def test_subsets_are_scored_by_themselves_and_averaged():
     scores = TASK.signed_score(ITEMS, predictions_of_rising_scores())
     assert (scores["f1_wiki"], scores["f1_news"], scores["average_f1"]) == (100, 0, 50)
     assert scores["f1"] == pytest.approx(200 / 3)
+
+
+def test_the_official_program_reads_the_answers_of_all_questions():
+    files = TASK.official(ITEMS, predictions_of_rising_scores())
+    assert files["predictions.json"] == {"7": "w4", "8": "w6", "9": "w6"}
+    assert files["na_prob.json"] == {number: pytest.approx(1 / (1 + math.e)) for number in "789"}
