@@ -5,7 +5,7 @@
     python -m trust.mutation --sample 0 unified/masks/mask.py  all of a module
     python -m trust.mutation --seconds 12 unified/masks        each on 12 seconds of tests at most
     python -m trust.mutation --show unified/masks/mask.py      lists them, runs nothing
-    python -m trust.mutation --record                          puts what is finished into the record
+    python -m trust.mutation --record                          puts what was noticed into the record
 
 A run that was stopped goes on where it stopped. Mutants that were noticed are not run again unless the class, function
 or constant that they stand in changes; those that were not are, when tests or code have changed, or with more seconds
@@ -203,18 +203,19 @@ def run(modules: Sequence[str], tests: Sequence[str], sample: int, seed: int, ke
 
 
 def put_on_record(modules: Sequence[str], results: Results, record: Record, root: Path = ROOT) -> list[str]:
-    """Adds to the record the modules of which each mistake has a result, and says of each how many were noticed."""
+    """Adds what has results to the record, and says of each module how many mistakes were missed or not tried."""
     known, said = equivalents() if root == ROOT else set(), []
     for module in modules:
         source = (root / module).read_text(encoding="utf-8")
         mutants = mutants_of(source)
         noticed = record.noticed(module, mutants)
-        tried = [one for one in drawn(module, source, 0, 0, known) if (one.part, one.key) not in noticed]
-        lines = [results.lines.get((module, one.part, one.key)) for one in tried]
-        if all(lines):
-            new = {(line["part"], line["mutant"]) for line in lines if line and line["status"] in NOTICED}
+        left = {(one.part, one.key) for one in drawn(module, source, 0, 0, known)} - noticed
+        tried = {one: line["status"] for one in left if (line := results.lines.get((module, *one)))}
+        if tried:
+            new = {one for one, status in tried.items() if status in NOTICED}
             record.add(module, mutants, noticed | new)
-            said.append(f"{module}: {len(mutants)} mistakes, {len(tried) - len(new)} missed")
+            missed, untried = len(tried) - len(new), len(left) - len(tried)
+            said.append(f"{module}: {len(mutants)} mistakes, {missed} missed, {untried} not tried")
     return said
 
 

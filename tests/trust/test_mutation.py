@@ -342,21 +342,22 @@ def test_the_record_holds_for_the_parts_of_a_module_that_stay_as_they_are(tmp_pa
     assert {one.line for one in fewer if (one.part, one.key) in record.noticed("small/rules.py", fewer)} == {1, 5, 7}
 
 
-def test_a_module_is_put_on_record_when_each_of_its_mistakes_has_a_result(tmp_path):
+def test_what_was_noticed_of_a_module_is_put_on_record(tmp_path):
     (tmp_path / "rules.py").write_text(CODE)
     *mutants, last = drawn("rules.py", CODE, 0, 0, set())
     results, record = Results(tmp_path / "results.jsonl", "code"), Record(tmp_path / "tried.jsonl")
+    assert put_on_record(["rules.py"], results, record, tmp_path) == [] and record.parts == {}
     for number, mutant in enumerate(mutants):
         results.add("rules.py", mutant, ("killed", "timed out", "survived", "no tests")[number % 4], 12)
-    assert put_on_record(["rules.py"], Results(results.file, ""), record, tmp_path) == [] and record.parts == {}
-    results.add("rules.py", last, "killed", 12)
     missed = len(mutants) // 4 + (len(mutants) + 1) // 4
-    (said,) = put_on_record(["rules.py"], Results(results.file, ""), record, tmp_path)
-    assert said == f"rules.py: {len(mutants_of(CODE))} mistakes, {missed} missed"
-    seen = {(one.part, one.key) for one in mutants_of(CODE)} & record.noticed("rules.py", mutants_of(CODE))
-    assert seen == {(one.part, one.key) for number, one in enumerate(mutants) if number % 4 < 2} | {
-        (last.part, last.key)
-    }
+    noticed = {(one.part, one.key) for number, one in enumerate(mutants) if number % 4 < 2}
+    for untried in (1, 0):
+        (said,) = put_on_record(["rules.py"], Results(results.file, ""), record, tmp_path)
+        assert said == f"rules.py: {len(mutants_of(CODE))} mistakes, {missed} missed, {untried} not tried"
+        seen = {(one.part, one.key) for one in mutants_of(CODE)} & record.noticed("rules.py", mutants_of(CODE))
+        assert seen == noticed
+        results.add("rules.py", last, "killed", 12)
+        noticed.add((last.part, last.key))
 
 
 @pytest.mark.parametrize("words", [["--seconds", "0"], ["--seconds", "-1"], ["--sample", "-1"]])

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from trust.mutating.operators import Mutant
 
-#: A line for each module of which all mistakes were tried.
+#: A line for each module of which mistakes were tried.
 FILE = Path(__file__).parent / "tried.jsonl"
 
 
