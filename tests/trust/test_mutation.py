@@ -379,8 +379,7 @@ def test_constants_are_tried_on_the_tests_of_the_package_that_import_the_module(
     covered = Coverage(
         tests, tests={"a/one.py": {3: {"tests/unit/c/test_z.py::test"}}}, importers={"a/one.py": importers}
     )
-    own, *others = covered.concerned("a/one.py", [])
-    assert own == "tests/unit/c/test_z.py::test" and others == ["tests/unit/a/test_y.py::test"]
+    assert covered.concerned("a/one.py", []) == ["tests/unit/a/test_y.py::test", "tests/unit/c/test_z.py::test"]
     assert covered.runs_at_import("a/one.py", [2, 1]) and not covered.runs_at_import("a/one.py", [2, 3])
 
 
@@ -412,3 +411,11 @@ def test_every_entry_of_the_list_of_equivalent_mutants_names_one():
         for one in mutants_of((ROOT / module).read_text(encoding="utf-8"))
     }
     assert listed <= found, listed - found
+
+
+def test_constants_are_tried_on_quick_tests_first_whether_they_run_the_module_or_not():
+    tests = {"tests/unit/a/test_one.py::slow": 9.0, "tests/unit/a/test_one.py::quick": 0.1}
+    covered = Coverage(tests, {}, {"unified/a/one.py": {5: {"tests/unit/a/test_one.py::slow"}}})
+    covered.importers = {"unified/a/one.py": {1: {"tests/unit/a/test_one.py"}}}
+    assert covered.concerned("unified/a/one.py", [])[0].endswith("quick")
+    assert covered.concerned("unified/a/one.py", [5]) == ["tests/unit/a/test_one.py::slow"]

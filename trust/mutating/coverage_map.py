@@ -47,7 +47,7 @@ class Coverage:
         First come tests that run the lines themselves, then all tests of files whose fixtures or cases do. Nearest are
         those of a file that has the module's name in its own, then the others of the package's folder of tests.
         Without lines, for what runs when the module is imported, these are all tests that run anything of it, or, where
-        it has nothing but that, anything of its package; behind them those of the package's folder of tests that
+        it has nothing but that, anything of its package; and with them those of the package's folder of tests that
         import the module, since they may read its constants.
         """
         if lines:
@@ -60,7 +60,7 @@ class Coverage:
             if own or files:
                 break
         beside = {one for one in self._at(self.importers, module) if _is_of(one, package)}
-        return self._ordered(module, own, files | beside)
+        return self._ordered(module, own | self._of(files | beside), set())
 
     def runs_at_import(self, module: str, lines: Sequence[int]) -> bool:
         """Whether some lines run while a file of tests is imported."""
@@ -76,8 +76,10 @@ class Coverage:
         def order(test: str) -> tuple[int, float, str]:
             return _distance(test.partition("::")[0], module), self.seconds[test], test
 
-        shared = {test for test in self.seconds if test.partition("::")[0] in files} - own
-        return [*sorted(own, key=order), *sorted(shared, key=order)]
+        return [*sorted(own, key=order), *sorted(self._of(files) - own, key=order)]
+
+    def _of(self, files: set[str]) -> set[str]:
+        return {test for test in self.seconds if test.partition("::")[0] in files}
 
 
 def measure(
