@@ -85,7 +85,7 @@ def bert_tokenizer_files(source: Source) -> TokenizerFiles:
         assert isinstance(tokenizer, SentencePieceTokenizer)
         own = _sentencepiece(tokenizer)
     special = [symbol for symbol in SPECIAL_FIELDS if symbol not in own[0]]
-    return _json_files(source, *own, [*special, *_beyond(source, [*own[0], *special])])
+    return _json_files(source, *own, [*special, *_beyond(source, own[0])])
 
 
 def json_tokenizer_files(source: Source) -> TokenizerFiles:
@@ -98,7 +98,7 @@ def json_tokenizer_files(source: Source) -> TokenizerFiles:
         return bert_tokenizer_files(source)
     native = tokenizer.native_symbols()
     special = [symbol for symbol in SPECIAL_FIELDS if symbol not in native]
-    return _json_files(source, *_wordpiece(tokenizer, [*special, *_beyond(source, [*native, *special])]), ())
+    return _json_files(source, *_wordpiece(tokenizer, [*special, *_beyond(source, native)]), ())
 
 
 def xlnet_tokenizer_files(source: Source) -> TokenizerFiles:

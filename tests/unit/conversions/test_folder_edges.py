@@ -23,18 +23,20 @@ from unified.conversions.bert import export_bert, read_bert
 from unified.conversions.export import Source
 from unified.conversions.modern_bert import export_modern_bert, read_modern_bert
 from unified.conversions.modern_bert_names import from_modern_bert, to_modern_bert
-from unified.conversions.tokenizers import bert_tokenizer_files, every_symbol_files, xlnet_tokenizer_files
+from unified.conversions.tokenizers import MARKS, bert_tokenizer_files, every_symbol_files, xlnet_tokenizer_files
 from unified.conversions.xlnet import export_xlnet, read_xlnet
 from unified.data.vocabulary import SENTINELS, Vocabulary
 from unified.model import TransformerConfig, UnifiedModel
 from unified.tokenization import ordinary_symbols
 from unified.tokenization.json_tokenizer import JsonTokenizer
+from unified.tokenization.sentencepiece_tokenizer import train_sentencepiece
 from unified.tokenization.wordpiece import WordPieceTokenizer
 from unified.tokenization.xlnet import XLNetTokenizer
 
 #: Named here, as transformers imports a class where it is first named.
 MODERN_BERT, MODERN_CONFIG = transformers.ModernBertForMaskedLM, transformers.ModernBertConfig
 PIECES = XLNetTokenizer(xlnet_pieces())
+FOLDED = train_sentencepiece(["a bad cat sat"] * 9, "char", lowercase=True)
 BODIES = {
     "bert": {"token_types": 2},
     "xlnet": {"positions": "relative", "token_head": "plain", "inner_dropout": 0.1},
@@ -227,6 +229,22 @@ def test_markers_of_an_xlnet_have_the_numbers_behind_its_pieces(tmp_path):
     added = {str(size + i): {"content": f"[unused{7 + i}]", "special": True} for i in (0, 1)}
     wanted = {"tokenizer_class": "XLNetTokenizer", "added_tokens_decoder": added}
     assert text == json.dumps(wanted, indent=2) + "\n"
+
+
+@pytest.mark.parametrize("family", ["bert", "modernbert"])
+def test_how_the_files_of_a_tokenizer_divide_texts_in_another_way_is_told(tmp_path, family):
+    assert EXPORTS[family](source(family, FOLDED), tmp_path / "out").remarks == (MARKS,)
+
+
+def test_markers_that_an_xlnet_adds_to_its_pieces_come_back_behind_all_other_symbols(tmp_path):
+    own = source("xlnet", more=("[unused8]", "[unused7]"))
+    export_xlnet(own, tmp_path / "out")
+    read, known = read_xlnet(tmp_path / "out").trained, own.trained.vocabulary
+    assert read.vocabulary.symbols == [*Vocabulary(ordinary_symbols(PIECES)).symbols, "[unused7]", "[unused8]"]
+    for name in (SCORED.replace("scored", "weight"), "heads.token.bias"):
+        rows = [i for i, symbol in enumerate(read.vocabulary.symbols) if symbol not in SENTINELS]
+        wanted = own.trained.parameters[name][[known.index(read.vocabulary.symbols[i]) for i in rows]]
+        assert torch.equal(read.parameters[name][rows], wanted)
 
 
 def test_settings_of_a_tokenizer_are_indented_and_a_model_of_words_says_its_version(tmp_path):

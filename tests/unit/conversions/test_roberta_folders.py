@@ -42,7 +42,7 @@ def saved(folder: Path, name: str, **changes):
     torch.manual_seed(9)
     config = transformers.RobertaConfig(
         vocab_size=len(ENTRIES), hidden_size=8, num_hidden_layers=2, num_attention_heads=2, intermediate_size=12,
-        max_position_embeddings=12, type_vocab_size=1, layer_norm_eps=1e-5, **changes,
+        type_vocab_size=1, layer_norm_eps=1e-5, **{"max_position_embeddings": 12, **changes},
     )  # fmt: skip
     model = CLASSES[name](config).eval()
     for parameter in model.parameters():
@@ -52,9 +52,10 @@ def saved(folder: Path, name: str, **changes):
     return model
 
 
-def change(folder: Path, **settings) -> None:
+def change(folder: Path, *removed: str, **settings) -> None:
     path = folder / "config.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | settings))
+    kept = {name: value for name, value in (json.loads(path.read_text()) | settings).items() if name not in removed}
+    path.write_text(json.dumps(kept))
 
 
 def refusal(folder: Path) -> str:
@@ -76,6 +77,17 @@ def test_the_id_of_padding_is_that_of_the_tokenizer(tmp_path, pad, said):
     saved(tmp_path, "RobertaModel")
     change(tmp_path, pad_token_id=pad)
     assert refusal(tmp_path) == f"config.json: pad_token_id {said}"
+
+
+def test_the_id_of_padding_is_1_where_settings_lack_it_and_may_be_behind_all_entries(tmp_path):
+    saved(tmp_path, "RobertaForMaskedLM", max_position_embeddings=20)
+    table = load_file(tmp_path / "model.safetensors")["roberta.embeddings.position_embeddings.weight"]
+    for pad, removed in ((1, ()), (1, ("pad_token_id",)), (len(ENTRIES), ()), (len(ENTRIES) + 1, ())):
+        change(tmp_path, *removed, pad_token_id=pad)
+        read = read_transformers_roberta(tmp_path)
+        assert read.told == Conversion(left_out=(f"{pad + 1} rows of positions that no token has",))
+        assert read.trained.config.max_positions == 19 - pad
+        assert torch.equal(read.trained.parameters["transformer.embeddings.positions.weight"], table[pad + 1 :])
 
 
 @torch.no_grad()

@@ -159,15 +159,24 @@ def test_labels_are_in_the_order_of_their_numbers(more, labels):
     ("more", "own", "dropout"),
     [
         ({}, {}, 0.1),
-        ({"hidden_dropout_prob": 0.3}, {}, 0.3),
-        ({"hidden_dropout_prob": 0.3, "classifier_dropout": None}, {}, 0.3),
-        ({"hidden_dropout_prob": 0.3, "classifier_dropout": 0.0}, {}, 0.0),
-        ({"classifier_dropout": 0.5}, {"head": "choice", "settings": {"dropout": 0.2, "x": [1, [2]]}}, 0.2),
-        ({"classifier_dropout": 0.5}, {"head": "span", "settings": {"dropout": 0.2}}, 0.5),
+        ({"transformer": 0.3}, {}, 0.3),
+        ({"transformer": 0.3, "head": None}, {}, 0.3),
+        ({"transformer": 0.3, "head": 0.0}, {}, 0.0),
+        ({"head": 0.5}, {"head": "choice", "settings": {"dropout": 0.2, "x": [1, [2]]}}, 0.2),
+        ({"head": 0.5}, {"head": "span", "settings": {"dropout": 0.2}}, 0.5),
     ],
 )
-def test_dropout_is_the_heads_own_or_that_of_the_transformer(more, own, dropout):
-    taken, _, _ = take_head(BERT, settings("BertForMultipleChoice", **more), theirs("choice"), own)
+@pytest.mark.parametrize(
+    ("family", "fields"),
+    [
+        (BERT, {"transformer": "hidden_dropout_prob", "head": "classifier_dropout"}),
+        (XLNET, {"transformer": "dropout", "head": "summary_last_dropout"}),
+    ],
+    ids=["bert", "xlnet"],
+)
+def test_dropout_is_the_heads_own_or_that_of_the_transformer(family, fields, more, own, dropout):
+    named = settings(f"{family.name}ForMultipleChoice", **{fields[part]: rate for part, rate in more.items()})
+    taken, _, _ = take_head(family, named, theirs("choice", family.name), own)
     noted = {"x": (1, (2,))} if own.get("head") == "choice" else {}
     assert taken.settings == {"dropout": dropout, **noted}
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import json
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import sentencepiece
 import torch
 from tokenizers import Tokenizer
 
@@ -29,7 +31,7 @@ from unified.model import TransformerConfig
 from unified.tokenization import load_tokenizer, ordinary_symbols
 from unified.tokenization.anna import AnnaTokenizer
 from unified.tokenization.json_tokenizer import JsonTokenizer
-from unified.tokenization.sentencepiece_tokenizer import train_sentencepiece
+from unified.tokenization.sentencepiece_tokenizer import SentencePieceTokenizer, train_sentencepiece
 from unified.tokenization.wordpiece import WordPieceTokenizer
 from unified.tokenization.xlnet import XLNetTokenizer
 
@@ -179,6 +181,22 @@ def test_a_sentencepiece_model_is_written_as_tokenizer_json(tmp_path):
     for text in ("a cat", "  bad\tsat ", "Ω"):
         pieces = ["<unk>" if piece == "Ω" else piece for piece in PIECES.encode(text)]
         assert read.encode(text).tokens == ["<s>", *pieces, "</s>"]
+
+
+@pytest.mark.parametrize("symbol", [SENTINELS[0], "[unused1]"])
+def test_a_symbol_that_is_a_control_piece_of_a_sentencepiece_model_gets_an_entry_of_its_own(tmp_path, symbol):
+    """A control piece comes out of no text, so the tokenizer has no symbol for it."""
+    made = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(["a bad cat sat"] * 9), model_writer=made, model_type="char", vocab_size=20,
+        hard_vocab_limit=False, control_symbols=[symbol], minloglevel=3,
+    )  # fmt: skip
+    own = SentencePieceTokenizer(made.getvalue())
+    files = bert_tokenizer_files(source(own, symbol, learnt=SENTINELS[:1] if symbol in SENTINELS else ()))
+    assert files.symbols == [*own.native_symbols(), "<pad>", "<mask>", symbol]
+    saved(files, tmp_path / "x")
+    read = Tokenizer.from_file(str(tmp_path / "x" / "tokenizer.json"))
+    assert read.id_to_token(files.symbols.index(symbol)) == f"[{symbol}]"
 
 
 def test_wordpiece_is_written_as_tokenizer_json_where_that_is_asked_for(tmp_path):

@@ -19,18 +19,21 @@ from unified.conversions import modeling
 from unified.conversions.export import Source
 from unified.conversions.modeling.modeling_unified import UnifiedForMaskedLM
 from unified.conversions.remote_code import export_with_code, read_with_code
+from unified.conversions.tokenizers import MARKS
 from unified.data.vocabulary import SENTINELS, Vocabulary
 from unified.errors import UnifiedError
 from unified.generation.lengths import PairLengths
 from unified.model import TransformerConfig, UnifiedModel
 from unified.tokenization import ordinary_symbols
 from unified.tokenization.anna import AnnaTokenizer
+from unified.tokenization.sentencepiece_tokenizer import train_sentencepiece
 from unified.tokenization.xlnet import XLNetTokenizer
 
 #: Another order than that of the tokenizer, a word more, and one less.
 KNOWN = Vocabulary([*WORDS[:0:-1], "more"])
 NATIVE = tokenizer().native_symbols()
 SYMBOLS = [*NATIVE, *(symbol for symbol in KNOWN.symbols if symbol not in NATIVE)]
+FOLDED = train_sentencepiece(["a bad cat sat"] * 9, "char", lowercase=True)
 #: No setting is the default of this library, and no two numbers are the same.
 SHAPE = {
     "layers": 3, "width": 8, "heads": 2, "feed_forward": 12, "gated": True, "sublayers": "neighbor,self,feed_forward",
@@ -181,6 +184,11 @@ def test_a_tokenizer_that_transformers_cannot_read_is_named(tmp_path, word):
     )
     assert told.remarks == (advice("AutoModelForMaskedLM", tmp_path / "out"), *([said] if word == ".a" else []))
     assert (tmp_path / "out" / "anna.json").is_file() and read_with_code(tmp_path / "out").tokenizer.words == [word]
+
+
+def test_how_the_files_of_a_tokenizer_divide_texts_in_another_way_is_told(tmp_path):
+    told = export_with_code(source(known=Vocabulary(ordinary_symbols(FOLDED)), own=FOLDED), tmp_path / "out")
+    assert told == Conversion(remarks=(advice("AutoModelForMaskedLM", tmp_path / "out"), MARKS))
 
 
 def test_a_model_of_one_task_has_the_class_of_its_head(tmp_path):
