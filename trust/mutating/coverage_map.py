@@ -44,8 +44,9 @@ class Coverage:
     def concerned(self, module: str, lines: Sequence[int]) -> list[str]:
         """Ids of the tests that may notice a change of some lines: those nearest to the module first, then quick ones.
 
-        First come tests that run the lines themselves, then all tests of files whose fixtures or cases do. Nearest are
-        those of a file that has the module's name in its own, then the others of the package's folder of tests.
+        Nearest are those of a file that has the module's name in its own, then the others of the package's folder of
+        tests. Of equally near ones those come first that run the lines themselves, then all tests of files whose
+        fixtures or cases do.
         Without lines, for what runs when the module is imported, these are all tests that run anything of it, or, where
         it has nothing but that, anything of its package; and with them those of the package's folder of tests that
         import the module, since they may read its constants.
@@ -73,10 +74,10 @@ class Coverage:
         return set().union(*(by_line.get(line, set()) for line in (by_line if lines is None else lines)))
 
     def _ordered(self, module: str, own: set[str], files: set[str]) -> list[str]:
-        def order(test: str) -> tuple[int, float, str]:
-            return _distance(test.partition("::")[0], module), self.seconds[test], test
+        def order(test: str) -> tuple[int, bool, float, str]:
+            return _distance(test.partition("::")[0], module), test not in own, self.seconds[test], test
 
-        return [*sorted(own, key=order), *sorted(self._of(files) - own, key=order)]
+        return sorted(own | self._of(files), key=order)
 
     def _of(self, files: set[str]) -> set[str]:
         return {test for test in self.seconds if test.partition("::")[0] in files}
