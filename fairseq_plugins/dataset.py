@@ -54,7 +54,7 @@ class Planned(FairseqDataset):
         required_batch_size_multiple: int = 1,
     ) -> list[np.ndarray]:
         """Divides all items into batches; fairseq's default, multiples of 8, would drop the last batch in silence."""
-        return super().batch_by_size(indices, max_tokens, max_sentences, required_batch_size_multiple=1)
+        return super().batch_by_size(indices, max_tokens, max_sentences)
 
     @property
     def rows_of_epoch(self) -> int | None:
@@ -138,6 +138,7 @@ class StreamFairseqDataset(RowFairseqDataset):
     @property
     def rows_of_epoch(self) -> None:
         """None: the rows of streams depend on the number of these."""
+        return None
 
     def position(self, read: int, begun: Cut, now: Cut) -> tuple[int, Cut]:
         """Streams are cut by this run: another number of them goes on behind as much text, at a whole step of all."""
@@ -152,7 +153,7 @@ class StreamFairseqDataset(RowFairseqDataset):
 
 def cut_item(tokens: np.ndarray, maximum: int) -> np.ndarray:
     """The first ``maximum`` tokens of an item, int64 (n,), and the separator at its end."""
-    return tokens if len(tokens) <= maximum + 1 else np.append(tokens[:maximum], tokens[-1])
+    return np.append(tokens[:-1][:maximum], tokens[-1])
 
 
 class Side:
@@ -226,10 +227,10 @@ class PairFairseqDataset(Planned):
         required_batch_size_multiple: int = 1,
     ) -> list[np.ndarray]:
         """Batches of all pairs; one that is too long for a batch, with its whole target, is refused."""
-        longest = max(map(self.size, indices.tolist()), default=0)
-        if max_tokens is not None and longest > max_tokens:
+        too_long = [size for size in map(self.size, indices.tolist()) if max_tokens is not None and size > max_tokens]
+        if too_long:
             item = "source" if self.targets is None else "pair with its whole target"
-            raise refusal(f"{_LIMIT_ELSEWHERE} {max_tokens} is less than the longest {item}, of {longest} tokens")
+            raise refusal(f"{_LIMIT_ELSEWHERE} {max_tokens} is less than the longest {item}, of {max(too_long)} tokens")
         return super().batch_by_size(indices, max_tokens, max_sentences)
 
     def collater(self, items: Sequence[Pair]) -> Sample:
@@ -242,7 +243,7 @@ class PairFairseqDataset(Planned):
             "nsentences": len(items),
             "ntokens": sum(map(len, sources)),
             "net_input": {
-                "src_tokens": data_utils.collate_tokens(sources, pad, left_pad=False),
+                "src_tokens": data_utils.collate_tokens(sources, pad),
                 "src_lengths": torch.tensor([len(source) for source in sources]),
             },
             "target": None,

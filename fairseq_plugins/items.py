@@ -122,7 +122,7 @@ class ItemFairseqDataset(Planned):
     def _masked(self, members: np.ndarray, seed: int) -> Sample:
         """The examples ``members`` with some tokens hidden, for masked language modelling."""
         examples = masked_all(self.encoded.examples, members, self.special, seed, self.epoch)
-        rows = arranged(np.arange(len(examples)), examples, self.row_length or 0, self.row_length is not None)
+        rows = arranged(np.arange(len(examples)), examples, self.row_length)
         batch = collate([[examples[i] for i in row] for row in rows], None, ("task",), self.special.pad)
         return batch_fields(batch)
 
@@ -164,7 +164,7 @@ class HeadsFairseqDataset(Planned):
     ) -> list[np.ndarray]:
         """Batches of one head each; rows of a head that follow each other are cut together."""
         indices, batches = np.asarray(indices), []
-        owners = np.searchsorted(self.starts, indices, side="right") - 1
+        owners = np.searchsorted(self.starts, indices, side="right")
         for run in np.split(indices, np.flatnonzero(np.diff(owners)) + 1) if len(indices) else []:
             number = self._number(run[0])
             found = self.datasets[number].batch_by_size(run - self.starts[number], max_tokens, max_sentences)

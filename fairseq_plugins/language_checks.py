@@ -55,19 +55,18 @@ def check_options(cfg: UnifiedLMTaskConfig, mixture: Mixture, paired: bool) -> N
         raise UnifiedError(f"--best-checkpoint-metric {metric} {word} --maximize-best-checkpoint-metric")
 
 
-def settle_model(cfg: Settings, mixture: Mixture, memory: int, vocabulary_size: int) -> None:
+def settle_model(cfg: Settings, mixture: Mixture, memory: int) -> None:
     """Fills in the settings that a new model takes from the objectives; its checkpoint carries them.
 
     Args:
         cfg: options of the model, changed in place.
         mixture: the objectives that it is trained with.
         memory: positions of earlier text that attention remembers.
-        vocabulary_size: number of symbols.
 
     Raises:
         UnifiedError: the model lacks what an objective needs; the message names the option.
     """
-    config = restore(TransformerConfig, cfg, vocabulary_size=vocabulary_size)
+    config = restore(TransformerConfig, cfg)
     if memory and not config.positions_in_attention:
         raise UnifiedError(
             f"--memory {memory} needs a model with relative or rotary positions, not {cfg.positions!r}; "

@@ -87,7 +87,7 @@ def _restore_average(trainer: Trainer, extra_state: Mapping[str, Any]) -> None:
     """Load the average of a checkpoint; without one it begins with the parameters, which the trainer copies later."""
     if "ema" not in extra_state:
         return
-    trainer.ema.restore(extra_state["ema"], build_fp32_params=False)
+    trainer.ema.restore(extra_state["ema"])
     if trainer.cfg.ema.ema_fp32:
         trainer.ema.build_fp32_params(extra_state.get("ema_fp32_params"))
 

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -23,14 +22,7 @@ from unified.model.heads import sum_of_means
 MASKED = "masked"
 
 
-@dataclass
-class UnifiedUnderstandingCriterionConfig(FairseqDataclass):
-    """Options of ``--criterion unified_understanding``."""
-
-    pass
-
-
-@register_criterion("unified_understanding", dataclass=UnifiedUnderstandingCriterionConfig)
+@register_criterion("unified_understanding", dataclass=FairseqDataclass)
 class UnifiedUnderstandingCriterion(FairseqCriterion, UpdateCriterion):
     """Logs ``loss`` (bits for classes, squared error for numbers) and, while training, ``train_accuracy``.
 

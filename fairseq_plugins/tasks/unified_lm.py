@@ -234,7 +234,7 @@ class UnifiedLMTask(DictionaryTask):
             files = [tuple(map(TokenFile, folder.prefixes("train"))) for folder in self.folders]
             self.lengths.choose(files, self._max_pair_length())
         self.require_positions(cfg)
-        settle_model(cfg, self.mixture, self.cfg.memory, len(self.vocabulary))
+        settle_model(cfg, self.mixture, self.cfg.memory)
 
     def train_step(
         self,

@@ -14,7 +14,7 @@ from fairseq_plugins.evaluation import METRICS, Bleu, GeneratedTexts, Rouge, gen
 from unified.errors import UnifiedError
 
 HYPOTHESES = ["the cat sat on the mat", "a dog", "", "running dogs ran over the red hill"]
-REFERENCES = ["the cat sat on a mat", "the dog barked", "nothing", "dogs were running over the hill"]
+REFERENCES = ["the cat sat on a mat", "the dog barked", "nothing", "dogs were running over the hills"]
 
 
 def logged(metric, *batches) -> dict:

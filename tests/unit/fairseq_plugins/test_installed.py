@@ -1,13 +1,15 @@
 """What importing the plug-ins changes: which functions of fairseq they stand around, and what torch may load."""
 
 import argparse
+import importlib
 import os
 from collections.abc import Callable
 from inspect import isfunction
+from itertools import groupby
 
 import pytest
 import torch
-from fairseq import checkpoint_utils, tasks
+from fairseq import checkpoint_utils, tasks, trainer
 from fairseq.dataclass import utils
 from fairseq.dataclass.configs import FairseqConfig
 from fairseq.distributed import utils as distributed_utils
@@ -15,7 +17,8 @@ from fairseq.file_io import PathManager
 from fairseq.trainer import Trainer
 from omegaconf import OmegaConf
 
-import fairseq_plugins  # noqa: F401  (changes fairseq)
+import fairseq_plugins
+from fairseq_plugins import checkpoints, divergence
 
 
 def modules_around(function: Callable) -> list[str]:
@@ -24,29 +27,47 @@ def modules_around(function: Callable) -> list[str]:
     return [function.__module__, *(name for one in inside if isfunction(one) for name in modules_around(one))]
 
 
+#: Functions of fairseq by their owners and names, and the modules that wrap each, from outside.
 CHANGED = {
-    "torch_persistent_save": (checkpoint_utils.torch_persistent_save, {"checkpoints"}),
-    "save_checkpoint": (checkpoint_utils.save_checkpoint, {"checkpoints"}),
-    "load_checkpoint": (checkpoint_utils.load_checkpoint, {"checkpoints", "restarts"}),
-    "load_checkpoint_to_cpu": (checkpoint_utils.load_checkpoint_to_cpu, {"checkpoints"}),
-    "load_model_ensemble_and_task": (checkpoint_utils.load_model_ensemble_and_task, {"trust"}),
-    "setup_task": (tasks.setup_task, {"trust"}),
-    "eval_str_list": (utils.eval_str_list, {"training_checks"}),
-    "override_module_args": (utils.override_module_args, {"precision"}),
-    "Trainer.load_checkpoint": (Trainer.load_checkpoint, {"restarts"}),
-    "train_step": (Trainer.train_step, {"divergence", "first_updates", "updates"}),
-    "call_main": (distributed_utils.call_main, {"exports", "training_checks", "training_lock"}),
+    (checkpoint_utils, "torch_persistent_save"): ["checkpoints"],
+    (checkpoint_utils, "save_checkpoint"): ["checkpoints"],
+    (checkpoint_utils, "load_checkpoint"): ["restarts", "checkpoints"],
+    (checkpoint_utils, "load_checkpoint_to_cpu"): ["checkpoints"],
+    (checkpoint_utils, "load_model_ensemble_and_task"): ["trust"],
+    (tasks, "setup_task"): ["trust"],
+    (utils, "eval_str_list"): ["training_checks"],
+    (utils, "override_module_args"): ["precision"],
+    (Trainer, "load_checkpoint"): ["restarts"],
+    (Trainer, "train_step"): ["divergence", "updates", "first_updates"],
+    (distributed_utils, "call_main"): ["training_checks", "training_lock", "exports"],
 }
 
 
-@pytest.mark.parametrize("name", CHANGED)
-def test_functions_of_fairseq_are_wrapped_by_the_modules_that_say_so(name):
-    function, own = CHANGED[name]
-    *around, innermost = modules_around(function)
-    assert own == {
-        module.removeprefix("fairseq_plugins.") for module in around if module.startswith("fairseq_plugins.")
-    }
-    assert innermost.startswith("fairseq.")
+def own_modules_around(owner: object, name: str) -> list[str]:
+    """The plug-ins' modules around a function, from outside; each once, however many functions of it follow another."""
+    found = [module for module, _ in groupby(modules_around(vars(owner)[name]))]
+    return [one.removeprefix("fairseq_plugins.") for one in found if one.startswith("fairseq_plugins.")]
+
+
+def stand_in(*arguments, **options):
+    """Stands in for a function of fairseq that the plug-ins have not changed."""
+
+
+@pytest.mark.parametrize(("owner", "name"), CHANGED, ids=[name for _, name in CHANGED])
+def test_functions_of_fairseq_are_wrapped_by_the_modules_that_say_so(owner, name):
+    assert own_modules_around(owner, name) == CHANGED[owner, name]
+    assert modules_around(vars(owner)[name])[-1].startswith("fairseq.")
+
+
+def test_importing_the_plug_ins_makes_every_change(monkeypatch):
+    for owner, name in [*CHANGED, (PathManager, "copy"), (trainer, "NanDetector")]:
+        monkeypatch.setattr(owner, name, stand_in)
+    with torch.serialization.safe_globals([]):
+        torch.serialization.clear_safe_globals()
+        importlib.reload(fairseq_plugins)
+        assert torch.serialization.get_safe_globals() == [argparse.Namespace]
+    assert {changed: own_modules_around(*changed) for changed in CHANGED} == CHANGED
+    assert PathManager.copy is checkpoints.copy_atomically and trainer.NanDetector is divergence.ForwardNanDetector
 
 
 def test_processes_that_a_training_starts_do_not_import_from_the_current_folder(monkeypatch):

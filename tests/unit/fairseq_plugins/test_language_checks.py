@@ -85,7 +85,7 @@ def test_what_contradicts_is_refused_with_the_option(options, says):
 
 def settled(objectives, memory=0, **settings):
     cfg = OmegaConf.structured(UnifiedLMModelConfig(**settings))
-    settle_model(cfg, parse_objectives(objectives), memory, 50)
+    settle_model(cfg, parse_objectives(objectives), memory)
     return cfg
 
 

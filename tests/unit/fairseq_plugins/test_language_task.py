@@ -4,7 +4,9 @@ from dataclasses import MISSING, fields
 
 import pytest
 import torch
+from fairseq import tasks
 from fairseq.tasks import TASK_DATACLASS_REGISTRY, TASK_REGISTRY
+from omegaconf import OmegaConf
 
 from fairseq_plugins import trust
 from fairseq_plugins.tasks.unified_lm import UnifiedLMTask, UnifiedLMTaskConfig
@@ -35,6 +37,17 @@ def test_options_have_these_defaults():
     (metric, _) = options["eval_generate"].type.__args__
     assert [str(one) for one in metric] == ["rouge", "bleu"]
     assert [options[f"{side}_lang"].metadata["argparse_alias"] for side in ("source", "target")] == ["-s", "-t"]
+
+
+def test_fairseq_sets_the_task_up_by_its_name_with_the_defaults_of_what_nobody_gives(tmp_path):
+    of_other_groups = {
+        "seed": 3, "max_tokens": None, "update_freq": [1], "best_checkpoint_metric": "loss",
+        "maximize_best_checkpoint_metric": False,
+    }  # fmt: skip
+    given = {"_name": "unified_lm", "data": str(document_folder(tmp_path / "documents")), "padded": True}
+    task = tasks.setup_task(OmegaConf.create({**given, **of_other_groups}))
+    assert type(task) is UnifiedLMTask and (task.cfg.padded, task.cfg.tokens_per_sample) == (True, 512)
+    assert str(task.cfg.length_penalty) == "fairseq" and task.cfg.eval_generate is None
 
 
 def test_documents_and_pairs_have_objectives_where_none_are_named(tmp_path):

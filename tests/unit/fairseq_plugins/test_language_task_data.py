@@ -52,16 +52,16 @@ def test_words_are_those_of_the_folders_tokenizer(tmp_path):
 
 
 def test_training_goes_through_the_folders_and_validation_stays_with_the_first(tmp_path):
-    folders = [document_folder(tmp_path / str(first), first) for first in (4, 5)]
+    folders = [document_folder(tmp_path / str(first), first) for first in (4, 5, 6)]
     task = language_task(*folders, objectives="bert")
 
     def read(split, **epoch):
         task.load_dataset(split, **epoch)
         return {*task.datasets[split].rows.texts.file[0][:1].tolist()}
 
-    assert [read("train", epoch=epoch) for epoch in (1, 2, 3, 4)] == [{4}, {5}, {4}, {5}]
+    assert [read("train", epoch=epoch) for epoch in (1, 2, 3, 4, 5)] == [{4}, {5}, {6}, {4}, {5}]
     assert read("train") == {4} and [read("valid", epoch=epoch) for epoch in (1, 2)] == [{4}, {4}]
-    assert task.token_files == {str(folders[0] / "train"), str(folders[1] / "train"), str(folders[0] / "valid")}
+    assert task.token_files == {*(str(folder / "train") for folder in folders), str(folders[0] / "valid")}
 
 
 def test_a_split_without_items_is_refused_in_one_line(tmp_path):
@@ -236,7 +236,7 @@ def test_typed_sources_are_cut_which_is_said_once(tmp_path, caplog):
         assert lengths(fits, short) == [1201, 4] and caplog.messages == []
         for _ in range(2):
             assert lengths(short, long) == [4, 1201]
-    assert caplog.messages == ["sources are cut to their first 1,200 tokens (as in training)"]
+            assert caplog.messages == ["sources are cut to their first 1,200 tokens (as in training)"]
     task.continues = True
     assert lengths(long) == [1202]
 

@@ -72,6 +72,15 @@ def test_numbers_by_which_nothing_can_be_divided_are_refused_in_one_line(pairs, 
     assert str(raised.value) == f"unified_lm: error: {says}"
 
 
+def test_an_exponent_is_judged_by_the_penalty_that_it_is_for(pairs):
+    """2^2000 is no float, (7/6)^2000 is one."""
+    task = pairs(length_penalty="unilm")
+    assert generator_of(task, {"lenpen": 2000.0}).len_penalty == 2000
+    task.cfg.length_penalty = "fairseq"
+    with pytest.raises(SystemExit, match="--lenpen 2000: a text of 2 tokens has no such length penalty$"):
+        generator_of(task, {"lenpen": 2000.0})
+
+
 def test_documents_are_nothing_to_generate_from(tmp_path):
     task = language_task(document_folder(tmp_path / "documents"), objectives="bert")
     assert type(generator_of(task)) is UnifiedSequenceGenerator, "fairseq-interactive reads no data set"

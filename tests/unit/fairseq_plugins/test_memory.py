@@ -108,8 +108,9 @@ def test_a_checkpoint_that_no_batch_has_followed_is_kept_as_it_is(process):
     assert [torch.equal(found, whole) for found, whole in zip(own.state()[0], STREAMS, strict=True)] == [True, True]
 
 
-def test_a_process_alone_takes_all_streams_and_does_not_ask_which_one_it_is(process, monkeypatch):
+@pytest.mark.parametrize("attentions", [1, 2])
+def test_a_process_alone_takes_all_streams_and_does_not_ask_which_one_it_is(process, monkeypatch, attentions):
     monkeypatch.setattr(memory.distributed_utils, "get_data_parallel_rank", lambda: pytest.fail("it is the only one"))
-    own = loaded(STREAMS)
+    own = loaded(STREAMS[:attentions])
     own.attach(sample(4), torch.zeros(1))
-    assert numbers(own) == [[0, 1, 2, 3], [10, 11, 12, 13]]
+    assert numbers(own) == [[0, 1, 2, 3], [10, 11, 12, 13]][:attentions]

@@ -8,7 +8,7 @@ import torch
 from fairseq.dataclass.configs import EMAConfig
 from fairseq.models.ema.ema import EMA
 from fairseq.optim.amp_optimizer import AMPOptimizer
-from fairseq.optim.fp16_optimizer import FP16Optimizer
+from fairseq.optim.fp16_optimizer import FP16Optimizer, MemoryEfficientFP16Optimizer
 from fairseq.trainer import Trainer
 from omegaconf import OmegaConf
 from torch import nn
@@ -77,6 +77,11 @@ def test_without_the_option_no_average_is_loaded():
     [
         ({}, {"optimizer": UnifiedAdamax}, ("--optimizer unified_adam", "--optimizer unified_adamax")),
         ({}, {"optimizer": FP16Optimizer}, ("--optimizer unified_adam", "--fp16 or --bf16")),
+        (
+            {"optimizer_name": "FP16Optimizer"},
+            {"optimizer": MemoryEfficientFP16Optimizer},
+            ("--fp16 or --bf16", "--memory-efficient-fp16 or --memory-efficient-bf16"),
+        ),
         ({"optimizer_name": "AMPOptimizer"}, {}, ("--amp", "--optimizer unified_adam")),
         ({"optimizer_name": "Another"}, {"optimizer": AMPOptimizer}, ("Another", "--amp")),
         ({"criterion_name": "CrossEntropyCriterion"}, {}, ("--criterion cross_entropy", "--criterion unified_lm")),
@@ -129,7 +134,8 @@ def going_on(max_update, done, restore="checkpoint_last.pt", max_epoch=0):
 
 
 @pytest.mark.parametrize(
-    ("max_update", "done", "ends"), [(6, 6, True), (5, 6, True), (7, 6, False), (0, 6, False), (0, 0, False)]
+    ("max_update", "done", "ends"),
+    [(6, 6, True), (5, 6, True), (1, 1, True), (7, 6, False), (0, 6, False), (0, 0, False)],
 )
 @pytest.mark.parametrize("max_epoch", [0, 3])
 def test_a_training_with_all_its_updates_makes_none(caplog, max_update, done, ends, max_epoch):

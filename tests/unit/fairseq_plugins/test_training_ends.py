@@ -22,7 +22,7 @@ MADE = "can be opened by transformers, too; --no-export of fairseq-train leaves 
 def configuration(folder: Path, rank: int | None = 0, **changes):
     """fairseq's settings of a training that saves into ``folder``."""
     cfg = OmegaConf.structured(FairseqConfig())
-    cfg.task = {"_name": "unified_lm", "no_export": False}
+    cfg.task = OmegaConf.structured(ExportConfig(_name="unified_lm"))
     cfg.checkpoint.save_dir = str(folder)
     cfg.distributed_training.distributed_init_method = "tcp://localhost:1"
     cfg.distributed_training.distributed_rank = rank

@@ -15,7 +15,6 @@ from torch.nn.functional import cross_entropy, mse_loss
 from fairseq_plugins.criterions.unified_understanding import (
     MASKED,
     UnifiedUnderstandingCriterion,
-    UnifiedUnderstandingCriterionConfig,
 )
 from fairseq_plugins.dataset import to_batch
 from fairseq_plugins.items import ItemFairseqDataset, TrainingOrder
@@ -23,6 +22,7 @@ from fairseq_plugins.updates import Update
 from tests.support.understanding_runs import codec
 from unified.data.targets import TOKEN
 from unified.model import TransformerConfig, UnifiedModel
+from unified.model.heads import LossSum
 from unified.tasks.heads import Classification, Regression, Tagging
 from unified.tasks.heads.items import TextItem, WordsItem
 
@@ -165,6 +165,23 @@ def test_masked_words_add_their_mean_loss_by_its_weight():
     assert not any(key.startswith(MASKED) for key in criterion(wrapped, sample("tags", [0]))[2])
 
 
+class TwoLosses(Classification):
+    """Returns a vector in place of a sum of losses."""
+
+    def loss(self, scores, reading):
+        _, *others = super().loss(scores, reading)
+        return LossSum(torch.zeros(2), *others)
+
+
+def test_a_head_whose_loss_is_no_sum_is_refused_in_one_line():
+    criterion = criterion_of("classes")
+    criterion.tasks = {"classes": TwoLosses(("a", "b", "c"), dropout=0.0)}
+    with pytest.raises(SystemExit) as raised:
+        criterion(Wrapped("classes"), sample("classes", [0, 1]))
+    said = "unified_lm: error: head 'classes': its method loss must return total as a tensor () of float, got "
+    assert str(raised.value).startswith(said)
+
+
 def test_all_parameters_get_a_gradient_also_those_of_other_heads():
     wrapped, criterion = Wrapped(*TASKS), criterion_of(*TASKS)
     criterion(wrapped, sample("classes", [0, 1]))[0].backward()
@@ -250,8 +267,7 @@ def test_without_predictions_there_is_no_loss():
 
 def test_fairseq_knows_the_criterion():
     assert CRITERION_REGISTRY["unified_understanding"] is UnifiedUnderstandingCriterion
-    assert CRITERION_DATACLASS_REGISTRY["unified_understanding"] is UnifiedUnderstandingCriterionConfig
-    assert [field.name for field in fields(UnifiedUnderstandingCriterionConfig)] == ["_name"]
+    assert [field.name for field in fields(CRITERION_DATACLASS_REGISTRY["unified_understanding"])] == ["_name"]
     task = SimpleNamespace(tasks=TASKS, cfg=SimpleNamespace(auxiliary_masking=0.5))
     cfg = OmegaConf.create({"_name": "unified_understanding"})
     built = criterions.build_criterion(cfg, task)

@@ -75,15 +75,15 @@ def assembled(
     Returns:
         The members in the order of the batch, the batch, and its reading, see :meth:`Encoded.reading`.
     """
-    rows = arranged(members, encoded.examples, row_length or 0, packed=row_length is not None)
+    rows = arranged(members, encoded.examples, row_length)
     batch = collate([[encoded.examples[member] for member in row] for row in rows], None, ("task",), pad)
     members = np.concatenate(rows)
     return members, batch, encoded.reading(members)
 
 
-def arranged(members: np.ndarray, examples: Sequence[Example], row_length: int, packed: bool) -> list[np.ndarray]:
-    """Members of a batch row by row: several in a row of at most ``row_length`` tokens, or each in one of its own."""
-    if not packed:
+def arranged(members: np.ndarray, examples: Sequence[Example], row_length: int | None) -> list[np.ndarray]:
+    """Members of a batch row by row: several in a row of at most ``row_length`` tokens, or each in its own for None."""
+    if row_length is None:
         return [members[i : i + 1] for i in range(len(members))]
     lengths = np.array([len(examples[member].tokens) for member in members])
     if lengths.sum() <= row_length:

@@ -91,7 +91,7 @@ def test_rows_hold_as_much_as_they_may():
         members = rng.permutation(12)[: rng.integers(1, 13)]
         lengths = np.array([len(example.tokens) for example in encoded.examples])
         length = int(rng.integers(1, 40))
-        rows = arranged(members, encoded.examples, length, packed=True)
+        rows = arranged(members, encoded.examples, length)
         assert sorted(np.concatenate(rows).tolist()) == sorted(members.tolist()) and all(map(len, rows))
         longest = max(length, int(lengths[members].max()))
         assert all(lengths[row].sum() <= longest for row in rows)
@@ -99,15 +99,15 @@ def test_rows_hold_as_much_as_they_may():
             assert [row.tolist() for row in rows] == [members.tolist()]
         else:
             assert len(rows) > 1 or lengths[members].sum() <= longest
-        alone = arranged(members, encoded.examples, length, packed=False)
+        alone = arranged(members, encoded.examples, None)
         assert [row.tolist() for row in alone] == [[member] for member in members.tolist()]
 
 
 def test_as_many_tokens_as_a_row_has_are_one_row():
     encoded = encoded_texts([1, 2])  # 3 and 4 tokens
     members = np.array([1, 0])
-    assert [row.tolist() for row in arranged(members, encoded.examples, 7, packed=True)] == [[1, 0]]
-    assert len(arranged(members, encoded.examples, 6, packed=True)) == 2
+    assert [row.tolist() for row in arranged(members, encoded.examples, 7)] == [[1, 0]]
+    assert len(arranged(members, encoded.examples, 6)) == 2
 
 
 @pytest.mark.parametrize("row_length", [None, 12, 40])
@@ -134,7 +134,7 @@ def test_examples_keep_their_order_within_a_row():
     """Also where there are many of them: each row is a part of the members, in their order."""
     encoded = encoded_texts([1 + i % 3 for i in range(60)])
     members = np.random.default_rng(4).permutation(60)
-    rows = arranged(members, encoded.examples, 80, packed=True)
+    rows = arranged(members, encoded.examples, 80)
     assert 1 < len(rows) < 10
     for row in rows:
         assert row.tolist() == [member for member in members.tolist() if member in set(row.tolist())]
