@@ -122,10 +122,8 @@ def _cells(document: CoreferenceDocument, where: str) -> list[str]:
                 raise UnifiedError(f"{where}: two mentions of one chain cross at token {start}")
             begun.append(end)
             # The longest mention at a token opens first and closes last.
-            if start == end:
-                opened[start].append((0, f"({chain})"))
-            else:
-                opened[start].append((start - end, f"({chain}"))
+            opened[start].append((start - end, f"({chain})" if start == end else f"({chain}"))
+            if start < end:
                 closed[end].append((end - start, f"{chain})"))
     marks = (sorted(begin) + sorted(end) for begin, end in zip(opened, closed, strict=True))
     return ["|".join(mark for _, mark in marked) or "-" for marked in marks]

@@ -15,8 +15,6 @@ from unified.generation.penalties import PENALTIES
 from unified.tasks.metrics.generation import rouge_f1
 from unified.tasks.metrics.outputs import Written
 
-METRICS = ("rouge1", "rouge2", "rougeL")
-
 
 @dataclass(frozen=True)
 class LengthScores:
@@ -63,7 +61,7 @@ class NBest:
         there: np.ndarray = np.arange(shape[1]) < np.array(counts)[:, None]
         self._log_probs = np.full(shape, -np.inf)  # (N, K)
         self._lengths = np.ones(shape, dtype=np.int64)  # (N, K), end symbols counted
-        self._scores = np.zeros((*shape, len(METRICS)))  # (N, K, 3)
+        self._scores = np.zeros((*shape, len(columns)))  # (N, K, 3)
         self._log_probs[there] = [one.log_prob for some in written for one in some]
         self._lengths[there] = [one.length for some in written for one in some]
         self._scores[there] = np.array(columns).T

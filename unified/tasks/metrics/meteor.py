@@ -39,7 +39,7 @@ def score_meteor(hypotheses: Sequence[str], references: Sequence[Sequence[str]])
         raise UnifiedError(f"{len(hypotheses)} hypotheses, {len(references)} lists of references; they must pair")
     if not all(references):
         raise UnifiedError(f"references[{[bool(group) for group in references].index(False)}] holds no reference")
-    with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as errors:
+    with tempfile.TemporaryFile() as errors:
         with _Program(errors) as program:
             statistics = [
                 program.answer(["SCORE", *(_line(reference) for reference in group), _line(hypothesis)])
@@ -54,7 +54,7 @@ def score_meteor(hypotheses: Sequence[str], references: Sequence[Sequence[str]])
 class _Program:
     """The program at the other end of two pipes: a line out, a line back."""
 
-    def __init__(self, errors: IO[str]):
+    def __init__(self, errors: IO[bytes]):
         jar, self.errors = meteor_jar(), errors
         command = [
             java_program(),
@@ -112,7 +112,7 @@ class _Program:
         self.process.kill()
         self.process.wait()
         self.errors.seek(0)
-        said = " ".join(self.errors.read().split())[-300:]
+        said = " ".join(self.errors.read().decode(errors="replace").split())[-300:]
         return UnifiedError(f"METEOR's program stopped without an answer: {said or 'it said nothing'}")
 
 

@@ -83,8 +83,7 @@ class SemevalRelations(ConfusionScores):
         matrix = self.confusion.matrix(counts)
         relations, owners = np.unique(_relations(self.confusion.classes), return_inverse=True)
         correct, found, wanted = (
-            np.bincount(owners, of_label, minlength=len(relations))
-            for of_label in (matrix.diagonal(), matrix.sum(axis=0), matrix.sum(axis=1))
+            np.bincount(owners, of_label) for of_label in (matrix.diagonal(), matrix.sum(axis=0), matrix.sum(axis=1))
         )
         right, total = correct.sum(), matrix.sum()
         scored = (wanted > 0) & (relations != OTHER)

@@ -33,9 +33,7 @@ def exact_match(prediction: str, answer: str) -> bool:
 def word_f1(prediction: str, answer: str) -> float:
     """F1 of the bags of normalized words, 0 to 1. Where a side has none: 1 if the other has none either, else 0."""
     found, wanted = normalize_answer(prediction).split(), normalize_answer(answer).split()
-    if not found or not wanted:
-        return float(found == wanted)
-    return _overlap_f1(found, wanted)
+    return _overlap_f1(found, wanted) if found or wanted else 1.0
 
 
 def score_squad_v1(answers: Mapping[str, Sequence[str]], predictions: Mapping[str, str]) -> dict[str, float]:

@@ -164,9 +164,10 @@ class _Rewriting:
         used = 1
         while len(rest) > used and _is_initial(rest[used - 1]) and rest[used] == ".":
             used += 2
-        if used > 1:
-            self._words[-1] += "." + "".join(rest[: used - 1])
-        return used if used > 1 else 0
+        if used == 1:
+            return 0
+        self._words[-1] += "." + "".join(rest[: used - 1])
+        return used
 
     def _dash(self, rest: list[str]) -> tuple[int, bool]:
         """``- -`` -> ``--``; ``well - known`` -> ``well-known``. Pieces taken, and whether the next word joins."""
@@ -204,7 +205,7 @@ def _pieces(text: str) -> Iterator[str]:
 
 
 def _without_trail(pieces: list[str]) -> list[str]:
-    """Removes all but one of four or more equal marks at the end."""
+    """Drops three of four equal marks at the end, as often as there are four. Four pieces or fewer stay."""
     while len(pieces) > 4 and _is_mark(pieces[-1]) and len(set(pieces[-4:])) == 1:
         pieces = pieces[:-3]
     return pieces

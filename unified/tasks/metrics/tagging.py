@@ -62,7 +62,7 @@ class TaggedSentences:
             np.bincount(sentence_of[own[:, 0]] * len(types) + own[:, 2], minlength=cells).reshape(len(gold), -1)
             for own in entities
         ]
-        right = np.bincount(sentence_of[codes[0] == codes[1]], minlength=len(gold)) - 1
+        right = np.bincount(sentence_of[codes[0] == codes[1]]) - 1  # each sentence has the O behind it
         self.size = len(gold)
         self._by_type = by_type
         self._types = types.tolist()

@@ -67,6 +67,21 @@ def test_normalization_by_hand(written, normalized):
     assert normalize_answer(written) == normalized
 
 
+@pytest.mark.parametrize(
+    ("prediction", "answer", "f1"),
+    [
+        ("the red blue car", "blue car, red, green and fast", 2 / 3),  # 3 of 3 words found, 3 of 6 wanted
+        ("x x y z", "x x x", 4 / 7),  # 2 of 4 and 2 of 3
+        ("x", "y", 0),
+        ("x", "the", 0),
+        ("...", "x", 0),
+        ("...", "the", 1),
+    ],
+)
+def test_f1_of_words_by_hand(prediction, answer, f1):
+    assert word_f1(prediction, answer) == pytest.approx(f1)
+
+
 def test_words_and_pairs_are_the_definition():
     rng = random.Random(1)
     for _ in range(2000):

@@ -17,11 +17,14 @@ def numbered(values) -> dict[str, object]:
 
 
 def test_every_rule_names_its_program_and_how_it_scores():
-    assert {name: (rules.program, rules.signature) for name, rules in ANSWER_RULES.items()} == {
-        "1.1": ("SQuAD 1.1", "rules:squad1.1|refs:best"),
-        "2.0": ("SQuAD 2.0", "rules:squad2.0|refs:best"),
-        "coqa": ("CoQA", "rules:coqa|refs:leave-one-out"),
+    """F1 of one text goes from 0 to 100."""
+    found = {name: (rules.program, rules.signature, rules.f1(GOLD[2], "car")) for name, rules in ANSWER_RULES.items()}
+    assert found == {
+        "1.1": ("SQuAD 1.1", "rules:squad1.1|refs:best", pytest.approx(200 / 3)),
+        "2.0": ("SQuAD 2.0", "rules:squad2.0|refs:best", pytest.approx(200 / 3)),
+        "coqa": ("CoQA", "rules:coqa|refs:leave-one-out", pytest.approx(400 / 9)),
     }
+    assert ANSWER_RULES["1.1"].f1([], "") == ANSWER_RULES["2.0"].f1([], "") == 100
     assert [rules.files for rules in ANSWER_RULES.values()] == [squad_files, squad_files, coqa_files]
     assert [rules.best is None for rules in ANSWER_RULES.values()] == [True, False, True]
 
@@ -33,12 +36,6 @@ def test_scores_are_those_of_the_program_with_f1_and_exact_among_them():
     coqa = score_coqa(GOLD, TEXTS)
     assert ANSWER_RULES["coqa"].score(GOLD, TEXTS) == coqa | {"exact": coqa["em"]}
     assert len({one["exact_match"], one["f1"], coqa["em"], coqa["f1"]}) == 4  # so none stands for another
-
-
-def test_f1_of_one_text_goes_from_0_to_100():
-    for name, expected in (("1.1", 200 / 3), ("2.0", 200 / 3), ("coqa", 400 / 9)):
-        assert ANSWER_RULES[name].f1(GOLD[2], "car") == pytest.approx(expected)
-    assert ANSWER_RULES["1.1"].f1([], "") == ANSWER_RULES["2.0"].f1([], "") == 100
 
 
 def test_the_best_scores_are_those_of_the_search_for_thresholds():

@@ -5,12 +5,14 @@ import random
 import tracemalloc
 from itertools import combinations
 
+import numpy as np
 import pytest
 
 from unified.cli import main
 from unified.errors import UnifiedError
 from unified.tasks.metrics import score_coreference
 from unified.tasks.metrics.conll import pair_documents, read_coreference
+from unified.tasks.metrics.coreference import CoreferenceDocuments
 
 # ------------------------------------------------------------ by definition
 # Each returns (recall found, recall total) of one document; precision is recall with the sides exchanged.
@@ -140,6 +142,15 @@ def test_order_means_nothing_and_equal_sides_are_perfect():
         links_exist = any(len(chain) > 1 for chain in key)
         assert itself["muc_f1"] == (100 if links_exist else 0)  # MUC knows links alone
         assert all(itself[f"{metric}_f1"] == pytest.approx(100) for metric in ("bcub", "ceafm", "ceafe") if key)
+
+
+def test_a_sample_of_documents_is_scored_as_written_out():
+    key, response = zip(*documents(random.Random(4), 3), strict=True)
+    examples, counts = CoreferenceDocuments(key, response), [2, 0, 1]
+    chosen = np.repeat(np.arange(3), counts)
+    expected = score_coreference([key[i] for i in chosen], [response[i] for i in chosen])
+    assert examples.measures(np.array(counts, dtype=np.float64)) == pytest.approx(expected)
+    assert examples.size == 3
 
 
 def test_nothing_found_scores_nothing():

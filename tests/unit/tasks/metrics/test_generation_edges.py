@@ -12,7 +12,7 @@ import pytest
 from unified.errors import UnifiedError
 from unified.tasks.metrics import GenerationScores, score_generation
 from unified.tasks.metrics.generation import GeneratedTexts, rouge_f1
-from unified.tasks.metrics.length_tuning import METRICS, LengthScores, NBest, tuned
+from unified.tasks.metrics.length_tuning import LengthScores, NBest, tuned
 from unified.tasks.metrics.outputs import Written
 
 
@@ -103,11 +103,6 @@ def test_separators_stand_between_sentences_for_rouge_alone():
     found = score_generation([" a b | c "], ["a b c"], sentence_separator="|")
     assert found.exact_match == found.character_similarity == found.rouge1 == 100
     assert score_generation(["a||b"], ["a b"], sentence_separator="|").exact_match == 100
-
-
-def test_lengths_are_tuned_by_measures_that_they_have():
-    assert METRICS == ("rouge1", "rouge2", "rougeL")
-    assert set(METRICS) < set(LengthScores.__dataclass_fields__)
 
 
 def test_limits_of_lengths_are_inclusive_and_the_end_does_not_count():

@@ -51,9 +51,12 @@ def test_classification_is_scikit_learns():
 
 def test_classification_by_hand():
     scores = score_classification(np.array([1, 1, 0, 0]), np.array([1, 0, 0, 0]), positive=1)
-    assert (scores["accuracy"], scores["precision"], scores["recall"]) == (75, 100, 50)
-    assert scores["f1"] == pytest.approx(200 / 3) and scores["macro_f1"] == pytest.approx((200 / 3 + 80) / 2)
-    assert scores["matthews"] == pytest.approx(100 / 3**0.5)
+    expected = {
+        "accuracy": 75, "macro_precision": (200 / 3 + 100) / 2, "macro_recall": (100 + 50) / 2,
+        "macro_f1": (200 / 3 + 80) / 2, "matthews": 100 / 3**0.5, "precision": 100, "recall": 50, "f1": 200 / 3,
+        "total": 4,
+    }  # fmt: skip
+    assert scores == pytest.approx(expected)
     assert score_classification(["a", "b"], ["b", "a"])["matthews"] == pytest.approx(-100)
     assert score_classification(["a", "b"], ["a", "a"])["matthews"] == 0
     assert json.dumps(scores)

@@ -200,6 +200,15 @@ def test_a_program_that_listens_no_longer_is_ended_and_refused(started):
     assert processes[0].returncode == -9
 
 
+def test_a_program_that_answers_no_longer_is_ended_and_refused(started):
+    """It closes its output instead of an answer, and would listen on."""
+    processes = started("read line; echo 'out of words' >&2; exec 1>&-; exec sleep 3600")
+    with pytest.raises(UnifiedError) as caught:
+        score_meteor(["a"], [["b"]])
+    assert str(caught.value) == "METEOR's program stopped without an answer: out of words"
+    assert processes[0].returncode == -9
+
+
 def test_an_answer_that_is_no_number_is_shown_up_to_a_hundred_characters(started):
     started("read line; echo 1; read line; printf '%150s\\n' '' | tr ' ' x; exec sleep 3600")
     with pytest.raises(UnifiedError) as caught:

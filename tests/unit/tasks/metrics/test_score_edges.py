@@ -139,6 +139,8 @@ def test_nothing_found_has_a_precision_of_100_and_nothing_wanted_a_recall_of_0()
     assert score_relations(["a", "no_relation"], ["no_relation"] * 2) == {"precision": 100, "recall": 0, "f1": 0}
     assert score_relations(["no_relation"] * 2, ["a", "a"]) == {"precision": 0, "recall": 0, "f1": 0}
     assert Relations(Confusion.of(["a", "b"], ["a", "a"])).measures() == score_relations(["a", "b"], ["a", "a"])
+    found = score_semeval2010_task8(["Other"] * 2, ["Other", "A-B(e1,e2)"])
+    assert found.pop("accuracy") == 50 and set(found.values()) == {0}
 
 
 def test_a_sample_of_relations_is_scored_as_written_out():
@@ -184,6 +186,9 @@ def test_a_sample_of_sentences_has_the_types_that_are_in_it():
 def test_lists_of_questions_must_pair():
     assert refusal(group_by_source, ["a"], ["b", "c"], []) == (
         "1 hypotheses, 2 references, 0 sources; they must pair one to one"
+    )
+    assert refusal(group_by_source, ["a"], ["b"], ["c", "d"]) == (
+        "1 hypotheses, 1 references, 2 sources; they must pair one to one"
     )
     assert refusal(group_by_source, [], [], []) == "nothing to score: no hypotheses"
 
@@ -251,3 +256,21 @@ def test_a_sample_without_a_subset_says_nothing_of_it():
     }  # fmt: skip
     assert inside.measures(np.array([1.0, 0, 1, 2])) == {"accuracy": 50, "accuracy_y": 100}
     assert inside.measures() == {"accuracy": 50, "accuracy_y": 100, "accuracy_x": 0} and inside.size == 4
+
+
+class Sums:
+    """Three examples, and the sum of twice their numbers in a sample."""
+
+    size = 3
+
+    def scores(self):
+        return self.measures()
+
+    def measures(self, counts=None):
+        counts = np.ones(3) if counts is None else counts
+        return {"sum": float((counts + counts).sum())}
+
+
+def test_the_examples_of_a_subset_are_counted_in_numbers():
+    """As those of any sample are: truth values would add up to 1 at most."""
+    assert InSubsets(Sums(), ["x", "x", None], ["sum"]).measures() == {"sum": 6, "sum_x": 4}

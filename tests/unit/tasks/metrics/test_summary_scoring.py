@@ -35,6 +35,7 @@ PTB = replace(CNNDM, fewest=0, overlap=1.0, max_words=0)
         ("the U . N . says", "the U.N. says"),
         ("the U . S . A .", "the U.S.A."),
         ("plan B . Then", "plan B . Then"),
+        ("the U . S", "the U . S"),
         ("the U . S economy", "the U . S economy"),  # the second full stop is missing
         ("in June . 3 of 4 . x", "in June . 3 of 4 . x"),  # a decimal point has digits on both sides
         ("a , 000 and 7 , b", "a , 000 and 7 , b"),
@@ -45,6 +46,9 @@ PTB = replace(CNNDM, fewest=0, overlap=1.0, max_words=0)
         ("! - b", "! - b"),
         ("wow ! ! ! ! ! !", "wow ! ! !"),
         ("wow ! ! !", "wow ! ! !"),
+        ("wow ! ! ! !", "wow !"),
+        ("oh no ! ! ! ! ! ! !", "oh no !"),
+        ("! ! ! !", "! ! ! !"),  # four pieces stay
         # Plain text is parted as BERT's tokenizer does; words that have the form already stay.
         ('He didn\'t (really) say "3,000."', "He did n't -LRB- really -RRB- say `` 3,000 . ''"),
         ("a -LRB- b -RRB- `` c '' d n't e 's -- ...", "a -LRB- b -RRB- `` c '' d n't e 's -- ..."),
