@@ -104,6 +104,20 @@ def auto_map(**classes: str) -> dict[str, str]:
 # Out
 
 
+def test_rows_follow_the_tokenizer_and_all_other_parameters_stay(tmp_path):
+    own = source("cloze", dtype=torch.bfloat16)
+    export_with_code(own, tmp_path / "out")
+    found, before = load_file(tmp_path / "out" / "model.safetensors"), own.trained.parameters
+    assert found.keys() == before.keys() and settings_of(tmp_path / "out")["dtype"] == "bfloat16"
+    rows = [KNOWN.index(symbol) for symbol in SYMBOLS]
+    for name, value in before.items():
+        wanted = value[rows] if len(value) == len(KNOWN) else value
+        if name == SCORED:
+            wanted = wanted * torch.tensor([float(symbol in set(KNOWN.symbols)) for symbol in SYMBOLS])
+        assert torch.equal(found[name], wanted.bfloat16()), name
+    assert sum(len(value) == len(KNOWN) for value in before.values()) == 4  # embeddings, scored, and two biases
+
+
 def test_all_settings_and_files_of_a_language_model_are_written(tmp_path):
     folder = tmp_path / "out"
     told = export_with_code(source("cloze"), folder)
@@ -120,20 +134,6 @@ def test_all_settings_and_files_of_a_language_model_are_written(tmp_path):
     more = {"config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json", "unified_dict.txt"}
     assert {path.name for path in folder.iterdir()} == code.keys() | more
     assert Vocabulary.load(folder / "unified_dict.txt").symbols == KNOWN.symbols
-
-
-def test_rows_follow_the_tokenizer_and_all_other_parameters_stay(tmp_path):
-    own = source("cloze", dtype=torch.bfloat16)
-    export_with_code(own, tmp_path / "out")
-    found, before = load_file(tmp_path / "out" / "model.safetensors"), own.trained.parameters
-    assert found.keys() == before.keys() and settings_of(tmp_path / "out")["dtype"] == "bfloat16"
-    rows = [KNOWN.index(symbol) for symbol in SYMBOLS]
-    for name, value in before.items():
-        wanted = value[rows] if len(value) == len(KNOWN) else value
-        if name == SCORED:
-            wanted = wanted * torch.tensor([float(symbol in set(KNOWN.symbols)) for symbol in SYMBOLS])
-        assert torch.equal(found[name], wanted.bfloat16()), name
-    assert sum(len(value) == len(KNOWN) for value in before.values()) == 4  # embeddings, scored, and two biases
 
 
 @pytest.mark.parametrize(

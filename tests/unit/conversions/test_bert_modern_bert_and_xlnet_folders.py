@@ -229,6 +229,16 @@ def test_a_bert_of_fewer_token_types_usually_writes_nothing(tmp_path):
     assert read_bert(tmp_path / "out").trained.writes == "nothing"
 
 
+@pytest.mark.parametrize("family", ["bert", "modernbert"])
+def test_lengths_of_pairs_come_back_and_heads_that_a_folder_lacks_are_new(tmp_path, family):
+    own = source(family, lengths=LENGTHS)
+    kept = {name: value for name, value in own.trained.parameters.items() if name not in NEXT}
+    EXPORTS[family](replace(own, trained=replace(own.trained, parameters=kept)), tmp_path / "out")
+    read = READERS[family](tmp_path / "out")
+    assert read.trained.lengths == LENGTHS
+    assert read.told == Conversion(new=NEXT if family == "bert" else ())  # ModernBERT has no such head
+
+
 def test_a_modern_bert_with_the_head_of_a_task_is_refused(tmp_path):
     export_modern_bert(source("modernbert"), tmp_path / "out")
     change(tmp_path / "out", architectures=["ModernBertForSequenceClassification"])
