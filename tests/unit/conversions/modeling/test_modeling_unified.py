@@ -186,6 +186,15 @@ def test_one_way_hides_what_follows_whatever_the_mask():
     close(model(IDS, torch.ones(2, 7, 5).bool(), None, positions).last_hidden_state, wanted)
 
 
+@torch.no_grad()
+def test_a_query_stream_reads_tokens_and_changes_none_where_no_token_sees_itself():
+    model, everything = made(positions="rotary", sublayers="neighbor,feed_forward"), torch.ones(2, 7, 5).bool()
+    positions = torch.tensor([[0, 1, 2, 3, 4, 1, 3]] * 2)
+    states = model(IDS, everything, None, positions).last_hidden_state
+    assert states.shape[:2] == (2, 7)
+    close(states[:, :5], model(IDS, everything[:, :5]).last_hidden_state)
+
+
 def test_masks_that_are_none_are_refused():
     model, steps = made(), {"query_step": torch.ones(5), "key_start": torch.ones(5), "key_stop": torch.ones(5)}
     said = "^a mask is query_step, key_start and key_stop, or a boolean attention_mask .B, Q, T.$"
