@@ -132,6 +132,4 @@ def _arrays(texts: Texts) -> list[np.ndarray]:
 
 
 def _equal(one: Example, other: Example) -> bool:
-    same = one.mask == other.mask
-    others = (field.name for field in fields(Example) if field.name != "mask")
-    return same and all(np.array_equal(getattr(one, name), getattr(other, name)) for name in others)
+    return all(np.array_equal(getattr(one, field.name), getattr(other, field.name)) for field in fields(Example))

@@ -57,6 +57,12 @@ def test_cls_and_each_text_with_a_separator_behind_it(mask):
     assert first_index(own) == 1
 
 
+def test_a_codec_by_itself_reads_as_bert_does():
+    own = codec()
+    assert Codec(own.tokenizer, own.vocabulary, own.longest) == own
+    assert not own.cls_last and not own.marks_entities and own.mask == "bidirectional"
+
+
 def test_two_token_types_are_those_of_the_texts_whatever_the_mask():
     for mask in TYPES:
         assert sequence(TWO, codec(mask=mask, token_types=2)).token_types.tolist() == [0] * 5 + [1] * 3
@@ -97,8 +103,10 @@ def test_entities_are_marked_within_the_texts():
 
 
 def test_positions_and_masks_of_like_sequences_are_shared_and_cannot_be_written_to():
-    first, second = sequence(TWO, codec()), sequence((ONE[0] + 1, TWO[1]), codec())
+    text = np.full(1234, 7)  # longer than what other tests read, whose positions may be kept already
+    first, second = sequence((text, text), codec()), sequence((text + 1, text), codec())
     assert first.positions is second.positions and first.mask is second.mask
+    assert first.positions.tolist() == list(range(2 * 1234 + 3))
     with pytest.raises(ValueError, match="read-only"):
         first.positions[0] = 1
 

@@ -35,7 +35,8 @@ _FUNCTION_WORDS = frozenset(
 )
 #: Abbreviations in front of names.
 _TITLES = frozenset("dr mr mrs ms prof st".split())
-_SENTENCE_END = re.compile(r"(?:^|[.!?:;]['\"”’)\]]*)\s*['\"“‘(\[]*$")
+#: Marks and blanks in front of the first word of a sentence.
+_SENTENCE_BREAK = re.compile(r"(?:\A|[.!?:;]['\"”’)\]]*)\s*['\"“‘(\[]*")
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,8 @@ def find_entities(text: str) -> list[Entity]:
 
 def _names(text: str) -> Iterator[Entity]:
     words = list(_WORD.finditer(text))
-    inside = {word.group() for word in words if _is_capitalized(word.group()) and not _begins_sentence(text, word)}
+    beginnings = {found.end() for found in _SENTENCE_BREAK.finditer(text)}
+    inside = {word.group() for word in words if _is_capitalized(word.group()) and word.start() not in beginnings}
     i = 0
     while i < len(words):
         last = _last_of_name(text, words, i)
@@ -107,7 +109,7 @@ def _names(text: str) -> Iterator[Entity]:
             first += 1
         if first > last:
             continue
-        alone = first == last and _begins_sentence(text, words[first])
+        alone = first == last and words[first].start() in beginnings
         if alone and words[first].group() not in inside:
             continue
         start, end = words[first].start(), words[last].end()
@@ -136,7 +138,3 @@ def _adjoin(text: str, word: re.Match[str], following: re.Match[str]) -> bool:
 
 def _is_capitalized(word: str) -> bool:
     return word[0].isupper()
-
-
-def _begins_sentence(text: str, word: re.Match[str]) -> bool:
-    return _SENTENCE_END.search(text[max(0, word.start() - 8) : word.start()]) is not None if word.start() else True

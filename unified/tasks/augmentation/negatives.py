@@ -116,4 +116,4 @@ def _occurrences(words: tuple[str, ...], entities: Sequence[Entity]) -> list[tup
 
 def _begins(wanted: tuple[str, ...], words: tuple[str, ...]) -> list[int]:
     """Indices at which ``wanted`` begins among ``words``."""
-    return [i for i in range(len(words) - len(wanted) + 1) if words[i : i + len(wanted)] == wanted]
+    return [i for i in range(len(words)) if words[i : i + len(wanted)] == wanted]

@@ -6,6 +6,8 @@ import hashlib
 import heapq
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 
 from unified.corpus.readers import DocumentCorpus
 from unified.errors import UnifiedError
@@ -63,11 +65,9 @@ def sample_passages(
 
 
 def _passages(corpus: DocumentCorpus) -> Iterator[Passage]:
-    last, number = -1, 0
-    for document, text in _paragraphs(corpus):
-        number = number + 1 if document == last else 0
-        last = document
-        yield Passage(document, number, text.strip())
+    for document, paragraphs in groupby(_paragraphs(corpus), key=itemgetter(0)):
+        for number, (_, text) in enumerate(paragraphs):
+            yield Passage(document, number, text.strip())
 
 
 def _paragraphs(corpus: DocumentCorpus) -> Iterable[tuple[int, str]]:

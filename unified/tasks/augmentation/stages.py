@@ -10,10 +10,11 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, BinaryIO
 
 from unified.arguments import counted
 from unified.errors import UnifiedError
@@ -43,24 +44,22 @@ class Stages:
 
     def rows(self, *names: str) -> Iterator[tuple[Row, ...]]:
         """Rows that some stages wrote for each passage."""
-        streams = [self.path(name).open(encoding="utf-8") for name in names]
-        try:
-            for lines in zip(*streams, strict=True):
-                yield tuple(parse_json(line, nan=True) for line in lines)
-        except (ValueError, NotJson):  # files of different lengths, or no UTF-8; a line that is no JSON
-            raise UnifiedError(
-                f"{self.folder}: {', '.join(names)} are damaged; remove them to make them anew"
-            ) from None
-        finally:
-            for stream in streams:
-                stream.close()
+        with ExitStack() as stack:
+            streams = [stack.enter_context(self.path(name).open(encoding="utf-8")) for name in names]
+            try:
+                for lines in zip(*streams, strict=True):
+                    yield tuple(parse_json(line, nan=True) for line in lines)
+            except (ValueError, NotJson):  # files of different lengths, or no UTF-8; a line that is no JSON
+                raise UnifiedError(
+                    f"{self.folder}: {', '.join(names)} are damaged; remove them to make them anew"
+                ) from None
 
     def first(self, name: str, rows: Callable[[], Sequence[Row]]) -> None:
         """The stage that others read, whose rows come at once."""
         if self.path(name).exists():
             return
         partial, found = self._partial(name), rows()
-        with partial.open("w", encoding="utf-8") as stream:
+        with partial.open("wb") as stream:
             _write(stream, found)
         partial.replace(self.path(name))
 
@@ -80,7 +79,7 @@ class Stages:
         rows = islice(self.rows(*inputs), done, None)
         begun = said = time.monotonic()
         start = done
-        with partial.open("a", encoding="utf-8") as stream:
+        with partial.open("ab") as stream:
             while chunk := list(islice(rows, self.chunk)):
                 _write(stream, work(chunk))
                 done += len(chunk)
@@ -100,8 +99,8 @@ def _lines(path: Path) -> int:
         return sum(1 for _ in stream)
 
 
-def _write(stream: TextIO, rows: Sequence[Row]) -> None:
-    stream.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+def _write(stream: BinaryIO, rows: Sequence[Row]) -> None:
+    stream.writelines(json.dumps(row, ensure_ascii=False).encode() + b"\n" for row in rows)
     stream.flush()
     os.fsync(stream.fileno())
 

@@ -187,7 +187,10 @@ def test_negations():
         "Which had he done?": "Which had not he done?",
         "didn ' t he come , or was he ill ?": None,
         "Who didn't he see, and who is she?": None,
+        "Who didn’t he see, and who is she?": None,
         "Who is not here?": None,
+        "tell of may 5": None,
+        "tell of may": "tell of may not",
         "Who has never come?": None,
         "Name a wash": None,  # no auxiliary within a word
     }.items():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from types import SimpleNamespace
@@ -159,10 +160,35 @@ def test_generated_questions_are_a_file_of_squad(tmp_path):
         ("0.3", [("0.3.0.negation", "negation?", 0, True), ("0.3.1.swap", "swap?", 0, True)]),
     ]
     assert content["data"][0]["paragraphs"][0]["context"] == "é w0 w2"
+    answers = [{"text": "w2", "answer_start": 2}]
+    answered = {"id": "0.2.0", "question": "q0?", "answers": answers, "is_impossible": False}
+    assert content["data"][1] == {"title": "0.2", "paragraphs": [{"context": "é w2 w2", "qas": [answered]}]}
     articles = ",\n".join(json.dumps(article, ensure_ascii=False) for article in content["data"])
     assert path.read_text(encoding="utf-8") == f'{{"version": "v2.0", "data": [\n{articles}\n]}}\n'
     write_squad(path, [])
     assert json.loads(path.read_text()) == {"version": "v2.0", "data": []}
+
+
+def contents_on_disk(folder, monkeypatch) -> list[dict[str, bytes]]:
+    """What the files of a folder hold whenever one is written to the disk for good; filled from now on."""
+    seen = []
+    monkeypatch.setattr(os, "fsync", lambda _: seen.append({path.name: path.read_bytes() for path in folder.iterdir()}))
+    return seen
+
+
+def test_a_file_of_squad_is_on_the_disk_before_it_has_its_name(tmp_path, monkeypatch):
+    seen = contents_on_disk(tmp_path, monkeypatch)
+    write_squad(tmp_path / "train.json", [rows(0, 1)])
+    assert seen == [{"train.json.partial": (tmp_path / "train.json").read_bytes()}]
+
+
+def test_each_chunk_of_a_stage_is_on_the_disk_before_the_next_is_begun(tmp_path, monkeypatch):
+    seen, here = contents_on_disk(tmp_path, monkeypatch), Stages(tmp_path, 2)
+    here.first("a", lambda: [{"n": i} for i in range(3)])
+    first = b'{"n": 0}\n{"n": 1}\n{"n": 2}\n'
+    assert seen == [{"a.jsonl.partial": first}]
+    here.run("b", ("a",), lambda chunk: [{}] * len(chunk))
+    assert seen[1:] == [{"a.jsonl": first, "b.jsonl.partial": b"{}\n" * done} for done in (2, 3)]
 
 
 def test_what_each_stage_made_is_counted():
@@ -217,16 +243,17 @@ def test_stages_follow_one_another_and_are_done_once(tmp_path, monkeypatch, caps
         rng = randomness.generator(3, one.document, randomness.NEGATIVES, one.paragraph)
         expected = negatives(["where is Rome?"], entities_by_rules([one.text])[0], 1.0, rng)
         assert row == {"id": one.id, "unanswerable": [vars(negative) for negative in expected]}
-    assert json.loads((tmp_path / COUNTS).read_text()) == made
+    assert json.loads((tmp_path / "counts.json").read_text()) == made
     assert made == counted(Stages(tmp_path, 1).rows("answers", "questions", "kept", "unanswerable"))
     assert (made["passages"], made["kept"]) == (2, 2) and made["swap"] + made["negation"] == 2
-    assert read_squad_file(tmp_path / GENERATED)[0].context == texts[0]
+    generated = tmp_path / "generated" / "train-v2.0.json"
+    assert read_squad_file(generated)[0].context == texts[0]
     # Nothing is made anew, and the models are not needed.
-    before = (tmp_path / GENERATED).stat().st_mtime_ns
+    before = generated.stat().st_mtime_ns
     calls.clear()
     capsys.readouterr()
     assert settings.run(Stages(tmp_path, 1), lambda: [], None) == made and calls == []
-    assert (tmp_path / GENERATED).stat().st_mtime_ns == before and capsys.readouterr().err == ""
+    assert generated.stat().st_mtime_ns == before and capsys.readouterr().err == ""
 
 
 def test_what_is_missing_of_a_finished_run_is_made_anew(tmp_path):

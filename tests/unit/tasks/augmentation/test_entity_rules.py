@@ -56,6 +56,9 @@ def test_values_are_found_with_their_types(marked):
         "<name:Ada Berg> came.",
         'He said: "<name:Ada Berg> came."',
         "(<name:Ada Berg>) [<name:Bob Olsen>] '<name:Cy Dahl>'",
+        '"[Dogs ran." "[Cats ran',
+        f"we saw{' ' * 8}<name:Oslo>, {'(' * 9}<name:Rome>). It ended.{' ' * 9}Dogs ran",
+        "1<name:Oslo> sang",
         "it ended.) Dogs ran, it ended.” Dogs ran, it ended.' Dogs ran",
         # Function words in front are no part of it, wherever they stand.
         "When <name:Ada> came, Then <name:Bob> ran, and The <name:Beatles> sang",

@@ -8,8 +8,10 @@ import pytest
 
 from docs.examples.suffix_objective import Suffix
 from tests.support.token_files import Reads
+from unified.data import randomness
 from unified.data.annotations import KINDS, SOURCE_KINDS, TAGS, columns
 from unified.data.example import Examples
+from unified.data.randomness import Draws
 from unified.data.targets import TOKEN, ExampleTargets
 from unified.data.texts import UNASKED
 from unified.errors import UnifiedError
@@ -251,3 +253,5 @@ def test_the_seed_decides_what_examples_draw():
     first = numbers()
     assert first and len(set(first[0])) == len(SIZES)  # each text has numbers of its own
     assert first == numbers(seed=1) != numbers(seed=5)
+    in_a_run = Draws.of(1, 1, randomness.EXAMPLE, np.arange(len(SIZES)))  # in its first epoch
+    assert first[0] == in_a_run.uniforms("share").tolist()
