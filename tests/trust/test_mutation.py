@@ -419,3 +419,11 @@ def test_constants_are_tried_on_quick_tests_first_whether_they_run_the_module_or
     covered.importers = {"unified/a/one.py": {1: {"tests/unit/a/test_one.py"}}}
     assert covered.concerned("unified/a/one.py", [])[0].endswith("quick")
     assert covered.concerned("unified/a/one.py", [5]) == ["tests/unit/a/test_one.py::slow"]
+
+
+def test_a_file_is_near_to_a_module_whose_name_begins_a_word_of_its_own():
+    tests = dict(
+        zip(["tests/unit/a/test_roberta.py::test", "tests/unit/a/test_bert_files.py::test"], (1, 2), strict=True)
+    )
+    covered = Coverage(tests, {}, {"unified/a/bert.py": {5: {*tests}}})
+    assert covered.concerned("unified/a/bert.py", [5])[0] == "tests/unit/a/test_bert_files.py::test"

@@ -128,7 +128,7 @@ def _distance(file: str, module: str) -> int:
     """How far a file of tests is from a module: 0 if it has its name, 1 in the folder of its package's tests, or 2."""
     if not _is_of(file, module.rpartition("/")[0]):
         return 2
-    return int(Path(module).stem not in Path(file).stem)
+    return int(f"_{Path(module).stem}" not in f"_{Path(file).stem}")  # "roberta" is not near to "bert"
 
 
 def _hash(paths: Iterable[Path]) -> str:
