@@ -1,15 +1,12 @@
-"""The task of language modelling: what it reads of its folders and options, and which options have which defaults."""
-
-from dataclasses import MISSING, fields
+"""The task of language modelling: what it reads of its folders and options."""
 
 import pytest
 import torch
 from fairseq import tasks
-from fairseq.tasks import TASK_DATACLASS_REGISTRY, TASK_REGISTRY
 from omegaconf import OmegaConf
 
 from fairseq_plugins import trust
-from fairseq_plugins.tasks.unified_lm import UnifiedLMTask, UnifiedLMTaskConfig
+from fairseq_plugins.tasks.unified_lm import UnifiedLMTask
 from tests.support.language_tasks import WORDS, document_folder, language_task, pair_folder, settings
 from tests.support.task_folders import data_folder
 from unified.data.prepared_folder import DataFolder
@@ -17,26 +14,6 @@ from unified.objectives import DEFAULT_FINETUNING, DEFAULT_PRETRAINING, parse_ob
 from unified.tasks.writing import WritingItem
 
 OWN = "tests.support.token_files:Reads"
-
-
-def test_options_have_these_defaults():
-    assert TASK_REGISTRY["unified_lm"] is UnifiedLMTask
-    assert TASK_DATACLASS_REGISTRY["unified_lm"] is UnifiedLMTaskConfig
-    options = {field.name: field for field in fields(UnifiedLMTaskConfig)}
-    assert {name: field.default for name, field in options.items()} == {
-        "_name": None, "no_export": False, "data": "???", "objectives": None, "source_lang": None, "target_lang": None,
-        "tokens_per_sample": 512, "memory": 0, "padded": False, "max_source": None, "max_target": None,
-        "eval_generate": None, "eval_task": None, "eval_items": None, "eval_generate_args": '{"beam": 1}',
-        "length_penalty": "fairseq", "no_repeat_ngram_ignore": "", "seed": "${common.seed}",
-        "max_tokens": "${dataset.max_tokens}", "update_freq": "${optimization.update_freq}",
-        "best_checkpoint_metric": "${checkpoint.best_checkpoint_metric}",
-        "maximize_best_checkpoint_metric": "${checkpoint.maximize_best_checkpoint_metric}",
-    }  # fmt: skip
-    assert all(field.default_factory is MISSING for field in options.values())
-    assert [str(one) for one in options["length_penalty"].type] == ["fairseq", "unilm"]
-    (metric, _) = options["eval_generate"].type.__args__
-    assert [str(one) for one in metric] == ["rouge", "bleu"]
-    assert [options[f"{side}_lang"].metadata["argparse_alias"] for side in ("source", "target")] == ["-s", "-t"]
 
 
 def test_fairseq_sets_the_task_up_by_its_name_with_the_defaults_of_what_nobody_gives(tmp_path):

@@ -166,10 +166,6 @@ def test_a_model_that_cannot_be_exported_is_a_warning_in_the_log(tmp_path, monke
     ]
 
 
-def test_models_are_exported_by_default():
-    assert ExportConfig().no_export is False
-
-
 @pytest.mark.parametrize(
     ("options", "tpus", "tpu"),
     [
