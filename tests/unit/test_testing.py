@@ -8,6 +8,7 @@ import pytest
 
 from docs.examples.suffix_objective import Suffix
 from tests.support.token_files import Reads
+from unified import masks
 from unified.data import randomness
 from unified.data.annotations import KINDS, SOURCE_KINDS, TAGS, columns
 from unified.data.example import Examples
@@ -173,6 +174,55 @@ def test_what_a_call_makes_is_checked_too():
     check_objective(Called())
     assert refusal(Called(returns="list")) == "objective suffix returns list when called; expected an Example"
     assert "made an example of the objective 'other'" in refusal(Called(returns="other"))
+
+
+class Leaking(Called):
+    """Shows all tokens to all of them, in the examples of many texts alone."""
+
+    def examples(self, texts, draws):
+        made = super().examples(texts, draws).split()
+        return Examples.of([replace(one, mask=masks.bidirectional(len(one.tokens))) for one in made])
+
+
+def test_what_is_made_of_many_texts_is_checked():
+    assert refusal(Leaking()).startswith("objective suffix leaks: ")
+
+
+@dataclass(frozen=True)
+class Careless(Suffix):
+    """Draws from elsewhere, changes its text, makes too many tokens or is no example."""
+
+    fault: str = ""
+
+    def __call__(self, text, rng):
+        if self.fault == "randomness":
+            share = np.random.default_rng().random()
+            return Suffix(share=max(share, 0.01))(text, rng)
+        if self.fault == "text":
+            text.tokens[0] = 7
+        return super().__call__(text, rng)
+
+
+@pytest.mark.parametrize(
+    "fault, message", [("randomness", "makes another example of the same text"), ("text", "changes the text")]
+)
+def test_careless_objectives_are_found(fault, message):
+    assert refusal(Careless(fault=fault)).startswith(f"objective suffix {message}")
+
+
+@dataclass
+class Mutable(Suffix.__mro__[1]):
+    """Not frozen."""
+
+    name, paired, segments, special_tokens, token_types = "mutable", False, 1, 1, 6
+    writes, heads = "nothing", ("token",)
+
+    def __call__(self, text, rng):
+        return replace(Suffix()(text, rng), objective=self.name)
+
+
+def test_an_objective_is_a_frozen_dataclass():
+    assert refusal(Mutable()) == "objective mutable is not a frozen dataclass"
 
 
 @dataclass(frozen=True)

@@ -281,45 +281,6 @@ def test_entities_that_are_declared_must_be_marked():
         check_objective(Unmarked())
 
 
-@dataclass(frozen=True)
-class Careless(Suffix):
-    """Draws from elsewhere, changes its text, makes too many tokens or is no example."""
-
-    fault: str = ""
-
-    def __call__(self, text, rng):
-        if self.fault == "randomness":
-            share = np.random.default_rng().random()
-            return Suffix(share=max(share, 0.01))(text, rng)
-        if self.fault == "text":
-            text.tokens[0] = 7
-        return super().__call__(text, rng)
-
-
-@pytest.mark.parametrize(
-    "fault, message", [("randomness", "makes another example of the same text"), ("text", "changes the text")]
-)
-def test_careless_objectives_are_found(fault, message):
-    with pytest.raises(UnifiedError, match=f"objective suffix {message}"):
-        check_objective(Careless(fault=fault))
-
-
-@dataclass
-class Mutable(Suffix.__mro__[1]):
-    """Not frozen."""
-
-    name, paired, segments, special_tokens, token_types = "mutable", False, 1, 1, 6
-    writes, heads = "nothing", ("token",)
-
-    def __call__(self, text, rng):
-        return replace(Suffix()(text, rng), objective=self.name)
-
-
-def test_an_objective_is_a_frozen_dataclass():
-    with pytest.raises(UnifiedError, match="objective mutable is not a frozen dataclass"):
-        check_objective(Mutable())
-
-
 # ---------------------------------------------------------------- rows and streams
 
 

@@ -45,10 +45,10 @@ class Stages:
     def rows(self, *names: str) -> Iterator[tuple[Row, ...]]:
         """Rows that some stages wrote for each passage."""
         with ExitStack() as stack:
-            streams = [stack.enter_context(self.path(name).open(encoding="utf-8")) for name in names]
+            streams = [stack.enter_context(self.path(name).open("rb")) for name in names]
             try:
                 for lines in zip(*streams, strict=True):
-                    yield tuple(parse_json(line, nan=True) for line in lines)
+                    yield tuple(parse_json(line.decode(), nan=True) for line in lines)
             except (ValueError, NotJson):  # files of different lengths, or no UTF-8; a line that is no JSON
                 raise UnifiedError(
                     f"{self.folder}: {', '.join(names)} are damaged; remove them to make them anew"

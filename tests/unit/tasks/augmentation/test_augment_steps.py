@@ -191,6 +191,15 @@ def test_each_chunk_of_a_stage_is_on_the_disk_before_the_next_is_begun(tmp_path,
     assert seen[1:] == [{"a.jsonl": first, "b.jsonl.partial": b"{}\n" * done} for done in (2, 3)]
 
 
+def test_rows_are_those_that_were_written(tmp_path):
+    """Models that have gone astray find answers with a probability of NaN."""
+    row = {"text": "é\u2028\r\n", "probability": float("inf"), "n": [1, None]}
+    here = Stages(tmp_path, 2)
+    here.first("a", lambda: [row, {"probability": float("nan")}])
+    (first,), (second,) = here.rows("a")
+    assert first == row and np.isnan(second["probability"])
+
+
 def test_what_each_stage_made_is_counted():
     made = [
         ({"answers": [1, 2, 3]}, {"questions": ["a", "a", None]}, {"kept": [1]}, {"unanswerable": [{"way": "swap"}]}),
