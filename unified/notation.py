@@ -105,7 +105,7 @@ def _entry(text: str, what: str, known: Collection[str], classes: bool, zero: bo
         return UnifiedError(f"{what} {text!r}: {problem}")
 
     head, bracket, rest = text.partition("(")
-    inside, tail = "", ""
+    inside = ""
     if bracket:
         inside, _, tail = rest.rpartition(")")
         tail = tail.strip()

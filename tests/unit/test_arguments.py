@@ -17,6 +17,7 @@ from unified.arguments import (
     check_settings_of,
     counted,
     finite,
+    has_lone_surrogate,
     number_setting,
     require_integer,
     require_list,
@@ -228,3 +229,8 @@ def test_rows_by_length_are_all_rows_longest_first_in_full_batches():
 def test_things_are_counted_in_the_singular_and_the_plural():
     assert [counted(number, "pair") for number in (0, 1, 2, 2000)] == ["0 pairs", "1 pair", "2 pairs", "2,000 pairs"]
     assert [counted(number, "entry", "entries") for number in (1, 2)] == ["1 entry", "2 entries"]
+
+
+def test_half_of_a_surrogate_pair_is_found():
+    texts = {"": False, "é 😀 \u2028": False, "a\ud83d": True, "\ude00": True}
+    assert {text: has_lone_surrogate(text) for text in texts} == texts

@@ -188,6 +188,7 @@ def test_as_many_problems_are_told_as_fit_into_300_characters():
         error = SeveralProblems("", [(first, 2), ("b" * rest, 3)], 0)
         assert str(error) == (f"{first}; {'b' * rest}" if fits else f"{first}; and 3 more")
         assert error.details == f"{first}; {'b' * rest}"
+    assert str(SeveralProblems("", [("a", 2), ("b", 3), (first * 2, 4)], 1)) == "a; b; and 5 more"
     long = SeveralProblems("x: ", [("a" * 400, 1), ("b", 5)], 1000, "; behind")
     assert str(long) == one_line(f"x: {'a' * 400}; and 1,005 more; behind")
     assert str(long).endswith("a; and 1,005 more; behind") and len(str(long)) == 300

@@ -32,7 +32,9 @@ def require_temperature(name: str, temperature: float) -> None:
     Raises:
         UnifiedError: it is not finite, not above 0, or below :data:`LEAST_TEMPERATURE`.
     """
-    if not 0 < temperature < math.inf:
+    if not math.isfinite(temperature):
+        raise UnifiedError(f"{name} must be a finite number, got {temperature}")
+    if temperature <= 0:
         raise UnifiedError(f"{name} must be above 0, got {temperature}; for the most probable use beam=1")
     if temperature < LEAST_TEMPERATURE:
         raise UnifiedError(

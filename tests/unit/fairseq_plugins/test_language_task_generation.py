@@ -58,8 +58,8 @@ def test_a_model_that_cannot_write_is_refused_in_one_line(pairs, kind):
     ("options", "says"),
     [
         ({"temperature": 0.0}, "--temperature must be above 0, got 0.0; for the most probable use beam=1"),
-        ({"temperature": float("nan")}, "--temperature must be above 0, got nan; for the most probable use beam=1"),
-        ({"temperature": float("inf")}, "--temperature must be above 0, got inf; for the most probable use beam=1"),
+        ({"temperature": float("nan")}, "--temperature must be a finite number, got nan"),
+        ({"temperature": float("inf")}, "--temperature must be a finite number, got inf"),
         ({"temperature": 1e-30}, "--temperature must be at least 1e-20, got 1e-30; for the most probable use beam=1"),
         ({"lenpen": 1e308}, "--lenpen 1e+308: a text of 2 tokens has no such length penalty"),
         ({"lenpen": float("-inf")}, "--lenpen -inf: a text of 2 tokens has no such length penalty"),
