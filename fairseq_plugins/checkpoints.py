@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -25,44 +25,32 @@ from omegaconf import DictConfig, open_dict
 from fairseq_plugins.refusals import refusal, refusing
 from fairseq_plugins.task import DictionaryTask
 from unified.checkpoints import named_damage
-
-#: Ends the name of a file that is being written.
-_PART = ".part"
+from unified.files.whole import whole_file
 
 
 def copy_atomically(source: str, target: str, overwrite: bool = False) -> str:
-    """Copy beside the target, flush to disk, rename: the target is the old file or the new one, never a part."""
+    """Copies a file so that a kill leaves the old target or the new one, never a part."""
     if os.path.exists(target) and not overwrite:
         raise FileExistsError(f"{target} exists and overwrite is False")
-    part = f"{target}.{os.getpid()}{_PART}"
     # The source is opened first: one that is missing is an error of its own, not a refusal to write the target.
-    with open(source, "rb") as reader, whole_or_refused(part, target), open(part, "wb") as writer:
+    with open(source, "rb") as reader, _writing(target), whole_file(Path(target)) as writer:
         shutil.copyfileobj(reader, writer, 1 << 22)
-        writer.flush()
-        os.fsync(writer.fileno())
     return target
 
 
 def remove_parts(folder: Path) -> None:
     """Remove checkpoints that killed processes had begun to write; nobody else may be at work in the folder."""
-    for path in folder.glob(f"checkpoint*.pt*{_PART}"):
+    for path in folder.glob(".checkpoint*.pt.*.partial"):
         path.unlink()
 
 
 @contextmanager
-def whole_or_refused(part: str, target: str) -> Iterator[None]:
-    """Renames ``part``, which the block writes, to ``target``; removes it where the block fails.
-
-    Raises:
-        SystemExit: the system refuses to write, and the message says why.
-    """
+def _writing(target: str) -> Iterator[None]:
+    """Refuses in one line where the block cannot write ``target`` because the system does not let it."""
     try:
         yield
-        os.replace(part, target)
-    except BaseException as error:
-        with suppress(OSError):
-            os.unlink(part)
-        cause = _of_the_system(error) if isinstance(error, Exception) else None  # an interruption stays one
+    except Exception as error:
+        cause = _of_the_system(error)
         if cause is None:
             raise
         advice = "the checkpoints before it are whole: the same command goes on from the last one"
@@ -82,11 +70,8 @@ def saving_whole(save: Callable[..., None]) -> Callable[..., None]:
     def torch_persistent_save(content: Any, filename: str, async_write: bool = False) -> None:
         if async_write:
             return save(content, filename, async_write=True)
-        part = f"{filename}{_PART}"
-        with whole_or_refused(part, filename), open(part, "wb") as stream:
+        with _writing(filename), whole_file(Path(filename)) as stream:
             torch.save(content, stream)
-            stream.flush()
-            os.fsync(stream.fileno())
 
     return torch_persistent_save
 

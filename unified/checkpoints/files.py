@@ -16,6 +16,7 @@ import torch
 
 from unified.errors import UnifiedError
 from unified.files.archives import check_stored
+from unified.files.whole import whole_file
 
 #: Besides tensors and plain Python values, the one class that fairseq's checkpoints hold.
 ALLOWED: list[Callable[..., Any]] = [argparse.Namespace]
@@ -96,22 +97,8 @@ def _culprit(error: pickle.UnpicklingError) -> str:
 
 def save(content: dict[str, Any], path: str | os.PathLike[str]) -> None:
     """Write ``content`` to ``path`` so that a kill at any moment leaves the old file or the new one, never a part."""
-    path = Path(path)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        with open(temporary, "wb") as file:
-            torch.save(content, file)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)  # the rename itself must reach the disk
-    finally:
-        os.close(folder)
+    with whole_file(Path(path)) as file:
+        torch.save(content, file)
 
 
 def fingerprint(symbols: Sequence[str]) -> int:

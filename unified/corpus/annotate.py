@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,6 +17,7 @@ from unified.corpus.items import Items
 from unified.data.annotations import KINDS, columns
 from unified.errors import UnifiedError, nearest
 from unified.files.archives import check_stored
+from unified.files.whole import whole_file
 from unified.runtime.progress import Progress
 
 
@@ -97,14 +97,9 @@ class KeptAnnotator:
         return spans
 
     def _keep(self, path: Path, spans: dict[str, np.ndarray]) -> None:
-        """Write then rename: under its name a file is always complete."""
         self._folder.mkdir(parents=True, exist_ok=True)
-        partial = path.with_suffix(f".{os.getpid()}.partial")
-        with open(partial, "wb") as stream:
+        with whole_file(path) as stream:
             np.savez(stream, kinds=np.array(list(spans), dtype=str), **spans)  # type: ignore[arg-type]  # mypy takes a span for numpy's option allow_pickle
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(partial, path)
 
 
 def _kept(path: Path, texts: int) -> dict[str, np.ndarray]:

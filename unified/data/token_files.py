@@ -19,6 +19,7 @@ import numpy as np
 
 from unified.data.extents import ranges
 from unified.errors import UnifiedError
+from unified.files.whole import to_disk
 
 _MAGIC = b"MMIDIDX\x00\x00"
 _HEADER = struct.Struct("<9sQBQ")
@@ -232,7 +233,7 @@ class TokenFileWriter:
 
     def finish(self) -> None:
         """Write the index, bring everything to disk and give both files their names."""
-        _flush_to_disk(self._data)
+        to_disk(self._data)
         self._data.close()
         self._sizes.close()
         with open(self._names["idx"], "wb") as index:
@@ -240,7 +241,7 @@ class TokenFileWriter:
             with open(self._names["sizes"], "rb") as sizes:
                 shutil.copyfileobj(sizes, index, _COPIED_AT_ONCE)
             self._write_offsets(index)
-            _flush_to_disk(index)
+            to_disk(index)
         os.remove(self._names["sizes"])
         # The index comes last: where there is one, there are its data.
         for part in ("bin", "idx"):
@@ -307,8 +308,3 @@ def _map_bytes(path: str) -> np.ndarray:
         return np.zeros(0, dtype=np.uint8)
     # A plain array of the same memory: slices of the subclass cost several microseconds more.
     return np.asarray(np.memmap(path, mode="r", dtype=np.uint8))
-
-
-def _flush_to_disk(stream: BinaryIO) -> None:
-    stream.flush()
-    os.fsync(stream.fileno())

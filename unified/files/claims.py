@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
@@ -21,6 +20,7 @@ from unified.files.destination import require_folders
 from unified.files.json_text import NotJson, parse_json
 from unified.files.locks import locked_file
 from unified.files.shapes import Each, misfit
+from unified.files.whole import to_disk
 
 #: Name of the claim in a folder; a file's claim stands beside it and has its name with ``.claim`` behind.
 FILE_NAME = "claim.json"
@@ -126,8 +126,7 @@ def _claimed(file: Path, owner: Path, claim: Claim, advice: str, begun: Callable
                 stream.seek(0)
                 stream.truncate()
                 json.dump(before, stream, indent=2, ensure_ascii=False)
-                stream.flush()
-                os.fsync(stream.fileno())
+                to_disk(stream)
             yield
         finally:
             if before is None or not begun():

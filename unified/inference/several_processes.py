@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -18,6 +18,7 @@ import torch
 from unified.arguments import counted
 from unified.errors import Interrupted, UnifiedError
 from unified.files.claims import Claim, claimed_folder, hashes
+from unified.files.whole import whole_file
 from unified.generation import SCHEMES, GenerationConfig
 from unified.inference.generate_output import lines
 from unified.inference.language_model import UnifiedLM
@@ -83,7 +84,8 @@ class ChunkWriter:
             lines(lm, i, *self.sentences.texts(lm, i), source if is_prompt else [], hypotheses)
             for i, source, hypotheses in zip(indices, sources, found, strict=True)
         )
-        write_atomically(self.path(number), [text.encode("utf-8")])
+        with whole_file(self.path(number)) as stream:
+            stream.write(text.encode("utf-8"))
         return len(indices), cut, divided
 
     def _fitting(
@@ -167,7 +169,8 @@ def spread(job: ChunkWriter, output: Path, processes: int, overwrite: bool = Fal
         except UnifiedError:
             _remove_chunks(job)
             raise
-        write_atomically(output, (job.path(number).read_bytes() for number in range(job.chunks)))
+        with whole_file(output) as stream:
+            stream.writelines(job.path(number).read_bytes() for number in range(job.chunks))
         _remove_chunks(job)
 
 
@@ -194,13 +197,3 @@ def _remove_chunks(job: ChunkWriter) -> None:
     for pattern in ("[0-9]*.txt", ".*.partial"):
         for path in job.folder.glob(pattern):
             path.unlink()
-
-
-def write_atomically(path: Path, pieces: Iterable[bytes]) -> None:
-    """Write beside ``path``, flush to disk, rename: ``path`` is whole or not there."""
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    with open(partial, "wb") as stream:
-        stream.writelines(pieces)
-        stream.flush()
-        os.fsync(stream.fileno())
-    os.replace(partial, path)

@@ -16,6 +16,7 @@ from typing import Any
 from unified.errors import UnifiedError
 from unified.files.json_text import read_object
 from unified.files.shapes import Each, Maybe, misfit
+from unified.files.whole import whole_file
 from unified.runtime.machine import processor_name
 
 FILE_NAME = "results.json"
@@ -109,9 +110,9 @@ def write_result(
 
 def write_whole(path: Path, content: Mapping[str, Any]) -> Path:
     """Write a file of JSON, whole or not at all."""
-    partial = path.with_suffix(".partial")
-    partial.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-    os.replace(partial, path)
+    text = json.dumps(content, indent=2, ensure_ascii=False)
+    with whole_file(path) as stream:
+        stream.write(f"{text}\n".encode())
     return path
 
 

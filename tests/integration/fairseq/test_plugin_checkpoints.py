@@ -73,7 +73,7 @@ def test_a_kill_while_a_checkpoint_is_copied_leaves_the_old_one(tmp_path):
     torch.save({"new": torch.zeros(10_000_000)}, source)
     code = COPY.format(root=str(fairseq.ROOT), source=str(source), target=str(target))
     process = subprocess.Popen([sys.executable, "-c", code], env=fairseq.environment())
-    part = f"{target}.{process.pid}.part"
+    part = tmp_path / f".checkpoint_last.pt.{process.pid}.partial"
     deadline = time.time() + 60
     while process.poll() is None and time.time() < deadline:
         if os.path.exists(part) and os.path.getsize(part) > 1_000_000:

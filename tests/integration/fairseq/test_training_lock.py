@@ -49,8 +49,8 @@ def test_what_a_killed_training_had_begun_to_write_is_removed(tmp_path):
     cfg.checkpoint.save_dir, cfg.task = str(tmp_path), {}
     cfg.distributed_training.distributed_world_size = 1
     importlib.import_module("fairseq_plugins")
-    for name in ("checkpoint_last.pt", "checkpoint_last.pt.123.part", "checkpoint_1_7.pt.part", "of_the_user.part"):
+    for name in ("checkpoint_last.pt", ".checkpoint_last.pt.123.partial", ".of_the_user.pt.1.partial"):
         (tmp_path / name).touch()
     found = []
     distributed_utils.call_main(cfg, lambda cfg: found.extend(path.name for path in tmp_path.iterdir()))
-    assert sorted(found) == ["checkpoint_last.pt", "of_the_user.part", TRAINING]
+    assert sorted(found) == [".of_the_user.pt.1.partial", "checkpoint_last.pt", TRAINING]

@@ -1,12 +1,9 @@
 """What reaches the disk before a checkpoint counts as saved, and fields of settings that must be of their kind."""
 
 import json
-import os
-import stat
 
 import pytest
 
-from unified.checkpoints.files import load_checkpoint, save
 from unified.checkpoints.sources import read_config
 from unified.errors import UnifiedError
 
@@ -21,34 +18,6 @@ FLAGS = """attention_bias mlp_bias classifier_bias decoder_bias tie_word_embeddi
 same_length""".split()
 TEXTS = """model_type hidden_act hidden_activation classifier_activation ff_activation attn_type
 position_embedding_type problem_type summary_type summary_activation decoding task_head""".split()
-
-
-def test_the_file_and_then_its_name_reach_the_disk(tmp_path, monkeypatch):
-    synced = []
-
-    def fsync(descriptor):
-        is_folder = stat.S_ISDIR(os.fstat(descriptor).st_mode)
-        synced.append((is_folder, [path.name for path in tmp_path.iterdir()]))
-
-    monkeypatch.setattr(os, "fsync", fsync)
-    save({"a": 1}, tmp_path / "x.pt")
-    assert synced == [(False, [f".x.pt.{os.getpid()}.part"]), (True, ["x.pt"])]
-
-
-@pytest.mark.parametrize(("call", "left"), [("fsync", "old"), ("replace", "new")])
-def test_an_interrupt_leaves_the_old_file_or_the_new_one_and_nothing_else(tmp_path, monkeypatch, call, left):
-    path = tmp_path / "x.pt"
-    save({"text": "old"}, path)
-    original = getattr(os, call)
-
-    def interrupted(*arguments):
-        original(*arguments)
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(os, call, interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        save({"text": "new"}, path)
-    assert load_checkpoint(path) == {"text": left} and os.listdir(tmp_path) == ["x.pt"]
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,8 @@
 """Files of checkpoints: whole or not there, on the disk before they get their names, and refused by name."""
 
 import os
+import shutil
+import stat
 from types import SimpleNamespace
 
 import pytest
@@ -11,6 +13,8 @@ from fairseq_plugins import checkpoints
 from fairseq_plugins.checkpoints import copy_atomically, remove_parts
 from fairseq_plugins.task import DictionaryTask
 
+FOLDER = "folder"
+
 
 @pytest.fixture
 def steps(monkeypatch):
@@ -18,7 +22,8 @@ def steps(monkeypatch):
     found, fsync, replace = [], os.fsync, os.replace
 
     def flushed(descriptor):
-        found.append(("fsync", os.fstat(descriptor).st_size))
+        status = os.fstat(descriptor)
+        found.append(("fsync", FOLDER if stat.S_ISDIR(status.st_mode) else status.st_size))
         fsync(descriptor)
 
     def renamed(source, target):
@@ -36,7 +41,11 @@ def test_a_copy_is_on_the_disk_before_it_has_its_name(tmp_path, steps):
     target.write_text("old")
     assert copy_atomically(str(source), str(target), overwrite=True) == str(target)
     assert target.read_bytes() == source.read_bytes() and len(list(tmp_path.iterdir())) == 2
-    assert steps == [("fsync", (1 << 22) + 1), ("rename", f"target.{os.getpid()}.part", "target")]
+    assert steps == [
+        ("fsync", (1 << 22) + 1),
+        ("rename", f".target.{os.getpid()}.partial", "target"),
+        ("fsync", FOLDER),
+    ]
 
 
 def test_a_file_that_is_there_is_not_copied_over_unless_that_is_said(tmp_path):
@@ -56,8 +65,9 @@ def test_a_checkpoint_is_on_the_disk_before_it_has_its_name(tmp_path, steps):
     save = checkpoints.saving_whole(lambda *given, **options: pytest.fail("fairseq's own is not called"))
     path = tmp_path / "checkpoint_last.pt"
     save({"numbers": torch.arange(100_000)}, str(path))
+    part = f".checkpoint_last.pt.{os.getpid()}.partial"
     assert torch.load(path, weights_only=True)["numbers"][-1] == 99_999
-    assert steps == [("fsync", path.stat().st_size), ("rename", "checkpoint_last.pt.part", "checkpoint_last.pt")]
+    assert steps == [("fsync", path.stat().st_size), ("rename", part, "checkpoint_last.pt"), ("fsync", FOLDER)]
 
 
 def test_fairseqs_own_writing_in_the_background_stays_its_own(tmp_path):
@@ -69,40 +79,46 @@ def test_fairseqs_own_writing_in_the_background_stays_its_own(tmp_path):
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, TypeError])
-def test_an_interruption_and_other_errors_stay_what_they_are_and_leave_no_part(tmp_path, error):
-    part = tmp_path / "part"
-    with pytest.raises(error), checkpoints.whole_or_refused(str(part), str(tmp_path / "target")):
-        part.write_text("half")
+def test_an_interruption_and_other_errors_stay_what_they_are_and_leave_no_part(tmp_path, monkeypatch, error):
+    def stopped(reader, writer, size):
+        writer.write(b"half")
         raise error("why")
-    assert not list(tmp_path.iterdir())
+
+    (tmp_path / "source").touch()
+    monkeypatch.setattr(shutil, "copyfileobj", stopped)
+    with pytest.raises(error, match="^why$"):
+        copy_atomically(str(tmp_path / "source"), str(tmp_path / "target"))
+    assert [path.name for path in tmp_path.iterdir()] == ["source"]
 
 
-def test_an_error_of_the_system_is_a_refusal_that_says_what_helps(tmp_path):
-    """Also where another error came of it, as torch's does; and where the part is gone already."""
-    target = str(tmp_path / "target")
+def test_an_error_of_the_system_is_a_refusal_that_says_what_helps(tmp_path, monkeypatch):
+    """Also where another error came of it, as torch's does."""
+    source, target = tmp_path / "source", str(tmp_path / "target")
+    source.touch()
 
-    def full():
+    def full(*given):
         raise OSError(28, "No space left on device")
 
-    def through():
+    def through(*given):
         try:
             full()
         except OSError:
             raise RuntimeError("unexpected pos") from None
 
-    def nameless():
+    def nameless(*given):
         raise OSError("odd")
 
     advice = "the checkpoints before it are whole: the same command goes on from the last one"
     for fail, why in ((full, "No space left on device"), (through, "No space left on device"), (nameless, "odd")):
-        with pytest.raises(SystemExit) as raised, checkpoints.whole_or_refused(str(tmp_path / "part"), target):
-            fail()
+        monkeypatch.setattr(shutil, "copyfileobj", fail)
+        with pytest.raises(SystemExit) as raised:
+            copy_atomically(str(source), target)
         assert str(raised.value) == f"unified_lm: error: {target}: {why}; {advice}"
 
 
 def test_parts_of_checkpoints_alone_are_removed(tmp_path):
-    gone = ["checkpoint_last.pt.12.part", "checkpoint_1_10.pt.part"]
-    kept = ["checkpoint_last.pt", "other.pt.part", "checkpoint.part", "train.log"]
+    gone = [".checkpoint_last.pt.12.partial", ".checkpoint_1_10.pt.7.partial"]
+    kept = ["checkpoint_last.pt", ".other.pt.7.partial", "checkpoint.pt.7.partial", "train.log"]
     for name in (*gone, *kept):
         (tmp_path / name).touch()
     remove_parts(tmp_path)

@@ -58,7 +58,7 @@ def test_the_folder_of_a_training_is_locked_while_it_runs(tmp_path, installed):
 
 
 def test_parts_of_checkpoints_that_killed_trainings_left_are_removed_first(tmp_path, installed):
-    (part := tmp_path / "checkpoint_last.pt.12.part").touch()
+    (part := tmp_path / ".checkpoint_last.pt.12.partial").touch()
     left = []
     call = installed(training_lock, lambda cfg, main: left.append(part.exists()))
     call(configuration(tmp_path), "main")
@@ -66,7 +66,7 @@ def test_parts_of_checkpoints_that_killed_trainings_left_are_removed_first(tmp_p
 
 
 def test_a_folder_in_use_is_refused_and_its_files_stay(tmp_path, installed):
-    (part := tmp_path / "checkpoint_last.pt.12.part").touch()  # the other training may be writing it
+    (part := tmp_path / ".checkpoint_last.pt.12.partial").touch()  # the other training may be writing it
     trained = []
     call = installed(training_lock, lambda cfg, main: trained.append(main))
     with locked_training(tmp_path), pytest.raises(SystemExit) as raised:

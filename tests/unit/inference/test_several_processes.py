@@ -14,7 +14,7 @@ from unified.generation import GenerationConfig
 from unified.inference import several_processes
 from unified.inference.language_model import UnifiedLM
 from unified.inference.sentences import FileSentences
-from unified.inference.several_processes import ChunkWriter, spread, write_atomically
+from unified.inference.several_processes import ChunkWriter, spread
 from unified.inference.source_windows import ShortSources
 
 TEXTS = ["5", "6 7", "8 9 10", "11 12 13 14", "15 ä"]
@@ -306,25 +306,3 @@ def test_no_process_is_started_without_a_chunk(job, model, tmp_path, monkeypatch
     monkeypatch.setattr(several_processes, "ordered_map", all_chunks)
     spread(job, tmp_path / "out", processes)
     assert asked == [(list(range(there, 3)), taken)]
-
-
-def test_a_file_appears_whole_after_it_was_flushed_to_the_disk(tmp_path, monkeypatch):
-    path, seen = tmp_path / "text", []
-    path.write_bytes(b"old")
-    fsync, rename = os.fsync, os.replace
-
-    def flushed(number):
-        (partial,) = tmp_path.glob(".*")
-        seen.append((partial.name, partial.read_bytes(), path.read_bytes()))
-        fsync(number)
-
-    def renamed(source, target):
-        seen.append((source.name, target))
-        rename(source, target)
-
-    monkeypatch.setattr(os, "fsync", flushed)
-    monkeypatch.setattr(os, "replace", renamed)
-    write_atomically(path, iter([b"a\r\n", b"\xff"]))
-    name = f".text.{os.getpid()}.partial"
-    assert seen == [(name, b"a\r\n\xff", b"old"), (name, path)]
-    assert path.read_bytes() == b"a\r\n\xff" and [one.name for one in tmp_path.iterdir()] == ["text"]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
+
+from unified.files.whole import whole_file
 
 Row = dict[str, Any]
 
@@ -18,17 +19,13 @@ def write_squad(path: Path, rows: Iterable[tuple[Row, ...]]) -> None:
     Args:
         rows: of each passage those of the stages passages, kept and unanswerable.
     """
-    partial = path.with_name(path.name + ".partial")
-    with partial.open("w", encoding="utf-8") as stream:
-        stream.write('{"version": "v2.0", "data": [')
-        before = "\n"
+    with whole_file(path) as stream:
+        stream.write(b'{"version": "v2.0", "data": [')
+        before = b"\n"
         for article in filter(None, map(_article, rows)):
-            stream.write(before + json.dumps(article, ensure_ascii=False))
-            before = ",\n"
-        stream.write("\n]}\n")
-        stream.flush()
-        os.fsync(stream.fileno())
-    partial.replace(path)
+            stream.write(before + json.dumps(article, ensure_ascii=False).encode())
+            before = b",\n"
+        stream.write(b"\n]}\n")
 
 
 def _article(rows: tuple[Row, ...]) -> Row | None:

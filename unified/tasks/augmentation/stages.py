@@ -7,7 +7,6 @@ behind the last whole chunk, so that models see the same batches as in a run wit
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
@@ -19,6 +18,7 @@ from typing import Any, BinaryIO
 from unified.arguments import counted
 from unified.errors import UnifiedError
 from unified.files.json_text import NotJson, parse_json
+from unified.files.whole import to_disk, whole_file
 from unified.runtime.progress import Progress
 
 Row = dict[str, Any]
@@ -58,10 +58,9 @@ class Stages:
         """The stage that others read, whose rows come at once."""
         if self.path(name).exists():
             return
-        partial, found = self._partial(name), rows()
-        with partial.open("wb") as stream:
+        found = rows()
+        with whole_file(self.path(name)) as stream:
             _write(stream, found)
-        partial.replace(self.path(name))
 
     def run(self, name: str, inputs: Sequence[str], work: Callable[[list[tuple[Row, ...]]], list[Row]]) -> None:
         """A stage, unless it is done.
@@ -82,6 +81,7 @@ class Stages:
         with partial.open("ab") as stream:
             while chunk := list(islice(rows, self.chunk)):
                 _write(stream, work(chunk))
+                to_disk(stream)
                 done += len(chunk)
                 if time.monotonic() - said >= _INTERVAL:
                     said = time.monotonic()
@@ -101,8 +101,6 @@ def _lines(path: Path) -> int:
 
 def _write(stream: BinaryIO, rows: Sequence[Row]) -> None:
     stream.writelines(json.dumps(row, ensure_ascii=False).encode() + b"\n" for row in rows)
-    stream.flush()
-    os.fsync(stream.fileno())
 
 
 def _keep_whole_chunks(path: Path, chunk: int) -> int:

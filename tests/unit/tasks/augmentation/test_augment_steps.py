@@ -179,16 +179,17 @@ def contents_on_disk(folder, monkeypatch) -> list[dict[str, bytes]]:
 def test_a_file_of_squad_is_on_the_disk_before_it_has_its_name(tmp_path, monkeypatch):
     seen = contents_on_disk(tmp_path, monkeypatch)
     write_squad(tmp_path / "train.json", [rows(0, 1)])
-    assert seen == [{"train.json.partial": (tmp_path / "train.json").read_bytes()}]
+    whole = (tmp_path / "train.json").read_bytes()
+    assert seen == [{f".train.json.{os.getpid()}.partial": whole}, {"train.json": whole}]
 
 
 def test_each_chunk_of_a_stage_is_on_the_disk_before_the_next_is_begun(tmp_path, monkeypatch):
     seen, here = contents_on_disk(tmp_path, monkeypatch), Stages(tmp_path, 2)
     here.first("a", lambda: [{"n": i} for i in range(3)])
     first = b'{"n": 0}\n{"n": 1}\n{"n": 2}\n'
-    assert seen == [{"a.jsonl.partial": first}]
+    assert seen == [{f".a.jsonl.{os.getpid()}.partial": first}, {"a.jsonl": first}]
     here.run("b", ("a",), lambda chunk: [{}] * len(chunk))
-    assert seen[1:] == [{"a.jsonl": first, "b.jsonl.partial": b"{}\n" * done} for done in (2, 3)]
+    assert seen[2:] == [{"a.jsonl": first, "b.jsonl.partial": b"{}\n" * done} for done in (2, 3)]
 
 
 def test_rows_are_those_that_were_written(tmp_path):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 
 from unified.arguments import counted
 from unified.errors import Problems, UnifiedError
+from unified.files.whole import whole_file
 from unified.runtime.parallel import ordered_map
 from unified.runtime.progress import Progress
 from unified.tasks.datasets.summaries.formats import SummaryPair
@@ -127,22 +127,17 @@ def write_pairs(converter: PairConverter, output: str | Path, workers: int = 1, 
     if output.exists() and not overwrite:
         raise UnifiedError(f"{output}: exists already; give another --output, or --overwrite to replace it")
     output.parent.mkdir(parents=True, exist_ok=True)
-    partial = output.with_name(f".{output.name}.{os.getpid()}.partial")
     counts, problems, progress = Counts(), Problems(), Progress(output.name)
-    try:
-        with open(partial, "w", encoding="utf-8") as stream:
-            for done in ordered_map(converter, converter.inputs.chunks(), workers):
-                stream.writelines(f"{line}\n" for line in done.lines)
-                counts.add(done.counts)
-                problems.extend(done.problems)
-                progress.add(done.size, counted(counts.pairs, "pair"))
+    with whole_file(output) as stream:
+        for done in ordered_map(converter, converter.inputs.chunks(), workers):
+            stream.writelines(f"{line}\n".encode() for line in done.lines)
+            counts.add(done.counts)
+            problems.extend(done.problems)
+            progress.add(done.size, counted(counts.pairs, "pair"))
         problems.check()
         if counts.pairs == 0:
             raise UnifiedError(f"{', '.join(converter.inputs.paths)}: holds no pair of a text and its summary")
         progress.finish(counted(counts.pairs, "pair"))
-        os.replace(partial, output)
-    finally:
-        partial.unlink(missing_ok=True)
     return counts
 
 

@@ -1,0 +1,71 @@
+"""A file appears whole, after it has reached the disk; whatever fails leaves the old one and nothing beside it."""
+
+import os
+import stat
+
+import pytest
+
+from unified.files.whole import to_disk, whole_file
+
+
+def test_the_content_and_then_the_name_reach_the_disk(tmp_path, monkeypatch):
+    path, seen = tmp_path / "a.b", []
+    path.write_bytes(b"old")
+    fsync = os.fsync
+
+    def flushed(descriptor):
+        is_folder = stat.S_ISDIR(os.fstat(descriptor).st_mode)
+        seen.append((is_folder, {one.name: one.read_bytes() for one in tmp_path.iterdir()}))
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", flushed)
+    with whole_file(path) as stream:
+        stream.write(b"\xff\r\n")
+        assert path.read_bytes() == b"old"
+    written = {f".a.b.{os.getpid()}.partial": b"\xff\r\n", "a.b": b"old"}
+    assert seen == [(False, written), (True, {"a.b": b"\xff\r\n"})]
+
+
+@pytest.mark.parametrize(("call", "left"), [("fsync", b"old"), ("replace", b"new"), (None, b"old")])
+@pytest.mark.parametrize("error", [KeyboardInterrupt, OSError])
+def test_an_error_leaves_the_old_file_or_the_new_one_and_nothing_else(tmp_path, monkeypatch, call, left, error):
+    path = tmp_path / "file"
+    path.write_bytes(b"old")
+
+    def interrupted(*arguments):
+        original(*arguments)
+        raise error("why")
+
+    if call:
+        original = getattr(os, call)
+        monkeypatch.setattr(os, call, interrupted)
+    with pytest.raises(error, match="^why$"), whole_file(path) as stream:
+        stream.write(b"new")
+        if call is None:
+            raise error("why")
+    monkeypatch.undo()
+    assert path.read_bytes() == left and os.listdir(tmp_path) == ["file"]
+
+
+def test_the_first_error_is_told_where_nothing_can_be_removed(tmp_path, monkeypatch):
+    def refused(*arguments):
+        raise PermissionError("no")
+
+    monkeypatch.setattr(os, "unlink", refused)
+    monkeypatch.setattr(type(tmp_path), "unlink", refused)
+    with pytest.raises(ValueError, match="^first$"), whole_file(tmp_path / "file"):
+        raise ValueError("first")
+
+
+def test_a_folder_that_does_not_exist_is_an_error_of_the_system(tmp_path):
+    with pytest.raises(FileNotFoundError), whole_file(tmp_path / "none" / "file"):
+        pytest.fail("the file cannot be opened")
+
+
+def test_text_that_waits_in_a_buffer_is_flushed_first(tmp_path, monkeypatch):
+    sizes = []
+    monkeypatch.setattr(os, "fsync", lambda descriptor: sizes.append(os.fstat(descriptor).st_size))
+    with (tmp_path / "file").open("w") as stream:
+        stream.write("abc")
+        to_disk(stream)
+    assert sizes == [3]
