@@ -177,7 +177,7 @@ def bars_figure(bars: Sequence[Bar]) -> Figure:
     axes.set_xscale("log")
     for bar, top in zip(bars, tops, strict=True):
         colour, middle = _BAR_COLOURS[bar.holds], top + len(bar.label()) + 0.5
-        axes.barh(middle, bar.value - 1, left=1, height=0.8, color=colour)
+        axes.barh(middle, bar.value - 1, left=1, color=colour)
         for number, text in enumerate(bar.label()):
             axes.text(0, top + number + 0.5, text, transform=axes.get_yaxis_transform(), **label)
         # The figure stands at the bar's end, or behind the stroke where that would cross it.
@@ -202,7 +202,7 @@ def bars_figure(bars: Sequence[Bar]) -> Figure:
 
 def plain(axes: Axes) -> None:
     """A light grid, and no frame."""
-    axes.grid(color=LINES, linewidth=0.8)
+    axes.grid(color=LINES)
     axes.set_axisbelow(True)
     axes.tick_params(which="both", length=0)
     for side in axes.spines.values():
@@ -228,8 +228,6 @@ def svg_text(draw: Callable[[], Figure], title: str) -> str:
     drawn = text.getvalue()
     drawn = drawn[drawn.index("<svg") :]
     drawn = re.sub(r'<g id="[\w.]+_\d+">', "<g>", drawn)  # figure_1, axes_1: the same in all pictures
-    drawn = re.sub(
-        r"<defs>\s*<style.*?</style>\s*</defs>", "", drawn, count=1, flags=re.DOTALL
-    )  # its style sheet would change the page around it
+    drawn = re.sub(r"<defs>\s*<style[^<]*</style>\s*</defs>", "", drawn)  # a style sheet changes the page around it
     drawn = re.sub(r"font-family: [^;\"]*;", "font-family: system-ui, sans-serif;", drawn)
-    return drawn.replace("<svg ", f'<svg role="img" aria-label="{escape(title)}" ', 1).strip()
+    return drawn.replace("<svg ", f'<svg role="img" aria-label="{escape(title)}" ').strip()

@@ -108,7 +108,6 @@ def _model_names(results: Sequence[Result]) -> dict[str, str]:
 
 def _short(key: str, others: Iterable[str]) -> str:
     """The beginning of a hash, as long as it takes to tell it from the others."""
-    size = len(Digest(key).short)
-    while any(other.startswith(key[:size]) for other in others if other != key) and size < len(key):
-        size += 1
-    return key[:size]
+    beginnings = (key[:size] for size in range(len(Digest(key).short), len(key)))
+    others = [other for other in others if other != key]
+    return next((one for one in beginnings if not any(other.startswith(one) for other in others)), key)

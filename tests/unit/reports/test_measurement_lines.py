@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from tests.support.locales import plain_locale
 from unified.errors import UnifiedError
 from unified.reports.measurements import (
     by_machine,
@@ -106,6 +107,13 @@ def test_files_of_measurements_are_recognized_by_their_first_line(tmp_path):
     assert [path.name for path in found] == ["a.json", "b.json", "h.json", "g.txt", "b.json"]
 
 
+def test_a_file_of_measurements_is_recognized_in_any_locale(tmp_path):
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps(LINE | {"benchmark": "é"}, ensure_ascii=False) + "\n", encoding="utf-8")
+    with plain_locale():
+        assert measurement_files([path]) == [path]
+
+
 def test_of_equal_measurements_the_last_counts_where_it_stands(tmp_path):
     lines = [
         LINE | {"ratio": 1.0}, LINE | {"benchmark": "c"}, LINE | {"ratio": 2.0}, LINE | {"configuration": {"x": 1}},
@@ -126,6 +134,13 @@ def test_sources_tell_files_threads_and_versions_apart_of_one_benchmark(tmp_path
     assert [line["source"] for line in read_measurements([str(one), two])] == [
         "one, machine threads 1", "one, machine threads 2", "one", "two", "two",
     ]  # fmt: skip
+
+
+def test_machines_are_told_apart_by_their_headings_and_not_in_the_sources_of_lines(tmp_path):
+    machines = [{"gpu": "G", "processor": "P", "cores": 2}, {"gpu": "H", "processor": "Q", "cores": 4}]
+    lines = read_measurements([written(tmp_path / "a.json", *(LINE | {"machine": machine} for machine in machines))])
+    assert [line["source"] for line in lines] == ["", ""]
+    assert list(by_machine(lines)) == ["G, P, 2 cores", "H, Q, 4 cores"]
 
 
 @pytest.mark.parametrize(

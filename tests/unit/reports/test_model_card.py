@@ -100,6 +100,7 @@ def test_a_card_has_the_settings_the_command_and_the_data_of_the_training(card):
         ["date", "2026-01-01"], ["torch", "2.13"],
     ]  # fmt: skip
     (command,) = card.code("Training", "sh")
+    assert card.notes("Training") == card.notes("Data") == []
     assert shlex.split(command) == RESULT["command"]
     assert card.table("Data") == [
         ["file", "SHA-256"], ["rte/train.jsonl", "abc"], ["rte/valid.jsonl", "def"], ["mnli/train.jsonl", "ghi"],
@@ -108,6 +109,7 @@ def test_a_card_has_the_settings_the_command_and_the_data_of_the_training(card):
 
 def test_the_code_of_a_classifier_loads_it_by_both_libraries_and_as_a_pipeline(card):
     ours, theirs, pipeline = card.code("Use", "python")
+    assert card.notes("Use") == []
     assert ast.literal_eval(CALLED) == FOLDER and ours == f"import unified\n\nmodel = unified.load({CALLED})"
     assert theirs.splitlines() == [
         "from transformers import BertForSequenceClassification, AutoTokenizer",

@@ -90,6 +90,18 @@ def test_published_figures_stand_below_with_empty_cells_where_there_are_none():
     ]
 
 
+def test_published_figures_have_empty_cells_in_the_columns_that_tell_runs_apart():
+    published = {"valid": {"BERT": {"accuracy": 93.456}}}
+    results = [result(folder=f"r/{lr}", settings={"lr": lr}, published=published) for lr in (1, 2)]
+    assert tables(results).splitlines()[2:] == [
+        "| run | folder | differs in | seeds | accuracy |",
+        "|---|---|---|---|---|",
+        "| ours | 1 | lr 1 | 1 | 90.00 |",
+        "| ours | 2 | lr 2 | 1 | 90.00 |",
+        "| BERT (published) |  |  |  | 93.46 |",
+    ]
+
+
 def test_notes_say_what_counts_once_and_what_brackets_are():
     once, twice = [result(valid=1.0), result(seed=2, valid=3.0)], [result(valid=1.0), result(valid=2.0)]
     assert tables(once).count("\n") == 4 and tables(once[:1], intervals=True).count("\n") == 4

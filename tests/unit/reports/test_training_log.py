@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.support.locales import plain_locale
 from unified.reports.training_log import (
     LOG_NAME,
     loss_curves,
@@ -50,6 +51,12 @@ def test_statistics_are_read_by_update_as_fairseq_writes_them(tmp_path):
 def test_a_log_in_another_encoding_is_read_all_the_same(tmp_path):
     (tmp_path / "a").write_bytes(b'\xff\xfe{"loss": 1, "num_updates": 3}\n')
     assert read_training_log(str(tmp_path / "a")) == {"loss": [(3, 1.0)]}
+
+
+def test_a_log_is_read_as_utf_8_in_any_locale(tmp_path):
+    (tmp_path / "a").write_text('{"é_loss": 1, "num_updates": 3}\n', encoding="utf-8")
+    with plain_locale():
+        assert read_training_log(tmp_path / "a") == {"é_loss": [(3, 1.0)]}
 
 
 def test_a_file_without_statistics_is_refused(tmp_path):

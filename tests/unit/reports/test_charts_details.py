@@ -5,14 +5,9 @@ from dataclasses import FrozenInstanceError
 from itertools import pairwise
 
 import pytest
+from matplotlib.colors import to_hex
 
 from unified.reports.charts import COLOURS, HELD_OUT, Bar, Chart, bars_figure, bars_svg, chart_figure, new_figure, svg
-
-
-def colour(value):
-    from matplotlib.colors import to_hex
-
-    return to_hex(value)
 
 
 def chart_of(names, **more):
@@ -33,11 +28,11 @@ def overlap(one, other):
 
 
 def test_each_objective_has_a_colour_and_its_validation_the_same():
-    assert len({colour(one) for one in COLOURS}) == len(COLOURS) == 8
+    assert len({to_hex(one) for one in COLOURS}) == len(COLOURS) == 8
     names = [f"name_{n}" for n in range(9)] + [f"name_0{HELD_OUT}", f"alone{HELD_OUT}"]
     (axes,) = chart_figure(chart_of(names)).axes
     lines = axes.get_lines()
-    colours = [colour(line.get_color()) for line in lines]
+    colours = [to_hex(line.get_color()) for line in lines]
     assert colours[:8] == list(COLOURS) and colours[8] == COLOURS[0]  # the ninth objective begins again
     assert colours[9] == colours[0] and colours[10] == COLOURS[1]
     assert [line.get_linestyle() for line in lines] == ["-"] * 9 + ["--"] * 2
@@ -170,7 +165,7 @@ def test_a_line_of_a_label_fits_into_the_picture():
 
 
 def test_bars_that_reach_their_target_miss_it_or_have_none_have_other_colours(drawn):
-    good, bad, far, none, other = (colour(bar.get_facecolor()) for bar in drawn[1].patches)
+    good, bad, far, none, other = (to_hex(bar.get_facecolor()) for bar in drawn[1].patches)
     assert bad == far and none == other and len({good, bad, none}) == 3
 
 

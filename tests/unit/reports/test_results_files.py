@@ -1,6 +1,7 @@
 """Files of results: their content, the files that are read, the run that a grid has chosen, and damaged files."""
 
 import json
+import math
 import os
 import platform
 from datetime import UTC, datetime
@@ -10,7 +11,15 @@ import pytest
 
 from unified.errors import UnifiedError
 from unified.reports import results
-from unified.reports.results import chosen_run, measures_of, read_results, versions, write_result, write_whole
+from unified.reports.results import (
+    chosen_run,
+    command_of,
+    measures_of,
+    read_results,
+    versions,
+    write_result,
+    write_whole,
+)
 
 FIELDS = {
     "task": "sst2", "run": "ours", "scores": {"valid": {"accuracy": 90.0}}, "seed": 1, "command": ["x", "é"],
@@ -61,6 +70,21 @@ def test_a_file_that_cannot_be_written_whole_stays_as_it_was(tmp_path):
     with pytest.raises(TypeError):
         write_whole(path, {"a": object()})
     assert path.read_text(encoding="utf-8") == '{\n  "é": 1\n}\n' and len(list(tmp_path.iterdir())) == 1
+
+
+def test_the_command_of_a_file_is_read_of_files_of_results_alone(tmp_path):
+    path = tmp_path / "results.json"
+    assert command_of(path) == []  # there is no file
+    for content in ("not json", "[]", "{}", '{"command": "x y"}', '{"command": null}'):
+        path.write_text(content)
+        assert command_of(path) == []
+    path.write_text('{"command": ["x", "y"], "score": NaN}')
+    assert command_of(path) == ["x", "y"]
+
+
+def test_a_score_may_be_no_number(tmp_path):
+    (result,) = read_results([write_result(tmp_path, **FIELDS | {"scores": {"valid": {"matthews": math.nan}}})])
+    assert math.isnan(result["scores"]["valid"]["matthews"])
 
 
 def test_the_run_that_a_grid_has_chosen_stands_in_its_file(tmp_path):
