@@ -75,18 +75,18 @@ def check_destination(destination: Path, overwrite: bool, advice: str = ANOTHER)
         )
 
 
-def require_folders(path: Path, of: str = "") -> None:
+def require_folders(path: Path, of: str) -> None:
     """Refuse a path in which a file stands where a folder should be.
 
     Args:
-        of: what the refusal begins with, in the words of the user; the path where it is empty.
+        of: what the refusal begins with, in the words of the user.
 
     Raises:
         UnifiedError: names the file.
     """
     file = next((folder for folder in (path, *path.parents) if folder.exists() and not folder.is_dir()), None)
     if file is not None:
-        raise UnifiedError(f"{of or path}: {file} is a file, where a folder should be")
+        raise UnifiedError(f"{of}: {file} is a file, where a folder should be")
 
 
 def write_manifest(folder: Path, content: dict[str, Any]) -> None:

@@ -32,7 +32,11 @@ class NotJson(UnifiedError):
         self.reason, self.line, self.position = reason, line, position
 
     def __str__(self) -> str:
-        return one_line(f"not JSON ({self.reason})")
+        return one_line(self.details)
+
+    @property
+    def details(self) -> str:
+        return f"not JSON ({self.reason})"
 
 
 def parse_json(text: str, object_of: ObjectOf | None = None, nan: bool = False) -> Any:

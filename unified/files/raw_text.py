@@ -114,7 +114,7 @@ def _rows(lines: list[str], delimiter: str) -> list[list[str]] | None:
         rows = [row for row in csv.reader((line + "\n" for line in lines), delimiter=delimiter) if row]
     except csv.Error:
         return None
-    if len(rows) > 1 and len(rows[-1]) < len(rows[0]):
+    if rows and len(rows[-1]) < len(rows[0]):
         rows.pop()  # it may go on behind the sample
     if len({len(row) for row in rows}) != 1:
         return None

@@ -28,8 +28,7 @@ def read_yaml_object(path: str | Path) -> dict[Any, Any]:
     except UnicodeDecodeError as error:
         raise UnifiedError(f"{path}: not UTF-8 at byte {error.start}") from None
     except yaml.MarkedYAMLError as error:
-        line = "" if error.problem_mark is None else f", line {error.problem_mark.line + 1}"
-        raise UnifiedError(f"{path}{line}: not YAML: {error.problem}") from None
+        raise UnifiedError(f"{path}, line {error.problem_mark.line + 1}: not YAML: {error.problem}") from None
     except RecursionError:
         raise UnifiedError(f"{path}: not YAML: nested too deeply") from None
     except (yaml.YAMLError, ValueError) as error:  # a date or a number that is none

@@ -7,6 +7,7 @@ import zipfile
 import pytest
 import torch
 
+from tests.support.refusals import refused
 from unified.errors import UnifiedError
 from unified.files.archives import check_stored
 
@@ -42,3 +43,39 @@ def test_damage_is_found(tmp_path):
     path.write_bytes(content)
     with pytest.raises(UnifiedError, match="damaged, the checksum of '.*data/0' inside it does not fit"):
         check_stored(path, "a checkpoint")
+
+
+@pytest.mark.parametrize("beyond", [0, 1])
+def test_records_may_say_that_they_are_as_large_as_the_file(tmp_path, beyond):
+    path = tmp_path / "checkpoint.pt"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("data", bytes(1000))
+    size = path.stat().st_size
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.getinfo("data").file_size = size + beyond
+        archive.comment = b""  # so that the list of records is written again
+    assert path.stat().st_size == size
+    if beyond:
+        says = f"{path}: not a checkpoint: its records say that they are larger than the file"
+        assert refused(check_stored, path, "a checkpoint") == says
+    else:
+        check_stored(path, "a checkpoint")
+
+
+def test_the_reason_of_a_refusal_is_what_zipfile_says(tmp_path):
+    path = tmp_path / "checkpoint.pt"
+    path.write_bytes(b"weights")
+    says = f"{path}: not a checkpoint, or a truncated or damaged one (File is not a zip file)"
+    assert refused(check_stored, path, "a checkpoint") == says
+
+
+def test_a_record_that_ends_behind_the_file_is_refused_though_zipfile_gives_no_reason(tmp_path):
+    path = tmp_path / "checkpoint.pt"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("data", bytes(1000))
+    size = path.stat().st_size
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.getinfo("data").file_size = archive.getinfo("data").compress_size = size
+        archive.comment = b""
+    says = f"{path}: not a checkpoint, or a truncated or damaged one (EOFError)"
+    assert refused(check_stored, path, "a checkpoint") == says

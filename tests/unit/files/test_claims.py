@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import textwrap
 import pytest
 
 from tests.support import fairseq_runs as fairseq
+from tests.support.locales import plain_locale
 from unified.errors import UnifiedError
 from unified.files.claims import FILE_NAME, Claim, claimed_file, claimed_folder
 
@@ -91,6 +93,14 @@ def test_a_claim_cut_short_is_none(tmp_path):
     with claimed_folder(tmp_path / "run", OURS, "go away"):
         (tmp_path / "run" / "part").touch()
     assert json.loads((tmp_path / "run" / FILE_NAME).read_text()) == OURS.content
+
+
+def test_a_claim_is_utf_8_and_on_the_disk_before_the_work_begins(tmp_path, monkeypatch):
+    """So a machine that loses its power leaves no work without a claim."""
+    claim, synced = Claim({"--data": "café"}), []
+    monkeypatch.setattr(os, "fsync", lambda number: synced.append(json.loads(os.pread(number, 1000, 0))))
+    with plain_locale(), claimed_folder(tmp_path / "run", claim, "go away"):
+        assert synced == [claim.content]
 
 
 def test_a_finished_file_has_no_claim(tmp_path):

@@ -82,6 +82,20 @@ def test_a_folder_whose_manifest_lists_all_its_files_is_replaced_whole(tmp_path)
     assert texts(tmp_path / "new") == {"c": "2"} and os.listdir(tmp_path) == ["new"]
 
 
+def test_a_folder_that_is_replaced_has_another_name_until_the_new_one_is_there(tmp_path, monkeypatch):
+    made(tmp_path / "new", {"a": "1"})
+    rename, seen = os.rename, []
+
+    def noted(before: Path, after: Path) -> None:
+        rename(before, after)
+        seen.append({path.name: texts(path) for path in tmp_path.iterdir()})
+
+    monkeypatch.setattr(os, "rename", noted)
+    made(tmp_path / "new", {"a": "2"}, overwrite=True)
+    old = f".new.{os.getpid()}.old"
+    assert seen == [{old: {"a": "1"}, f".new.{os.getpid()}.partial": {"a": "2"}}, {old: {"a": "1"}, "new": {"a": "2"}}]
+
+
 @pytest.mark.parametrize("overwrite", [False, True])
 def test_an_empty_folder_is_taken(tmp_path, overwrite):
     (tmp_path / "new").mkdir()
@@ -141,11 +155,13 @@ def test_a_manifest_of_another_program_is_never_replaced(tmp_path, name):
 @pytest.mark.parametrize("name", ["new", "there", "far/away/new"])
 def test_a_folder_that_one_may_not_write_into_is_refused_before_any_work(tmp_path, monkeypatch, name):
     (tmp_path / "there").mkdir()
-    monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != tmp_path)  # the superuser may write anywhere
-    with pytest.raises(UnifiedError) as refused:
-        check_destination(tmp_path / name, overwrite=True)
-    assert str(refused.value) == f"{tmp_path / name}: you may not write into {tmp_path}"
-    check_destination(tmp_path / "there" / "new", overwrite=False)
+    for may in (os.R_OK, os.W_OK, os.X_OK):  # making a file takes both rights: to write and to search
+        # The superuser may do all.
+        monkeypatch.setattr(os, "access", lambda path, mode, may=may: Path(path) != tmp_path or mode & may == mode)
+        with pytest.raises(UnifiedError) as refused:
+            check_destination(tmp_path / name, overwrite=True)
+        assert str(refused.value) == f"{tmp_path / name}: you may not write into {tmp_path}"
+        check_destination(tmp_path / "there" / "new", overwrite=False)
 
 
 def test_a_device_is_no_folder():

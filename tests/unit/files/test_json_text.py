@@ -4,8 +4,10 @@ import json
 
 import pytest
 
+from tests.support.locales import plain_locale
+from tests.support.refusals import refused
 from unified.errors import UnifiedError
-from unified.files.json_text import NotJson, object_of_line, parse_json, read_object
+from unified.files.json_text import NotJson, object_of_line, parse_beginning, parse_json, read_object
 from unified.files.yaml_text import read_yaml_object
 
 
@@ -17,6 +19,8 @@ from unified.files.yaml_text import read_yaml_object
         ("[1]\n]", "something stands behind its end", 2),
         ("[" * 100_000, "nested too deeply", 1),
         ("[" * 101 + "]" * 101, "nested too deeply", 1),
+        ('{"a":' * 101 + "1" + "}" * 101, "nested too deeply", 1),
+        ('[{"a":' * 50 + "[]" + "}]" * 50, "nested too deeply", 1),
         ("9" * 5000, "an integer has more than 4,300 digits", 1),
         ('{"a": NaN}', "NaN is no number of JSON", 1),
         ("[-Infinity]", "-Infinity is no number of JSON", 1),
@@ -29,12 +33,26 @@ def test_text_that_is_not_json_is_refused_with_its_line(text, says, line):
 
 
 def test_json_is_read_as_by_the_standard_library():
-    texts = ["[" * 100 + "]" * 100, "0", '"x"', "[" + "[]," * 500 + "1]"]
+    texts = ["[" * 100 + "]" * 100, '[{"a":' * 50 + "1" + "}]" * 50, "0", '"x"', "[" + "[]," * 500 + "1]"]
     texts.append(' {"a": [1, 2.5e3, "\\ud83d\\ude00", null, {"b": {}}]}\n')
     for text in texts:
         assert parse_json(text) == json.loads(text)
     assert parse_json('{"a": 1, "a": 2}') == {"a": 2}
     assert parse_json("[NaN, Infinity]", nan=True)[1] == float("inf")
+
+
+def test_a_value_that_begins_within_a_text_is_read_to_its_end():
+    assert parse_beginning('{"a": 1} [2, {}]x', 9) == ([2, {}], 16)
+    assert parse_beginning('{"a": 1, "b": 2} ', 0, object_of=list) == ([("a", 1), ("b", 2)], 16)
+    assert parse_beginning("[Infinity] 1", 0, nan=True) == ([float("inf")], 10)
+    assert refused(parse_beginning, "1 [NaN]", 2) == "not JSON (NaN is no number of JSON)"
+
+
+def test_a_line_that_is_not_json_is_refused_with_its_file_and_number():
+    assert object_of_line("a.jsonl", 7, '{"a": 1}') == {"a": 1}
+    assert refused(object_of_line, "a.jsonl", 7, "{") == (
+        "a.jsonl, line 7: not JSON (Expecting property name enclosed in double quotes)"
+    )
 
 
 def test_objects_of_files_are_refused_by_their_names(tmp_path):
@@ -53,6 +71,13 @@ def test_objects_of_files_are_refused_by_their_names(tmp_path):
         read_object(tmp_path / "none.json")
     with pytest.raises(UnifiedError, match="a.json, line 7: not a JSON object"):
         object_of_line("a.json", 7, "3")
+
+
+def test_yaml_is_utf_8_whatever_the_locale_is(tmp_path):
+    path = tmp_path / "a.yaml"
+    path.write_bytes("a: café\n".encode())
+    with plain_locale():
+        assert read_yaml_object(path) == {"a": "café"}
 
 
 @pytest.mark.parametrize(

@@ -75,6 +75,7 @@ def test_a_column_that_is_empty_makes_no_table():
 def test_a_carriage_return_within_a_line_makes_prose_and_at_its_end_does_not():
     assert table_of(["a,b", "1,2\r3", "4,5"]) is None
     assert table_of(["a,b\r", "1,2\r", "4,5\r"]) == (3, 2, "commas")
+    assert table_of(["X,X y\r", "1,2\r", "4,5\r"]) == table_of(["x,X\r", "1,2\r", "4,5\r"]) == (3, 2, "commas")
 
 
 def test_200_lines_are_looked_at():
@@ -149,6 +150,9 @@ def test_a_name_is_looked_at_without_its_compression():
     ):
         with pytest.raises(UnifiedError) as raised:
             require_text_name(name)
+        assert str(raised.value) == f"{name}: {says}"
+        with pytest.raises(UnifiedError) as raised:  # though there is no such file
+            RawTextReader(name)
         assert str(raised.value) == f"{name}: {says}"
     for name in ("a.txt", "csv", "a.csv.txt", "a", "a.jsonl"):
         require_text_name(name)

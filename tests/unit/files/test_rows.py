@@ -17,7 +17,7 @@ from tests.support.corpora import csv_text, parquet, run, tree, write
 from unified.corpus.readers import DocumentCorpus, RowPairCorpus
 from unified.errors import UnifiedError
 from unified.files.json_array import array_entries
-from unified.files.rows import has_fields, read_rows, row_chunks
+from unified.files.rows import has_fields, is_name_of_data, read_rows, row_chunks
 
 PIECES = ["a", "Ärger", " ", ",", ";", "\t", '"', '""', "\n", "'", "\\", "中文", "\u2028", "{", "[", "1", "x y", "\x0c"]
 COMPRESSED = {"gz": gzip.compress, "xz": lzma.compress, "zst": zstandard.compress}
@@ -258,6 +258,31 @@ def test_chunks_of_a_table_end_where_their_values_reach_the_size(tmp_path):
     chunks = list(row_chunks(table, chunk_bytes=6))
     assert [(chunk.first, chunk.count, chunk.size) for chunk in chunks] == [(1, 2, 6), (3, 2, 6), (5, 1, 3)]
     assert [[row.fields["text"] for row in chunk.rows()] for chunk in chunks] == [["aa", "bb"], ["cc", "dd"], ["ee"]]
+
+
+def test_a_row_that_cannot_be_read_counts_as_one_character(tmp_path):
+    table = write(tmp_path / "a.csv", "text,label\n" + "alone\n" * 5)
+    assert [(chunk.count, chunk.size) for chunk in row_chunks(table, chunk_bytes=3)] == [(3, 3), (2, 2)]
+
+
+@pytest.mark.parametrize(
+    ("endings", "content"),
+    [
+        (("jsonl", "ndjson", "json"), '{"text": "a"}\n'),
+        (("csv", "tsv", "tab"), "text\na\n"),
+        (("json",), '[{"text": "a"}]'),
+    ],
+)
+def test_formats_are_known_by_the_endings_of_names(tmp_path, endings, content):
+    for name in [f"a.{ending}" for ending in endings]:
+        for packed, pack in {name: str.encode, f"{name}.gz": lambda text: gzip.compress(text.encode())}.items():
+            assert [row.fields for row in read_rows(write(tmp_path / packed, pack(content)))] == [{"text": "a"}]
+            assert has_fields(packed) and is_name_of_data(packed)
+
+
+@pytest.mark.parametrize("ending", ["gz", "xz", "zst"])
+def test_a_compressed_file_is_one_of_data_whatever_it_holds(ending):
+    assert is_name_of_data(f"a.{ending}") and is_name_of_data(f"a.md.{ending}") and not has_fields(f"a.{ending}")
 
 
 def test_prepared_folders_are_equal_in_every_format(tmp_path, capsys):

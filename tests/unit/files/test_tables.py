@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import random
+import string
 import sys
 import types
 from collections import Counter
@@ -15,7 +16,7 @@ from pyarrow import parquet
 from unified.errors import UnifiedError
 from unified.files import tables
 from unified.files.tables import csv_entries, hub_entries, parquet_entries, tsv_entries
-from unified.files.text_files import numbered_lines
+from unified.files.text_files import CHUNK_BYTES, numbered_lines
 
 
 def written(folder, text: str | bytes, name: str = "a.csv") -> str:
@@ -55,6 +56,13 @@ def cell_limit():
 def test_the_separator_is_what_the_first_line_has_most_of(tmp_path, first, row, fields):
     assert list(csv_entries(written(tmp_path, f"{first}\n{row}\n"))) == [("line 2", fields)]
     assert list(csv_entries(written(tmp_path, f"\n\n{first}\n\n{row}"))) == [("line 5", fields)]
+
+
+@pytest.mark.parametrize("sign", [",", ";", "\t"])
+def test_no_letter_of_a_name_is_taken_for_a_separator(tmp_path, sign):
+    name = "".join(3 * letter for letter in string.ascii_letters + string.digits + "|:")
+    path = written(tmp_path, f"{name}{sign}y\n1{sign}2")
+    assert list(csv_entries(path)) == [("line 2", {name: "1", "y": "2"})]
 
 
 def test_a_table_without_rows_has_none(tmp_path):
@@ -101,6 +109,26 @@ def test_the_limit_of_a_cell_is_32_mebibytes_and_a_higher_one_stays(tmp_path, ce
         cell_limit(before)
         list(csv_entries(path))
         assert cell_limit() == behind
+
+
+def test_a_cell_of_a_tsv_may_have_as_many_characters_as_the_limit_too(tmp_path, cell_limit):
+    cell_limit(10)
+    quoted = 'a\tb\n"a ""cell"" of many characters"\ty\n'
+    assert list(tsv_entries(written(tmp_path, quoted))) == [("line 2", {"a": 'a "cell" of many characters', "b": "y"})]
+    unquoted = 'a\tb\n"x" y\tz\n' + "x" * 2**25 + "\tw\n"
+    assert next(tsv_entries(written(tmp_path, unquoted))) == ("line 2", {"a": '"x" y', "b": "z"})
+
+
+def test_a_tsv_whose_cells_hold_carriage_returns_is_quoted(tmp_path):
+    path = written(tmp_path, 'a\tb\n"x\r1\ty\nz"\tw\n')
+    assert list(tsv_entries(path)) == [("line 2", {"a": "x\r1\ty\nz", "b": "w"})]
+
+
+def test_the_rows_before_a_damaged_place_of_a_tsv_are_those_of_a_quoted_table(tmp_path):
+    path = written(tmp_path, b'a\tb\n"x"\ty\n' + b"z" * CHUNK_BYTES + b"\n\xff\n")
+    rows = tsv_entries(path)
+    assert next(rows) == ("line 2", {"a": "x", "b": "y"})
+    assert refusal(rows).startswith(f"{path}, line 4: not UTF-8 (byte 0xff at byte 1 of the line)")
 
 
 def test_quotation_marks_of_a_tsv_quote_cells_where_the_whole_table_can_be_read_so(tmp_path):

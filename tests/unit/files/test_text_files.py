@@ -59,6 +59,11 @@ def test_chunks_of_any_size_are_the_lines_of_the_file(tmp_path, seed):
         assert "".join(text_pieces(path, size)) == text.removeprefix("\ufeff")
 
 
+def test_a_chunk_that_ends_with_a_line_is_not_read_on(tmp_path):
+    path = written(tmp_path, "ab\ncd\nefg\nh")
+    assert [chunk.data for chunk in LineReader(path, 3).chunks()] == [b"ab\n", b"cd\n", b"efg\n", b"h"]
+
+
 def test_a_chunk_can_be_divided_before_any_of_its_lines():
     for end in (b"", b"\n"):
         chunk = Chunk("a", 5, "\ufeffé\r\n\nccc\nd".encode() + end)
@@ -73,6 +78,8 @@ def test_a_chunk_can_be_divided_before_any_of_its_lines():
 def test_lines_are_those_of_every_system_and_a_carriage_return_within_one_stays():
     assert Chunk("a", 1, b"a\r\n\r\nb\rc\r\r\nd\r").lines == ["a", "", "b\rc", "d"]
     assert lines_of("a\nb") == lines_of("a\r\nb") == lines_of("a\r\nb\r") == ["a", "b"]
+    letters = [chr(code) for code in range(32, 127)]
+    assert lines_of("\r\n".join(letters)) == letters
 
 
 def test_only_the_beginning_of_a_file_has_a_mark_of_the_byte_order():
@@ -170,3 +177,12 @@ def test_damaged_compressed_data_are_refused_wherever_they_are_read(tmp_path):
         assert re.match(begins, refusal(read, path))
     assert re.match(begins, refusal(lambda: LineReader(path).take(1)))
     assert "".join(text_pieces(written(tmp_path, gzip.compress(b"a\r\nb"), "b.gz"), 2)) == "a\r\nb"
+
+
+def test_a_small_file_that_holds_much_text_is_refused_wherever_it_is_read(tmp_path):
+    path = written(tmp_path, gzip.compress((b"a" * 1023 + b"\n") * (17 << 10), 1), "a.gz")
+    for read in (numbered_lines, text_pieces):
+        assert refusal(read, path) == (
+            f"{path}: holds more than 25 times as many bytes as the compressed file, as no text does; unpack it first "
+            "if this is what it should be"
+        )
