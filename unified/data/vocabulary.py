@@ -116,4 +116,4 @@ class Vocabulary:
 
     def encode(self, pieces: list[str]) -> np.ndarray:
         """Ids of ``pieces``, int64 (n,)."""
-        return np.fromiter((self.index(piece) for piece in pieces), dtype=np.int64, count=len(pieces))
+        return np.fromiter((self.index(piece) for piece in pieces), dtype=np.int64)

@@ -126,7 +126,7 @@ class AnnaTokenizer:
         self._remember(chunks)
         divided = list(map(self._remembered.__getitem__, chunks))
         ends = _ends(divided)
-        ids = np.fromiter(itertools.chain.from_iterable(divided), dtype=np.int32, count=int(ends[-1]))
+        ids = np.fromiter(itertools.chain.from_iterable(divided), dtype=np.int32)
         return ids, np.diff(ends[_ends(chunks_of)])
 
     def encode_offsets(self, texts: list[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -282,5 +282,5 @@ def _single(start: int, stop: int) -> Iterator[tuple[int, int]]:
 def _ends(lists: Sequence[Sized]) -> np.ndarray:
     """int64 (n + 1,): 0 and the index where each of ``lists`` would end if they followed one another."""
     ends = np.zeros(len(lists) + 1, dtype=np.int64)
-    np.cumsum(np.fromiter(map(len, lists), dtype=np.int64, count=len(lists)), out=ends[1:])
+    np.cumsum(np.fromiter(map(len, lists), dtype=np.int64), out=ends[1:])
     return ends

@@ -93,7 +93,7 @@ def original_offsets(text: str, offsets: np.ndarray) -> np.ndarray:
     Returns:
         The same of ``text``; a token that held a space holds the first character of the white space there.
     """
-    words = np.array([match.span() for match in _WORD.finditer(text)], dtype=np.int64).reshape(-1, 2)
+    words = np.array([match.span() for match in _WORD.finditer(text)]).reshape(-1, 2)
     if not len(words):
         return offsets
     sizes = words[:, 1] - words[:, 0] + 1  # with the space behind
@@ -105,8 +105,8 @@ def original_offsets(text: str, offsets: np.ndarray) -> np.ndarray:
 
 def concatenated(ids: list[list[int]]) -> tuple[np.ndarray, np.ndarray]:
     """Lists one after another, int32 (sum of sizes,), and their sizes, int64."""
-    sizes = np.fromiter(map(len, ids), dtype=np.int64, count=len(ids))
-    return np.fromiter(itertools.chain.from_iterable(ids), dtype=np.int32, count=int(sizes.sum())), sizes
+    sizes = np.fromiter(map(len, ids), dtype=np.int64)
+    return np.fromiter(itertools.chain.from_iterable(ids), dtype=np.int32), sizes
 
 
 def pairs_of_integers(lists: list[list[tuple[int, int]]]) -> np.ndarray:

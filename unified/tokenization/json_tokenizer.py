@@ -231,14 +231,14 @@ def _entries(name: str, content: Mapping[str, Any]) -> list[str]:
     vocabulary = model.get("vocab") if isinstance(model, dict) else None
     if isinstance(vocabulary, list):  # of Unigram: entries with their scores
         entries = [entry[0] for entry in vocabulary if isinstance(entry, list) and len(entry) == 2]
-        whole = len(entries) == len(vocabulary) and not misfit(entries, [str], "")
+        whole = len(entries) == len(vocabulary) and all(isinstance(entry, str) for entry in entries)
         vocabulary = {entry: i for i, entry in enumerate(entries)} if whole else None
     if not isinstance(vocabulary, dict) or misfit(added, [{"content": str, "id": Maybe(int)}], "added_tokens"):
         raise UnifiedError(f"{name}: has no vocabulary, or its added_tokens are not objects with a content")
     ids = {**vocabulary, **{one["content"]: one.get("id") for one in added}}
-    longest = max(map(len, ids), default=0)
-    if longest > _LONGEST_ENTRY:  # the library tokenizers would end the process
-        raise UnifiedError(f"{name}: an entry of {longest:,} characters; the longest may have {_LONGEST_ENTRY:,}")
+    too_long = [len(entry) for entry in ids if len(entry) > _LONGEST_ENTRY]
+    if too_long:  # the library tokenizers would end the process
+        raise UnifiedError(f"{name}: an entry of {max(too_long):,} characters; the longest may have {_LONGEST_ENTRY:,}")
     numbers = list(ids.values())
     if not all(type(number) is int for number in numbers) or sorted(numbers) != list(range(len(ids))):
         raise UnifiedError(

@@ -71,7 +71,7 @@ class SentencePieceTokenizer:
     def encode_ids(self, texts: list[str]) -> tuple[np.ndarray, np.ndarray]:
         """Native ids of many texts and their numbers, see :meth:`unified.tokenization.Tokenizer.encode_ids`."""
         encoded = self.processor.encode(_single_spaced(texts), return_type="numpy", num_threads=1)
-        sizes = np.fromiter(map(len, encoded), dtype=np.int64, count=len(encoded))
+        sizes = np.fromiter(map(len, encoded), dtype=np.int64)
         return np.concatenate([np.zeros(0, dtype=np.int32), *encoded]), sizes
 
     def encode_offsets(self, texts: list[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -228,7 +228,7 @@ def _alphabet(lines: list[str], coverage: float) -> tuple[list[str], str]:
         del counts[space]
     by_count = sorted(counts, key=lambda character: (-counts[character], character))
     reached = np.cumsum([counts[character] for character in by_count])
-    kept = int(np.searchsorted(reached, coverage * reached[-1])) + 1 if by_count else 0
+    kept = int(np.searchsorted(reached, coverage * counts.total())) + 1
     return sorted(by_count[:kept]), "".join(by_count[kept:])
 
 

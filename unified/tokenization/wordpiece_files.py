@@ -57,7 +57,7 @@ def read_entries(path: Path) -> list[str]:
         text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         raise UnifiedError(f"{path}: not UTF-8 at byte {error.start}; vocab.txt is a UTF-8 text file") from None
-    return [entry.removesuffix("\r") for entry in text.removesuffix("\n").split("\n")]
+    return text.removesuffix("\n").split("\n")
 
 
 def read_added(folder: Path, entries: list[str]) -> list[str]:

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from tests.support.locales import plain_locale
 from unified.data.vocabulary import APPENDED, MASK, SENTINELS, Vocabulary
 from unified.errors import UnifiedError
 
@@ -16,7 +17,7 @@ def test_fairseq_gives_every_symbol_the_same_id(tmp_path):
     ours.save(tmp_path / "dict.txt")
     theirs = Dictionary.load(str(tmp_path / "dict.txt"))
     assert theirs.symbols == ours.symbols
-    assert theirs.count[4:] == ours.counts[4:]
+    assert theirs.count == ours.counts
     assert (theirs.bos(), theirs.pad(), theirs.eos(), theirs.unk()) == (0, 1, 2, 3)
     for symbol in [*ours.symbols, "missing"]:
         assert ours.index(symbol) == theirs.index(symbol)
@@ -36,10 +37,23 @@ def test_dictionaries_of_fairseq_preprocess_get_mask_and_sentinels_at_the_end(tm
 
 def test_loading_what_was_saved_changes_nothing(tmp_path):
     first = Vocabulary(SYMBOLS, counts=[5] * 8)
-    first.save(tmp_path / "dict.txt")
-    second = Vocabulary.load(tmp_path / "dict.txt")
+    with plain_locale():
+        first.save(tmp_path / "dict.txt")
+        second = Vocabulary.load(tmp_path / "dict.txt")
     assert (second.symbols, second.counts) == (first.symbols, first.counts)
     assert second.special == first.special
+
+
+def test_symbols_that_are_appended_are_part_of_the_vocabulary_and_not_of_its_list():
+    for symbols, listed in (([], 4), (["a", "b"], 6), (["a", MASK], 6), (["a", *APPENDED], 5 + len(APPENDED))):
+        vocabulary = Vocabulary(symbols)
+        assert vocabulary.listed == listed
+        assert len(vocabulary) == len(vocabulary.symbols) == 4 + len({*symbols, *APPENDED})
+
+
+def test_what_is_not_counted_counts_as_one():
+    assert Vocabulary(["a", "b"]).counts == [1] * (4 + 2 + len(APPENDED))
+    assert Vocabulary(["a", MASK], [7, 9]).counts == [1] * 4 + [7, 9] + [1] * len(SENTINELS)
 
 
 @pytest.mark.parametrize("character", ["\x0b", "\x0c", "\x1c", "\x85", "\u2028", "\u2029"])

@@ -8,6 +8,8 @@ import threading
 import time
 from concurrent.futures import Future
 from multiprocessing import active_children
+from threading import Thread
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -119,16 +121,17 @@ def square(number):
     return number * number
 
 
-def test_a_worker_waits_for_the_end_of_its_parent_beside_its_work(monkeypatch):
-    """In a thread that does not keep its process alive. What a worker does is done here, where nobody waits."""
+@pytest.fixture
+def here(monkeypatch):
+    """What a worker does is done in this process; returns the threads that it would start: target, daemon."""
     begun = []
 
     class Thread:
         def __init__(self, target, daemon):
-            self.daemon = daemon
+            self.asked = target, daemon
 
         def start(self):
-            begun.append(self.daemon)
+            begun.append(self.asked)
 
     class Here:
         def __init__(self, workers, initializer, initargs):
@@ -143,16 +146,49 @@ def test_a_worker_waits_for_the_end_of_its_parent_beside_its_work(monkeypatch):
             assert cancel_futures
 
     before = signal.getsignal(signal.SIGINT), torch.get_num_threads()
-    monkeypatch.setattr(threading, "Thread", Thread)
-    monkeypatch.setattr(parallel, "ProcessPoolExecutor", Here)
-    for name in ("TOKENIZERS_PARALLELISM", "OMP_NUM_THREADS"):
-        monkeypatch.setenv(name, "5")
-    try:
-        assert list(ordered_map(square, [2, 3], workers=2)) == [4, 9]
-    finally:
-        signal.signal(signal.SIGINT, before[0])
-        torch.set_num_threads(before[1])
-    assert begun == [True]
+    torch.set_num_threads(3)
+    with monkeypatch.context() as patched:
+        patched.setattr(threading, "Thread", Thread)
+        patched.setattr(parallel, "ProcessPoolExecutor", Here)
+        for name in ("TOKENIZERS_PARALLELISM", "OMP_NUM_THREADS"):
+            patched.setenv(name, "5")
+        yield begun
+    signal.signal(signal.SIGINT, before[0])
+    torch.set_num_threads(before[1])
+
+
+def test_a_worker_takes_one_core_and_leaves_interrupts_to_its_parent(here):
+    def told(number):
+        return number, ignores_interrupts(number), threads(number), surroundings(number)[1:]
+
+    assert list(ordered_map(told, [2, 3], workers=2)) == [(n, True, 1, ("false", "1")) for n in (2, 3)]
+
+
+def test_a_worker_without_torch_does_not_import_it(here, monkeypatch):
+    monkeypatch.delitem(sys.modules, "torch")
+    assert list(ordered_map(square, [2, 3], workers=2)) == [4, 9] and "torch" not in sys.modules
+
+
+def test_a_worker_waits_for_the_end_of_its_parent_beside_its_work(here, monkeypatch):
+    """In a thread that does not keep its process alive."""
+    list(ordered_map(square, [2], workers=2))
+    ((waits, daemon),) = here
+    happened, (reading, writing) = [], os.pipe()
+
+    def parent():
+        time.sleep(0.1)
+        happened.append("the parent ends")
+        os.close(writing)
+
+    beside = Thread(target=parent)
+    with monkeypatch.context() as patched:
+        patched.setattr(parallel, "parent_process", lambda: SimpleNamespace(sentinel=reading))
+        patched.setattr(os, "_exit", happened.append)
+        beside.start()
+        waits()
+    beside.join()
+    os.close(reading)
+    assert daemon and happened == ["the parent ends", 1]
 
 
 def test_three_items_per_worker_are_under_way_and_none_after_the_first_results_are_left():

@@ -10,6 +10,7 @@ import time
 
 import pytest
 
+from tests.support.locales import plain_locale
 from unified.runtime.processes import guarded_children, module_command, read_module, run_module
 
 
@@ -99,19 +100,30 @@ def test_only_the_main_thread_changes_what_a_signal_does(talker):
 
 def test_lines_of_both_streams_are_read_as_they_come(talker):
     lines = []
-    assert read_module(talker, ["x y", 0], lines.append) == 5
+    with plain_locale():
+        assert read_module(talker, ["x y", 0], lines.append) == 5
     assert lines == ["one é\n", "two \ufffd x y\n"]
 
 
 def test_a_program_is_ended_where_reading_fails(talker):
-    start = time.monotonic()
+    """At its second line, behind which it says nothing more for a while."""
+    start, lines = time.monotonic(), []
 
     def read(line):
-        raise ZeroDivisionError(line)
+        lines.append(line)
+        if len(lines) == 2:
+            raise ZeroDivisionError(line)
 
-    with pytest.raises(ZeroDivisionError, match="one é"):
+    with pytest.raises(ZeroDivisionError, match="two"):
         read_module(talker, ["x", 60], read)
     assert time.monotonic() - start < 30
+
+
+def test_a_command_that_is_terminated_while_it_reads_ends_with_that_signal(talker):
+    before = signal.getsignal(signal.SIGTERM)
+    with pytest.raises(SystemExit) as raised:
+        read_module(talker, ["x", 0], lambda line: os.kill(os.getpid(), signal.SIGTERM))
+    assert raised.value.code == 128 + signal.SIGTERM and signal.getsignal(signal.SIGTERM) is before
 
 
 @pytest.mark.parametrize("raised", [None, KeyError])

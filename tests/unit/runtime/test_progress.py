@@ -93,7 +93,8 @@ def test_a_job_that_takes_no_time_is_told_too(clock):
 
 def test_a_line_of_its_own_goes_to_standard_error(capsys):
     Progress.say("a note")
-    assert capsys.readouterr() == ("", "a note\n")
+    Progress("reading", io.StringIO()).say("another")
+    assert capsys.readouterr() == ("", "a note\nanother\n")
 
 
 def test_a_terminal_shows_bytes_in_a_bar(bars):

@@ -17,7 +17,7 @@ WORDS = ["U.S.", "U.S", "c++", "a-b", "b", "b(a", "ab", "abc.a", "中a", "a.b.",
 WORDS = [word for word in WORDS if word[0] not in MARKS]
 PIECES = [*SPECIAL, *"a b c . , ( ) $ + - | 中 国 U S é É e z n ##a ##b ##c ##S ##é".split()]
 PIECES = [piece for piece in PIECES if piece not in WORDS]
-PARTS = [*"abcéÉUS.,()$+-|zn中国 \t\u00a0\x1c\u0301", "U.S.", "c++", "a-b", "abc.a", "x|y", "[z]", "n.n", "e\u0301"]
+PARTS = [*"abcéÉUSX.,()$+-|zn中国 \t\u00a0\x1c\u0301", "U.S.", "c++", "a-b", "abc.a", "x|y", "[z]", "n.n", "e\u0301"]
 
 
 def read(tokenizer):
@@ -70,6 +70,8 @@ def test_words_that_begin_alike_are_all_found_and_the_longest_first():
     for word in words:
         for text in (word, f"({word}", f"{word},", f'"({word})."'):
             assert other.encode(text).tokens.count(word) == 1, text
+    two = read(AnnaTokenizer(SPECIAL, ["a.b", "a.c"], "a test"))
+    assert two.encode("(a.b a.c)").tokens == ["[UNK]", "a.b", "a.c", "[UNK]"]
     tokenizer = AnnaTokenizer([*SPECIAL, *"cd.", "##a", "##b", "##c", "##d"], words, "a test")
     assert_alike(tokenizer, ["".join(letters) for size in range(1, 6) for letters in product("abcd.", repeat=size)])
 
@@ -79,6 +81,14 @@ def test_a_chunk_longer_than_a_word_may_be_is_unknown():
     for length in (LONGEST_WORD - 1, LONGEST_WORD, LONGEST_WORD + 1):
         assert_alike(tokenizer, ["a" * length])
     assert read(tokenizer).encode("a" * (LONGEST_WORD + 1)).tokens == ["[UNK]"]
+
+
+def test_only_white_space_and_control_characters_are_changed_before_words_are_found():
+    steps = anna_json(AnnaTokenizer(SPECIAL, ["a"], "a test"))["normalizer"]["normalizers"]
+    assert steps[1] == {
+        "type": "BertNormalizer", "clean_text": True, "handle_chinese_chars": False, "strip_accents": False,
+        "lowercase": False,
+    }  # fmt: skip
 
 
 def test_pieces_are_put_together_again_as_they_are():

@@ -6,6 +6,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from tests.support.locales import plain_locale
 from unified.errors import UnifiedError
 from unified.tokenization.anna import ALL_WORDS, AnnaTokenizer, can_be_word, surface_form, train_anna
 from unified.tokenization.wordpiece import train_wordpiece
@@ -94,9 +95,47 @@ def test_words_hold_a_letter_or_a_digit_and_look_like_no_symbol(word, possible):
     assert can_be_word(word) is possible
 
 
+@pytest.mark.parametrize(("rare", "kept"), [(1, False), (2, True)])
+def test_the_most_frequent_characters_of_9995_in_10000_have_pieces(rare, kept):
+    assert ("\u03a9" in train_anna(["a" * 1999, "\u03a9" * rare]).pieces) is kept
+
+
+def test_letters_and_digits_at_the_ends_of_a_word_are_its_own():
+    letters = [character for character in map(chr, range(0x3000)) if character.isalnum()]
+    assert [letter for letter in letters if surface_form(f"{letter}-{letter}") != f"{letter}-{letter}"] == []
+
+
+def test_of_words_that_differ_in_their_marks_the_longest_stays_whole():
+    tokenizer = AnnaTokenizer(["[UNK]", ".", ",", "'"], ["a.", "a", "'a", ".a.", "a.,"], "a test")
+    for text, pieces in (
+        ("a", ["a"]), ("a,", ["a", ","]), ("a.", ["a."]), (".a.", [".a."]), ("'.a.,'", ["'", ".a.", ",", "'"]),
+        ("'a.,.", ["'", "a.,", "."]), ("'a.", ["'", "a."]), ("'a", ["'a"]), (".a", [".", "a"]),
+    ):  # fmt: skip
+        assert tokenizer.encode(text) == pieces, text
+
+
+def test_a_word_has_its_characters_among_marks_that_have_one_each():
+    tokenizer = AnnaTokenizer(["[UNK]", "a", "##b"], ["c++", "x-ray"], "a test")
+    text = "ab ((c++)), x-ray. a"
+    _, sizes, offsets = tokenizer.encode_offsets([text, "c++"])
+    cuts = [text[start:stop] for start, stop in offsets[: sizes[0]].tolist()]
+    assert cuts == ["a", "b", "(", "(", "c++", ")", ")", ",", "x-ray", ".", "a"]
+    assert offsets[sizes[0] :].tolist() == [[0, 3]]
+
+
+def test_divisions_are_forgotten_where_they_are_of_more_characters_than_shall_be_remembered():
+    tokenizer = AnnaTokenizer(["[UNK]", "a"], [], "a test")
+    assert tokenizer.most_remembered == 4_194_304
+    tokenizer.most_remembered = 4
+    for text, kept in (("ab cd", 2), ("ab e", 3), ("f", 1), ("ghi f", 2), ("j", 3), ("k", 1)):
+        tokenizer.encode(text)
+        assert tokenizer.remembered == kept, text
+
+
 def test_a_tokenizer_is_written_and_read_as_json(tmp_path):
     tokenizer = AnnaTokenizer(["[UNK]", "é", "##b"], ["c++"], "mine")
-    tokenizer.save(tmp_path)
+    with plain_locale():
+        tokenizer.save(tmp_path)
     path = tmp_path / "anna.json"
     content = {"candidates": "mine", "pieces": ["[UNK]", "é", "##b"], "words": ["c++"]}
     assert path.read_text(encoding="utf-8") == json.dumps(content, ensure_ascii=False, indent=0) + "\n"

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
 
+from tests.support.locales import plain_locale
 from unified.errors import UnifiedError
+from unified.tokenization import json_tokenizer
 from unified.tokenization.json_tokenizer import SPECIAL_FIELDS, JsonTokenizer, added_token, write_special
 
 LETTERS = ["a", "b", "c", "ab"]
@@ -69,11 +73,15 @@ def test_entries_stand_in_the_order_of_their_ids_with_added_ones():
         ({"model": {"vocab": [[1, 0.0]]}}, "has no vocabulary, or its added_tokens are not objects with a content"),
         ({"model": {"vocab": {}}, "added_tokens": ["a"]}, "has no vocabulary, or its added_tokens are not objects "
          "with a content"),
+        ({"model": {"vocab": {"a": 0}}, "added_tokens": [{"content": "b", "id": "1"}]}, "has no vocabulary, or its "
+         "added_tokens are not objects with a content"),
         ({"model": {"vocab": {"a": 1}}}, "the ids of its 1 entry are not 0 to 0"),
         ({"model": {"vocab": {"a": 0, "b": 0}}}, "the ids of its 2 entries are not 0 to 1"),
         ({"model": {"vocab": {"a": 0, "b": True}}}, "the ids of its 2 entries are not 0 to 1"),
         ({"model": {"vocab": {"a": 0}}, "added_tokens": [{"content": "b", "special": True}]}, "the ids of its 2 "
          "entries are not 0 to 1"),
+        ({"model": {"vocab": {"b" * 4098: 0, "a" * 5000: 1, "c" * 4097: 2}}}, "an entry of 5,000 characters; the "
+         "longest may have 4,096"),
         ({"model": {"vocab": {"a" * 4097: 0}}}, "an entry of 4,097 characters; the longest may have 4,096"),
     ],
 )  # fmt: skip
@@ -117,7 +125,9 @@ def test_a_model_that_the_library_does_not_read_is_refused():
     )
 
 
-@pytest.mark.parametrize("name", ["RobertaTokenizer", "RobertaTokenizerFast", "GPT2TokenizerFast", "Other", ["x"]])
+@pytest.mark.parametrize(
+    "name", ["RobertaTokenizer", "RobertaTokenizerFast", "GPT2Tokenizer", "GPT2TokenizerFast", "Other", ["x"]]
+)
 @pytest.mark.parametrize("stated", [None, True, False])
 @pytest.mark.parametrize("of_file", [True, False])
 def test_a_space_before_a_text_is_as_the_class_has_it(tmp_path, name, stated, of_file):
@@ -206,11 +216,50 @@ def test_ids_sizes_and_characters_of_many_texts():
     own = tokenizer()
     ids, sizes = own.encode_ids(["ab  a", "", " c"])
     assert [own.entries[i] for i in ids] == ["ab", "\u0120a", "c"] and sizes.tolist() == [2, 0, 1]
+    assert (ids.dtype, sizes.dtype) == (np.int32, np.int64)
     again, counts, offsets = own.encode_offsets(["ab  a", "", " c"])
     assert again.tolist() == ids.tolist() and counts.tolist() == sizes.tolist()
     assert offsets.tolist() == [[0, 2], [2, 4], [0, 1]]
     metaspace = tokenizer(bpe("<unk>", level=pre_tokenizers.Metaspace()))
     assert metaspace.encode_offsets(["c"])[2].tolist() == [[0, 1], [0, 1]]  # the space put before it has no extent
+
+
+def test_a_mark_that_is_put_before_a_text_has_its_first_character():
+    begin = {"type": "Replace", "pattern": {"Regex": "^"}, "content": "\u2581"}
+    own = tokenizer(bpe("<unk>", level=pre_tokenizers.Split(" ", "removed"), normalizer=begin))
+    ids, _, offsets = own.encode_offsets(["c b"])
+    assert [own.entries[i] for i in ids] == ["\u2581", "c", "b"] and offsets.tolist() == [[0, 1], [0, 1], [2, 3]]
+
+
+class PanicException(BaseException):
+    """As pyo3 raises it where code of the library fails."""
+
+
+@pytest.mark.parametrize("raised", [PanicException("says why"), Exception("says why"), RuntimeError("says why")])
+def test_what_fails_in_the_library_is_a_refusal(monkeypatch, raised):
+    own = failing(monkeypatch, raised)
+    assert refusal(own.encode, "a") == "tokenizer.json: cannot divide a text into tokens (says why)"
+
+
+@pytest.mark.parametrize("raised", [KeyboardInterrupt, SystemExit])
+def test_an_interruption_is_no_refusal(monkeypatch, raised):
+    with pytest.raises(raised):
+        failing(monkeypatch, raised()).encode("a")
+
+
+def failing(monkeypatch, raised: BaseException) -> JsonTokenizer:
+    """A tokenizer of which the library raises ``raised`` where it shall divide a text."""
+
+    class Failing:
+        def encode(self, text):
+            raise raised
+
+        def token_to_id(self, entry):
+            raise AssertionError("there are no added tokens")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(json_tokenizer, "Tokenizer", SimpleNamespace(from_str=lambda text: Failing()))
+        return tokenizer()
 
 
 def test_a_tokenizer_without_an_unknown_symbol_may_refuse_a_text():
@@ -261,7 +310,8 @@ def test_what_is_saved_is_loaded_and_entries_can_be_added(tmp_path):
     assert own.with_entries([]).entries == own.entries and "<x>" not in own.entries
     again = more.with_entries(["<z>"])
     assert again.entries == [*more.entries, "<z>"]
-    again.save(tmp_path, model_max_length=7)
+    with plain_locale():
+        again.save(tmp_path, model_max_length=7)
     back = JsonTokenizer.load(tmp_path / "tokenizer.json")
     assert back.content == again.content and back.special == own.special and back.entries == again.entries
     text = (tmp_path / "tokenizer.json").read_text(encoding="utf-8")
@@ -279,7 +329,8 @@ def test_what_is_saved_is_loaded_and_entries_can_be_added(tmp_path):
 
 
 def test_special_symbols_are_written_under_the_first_of_their_fields(tmp_path):
-    write_special(tmp_path / "x.json", dict(zip(SPECIAL_FIELDS, "1234\u00e9", strict=True)))
+    with plain_locale():
+        write_special(tmp_path / "x.json", dict(zip(SPECIAL_FIELDS, "1234\u00e9", strict=True)))
     text = (tmp_path / "x.json").read_text(encoding="utf-8")
     fields = {"cls_token": "1", "pad_token": "2", "sep_token": "3", "unk_token": "4", "mask_token": "\u00e9"}
     assert json.loads(text).items() >= fields.items() and '"\u00e9"' in text and text.startswith('{\n  "')

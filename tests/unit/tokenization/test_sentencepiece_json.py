@@ -1,10 +1,12 @@
 """A sentencepiece model: its pieces by one thread, as a ``tokenizer.json``, and what such a file cannot say."""
 
+import io
 import json
 import unicodedata
 
 import numpy as np
 import pytest
+import sentencepiece
 from tokenizers import Tokenizer
 
 from tests.support.corpora import random_documents
@@ -34,6 +36,31 @@ def test_pieces_and_texts_are_those_of_sentencepiece(trained, name):
     ]
     for text in LINES[:5]:
         assert theirs.decode(theirs.encode(text).ids) == tokenizer.decode(tokenizer.encode(text))
+
+
+def test_pieces_that_become_a_special_symbol_together_stay_apart():
+    """A model whose pieces may hold marks and letters, as no model that is trained here."""
+    made = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(["a<s b<s a<un k> us> uns>"] * 5), model_writer=made, model_type="bpe", vocab_size=21,
+        hard_vocab_limit=False, num_threads=1, minloglevel=3, split_by_unicode_script=False,
+    )  # fmt: skip
+    tokenizer = SentencePieceTokenizer(made.getvalue())
+    assert tokenizer.encode("<s> <unk>") == ["\u2581", "<s", ">", "\u2581", "<un", "k>"]
+    assert not differing(tokenizer, ["<s>", "<unk>", "a<s> b<unk>s", "<s><s>"])
+
+
+def test_the_blank_before_a_text_is_taken_off_and_a_byte_of_a_blank_is_not():
+    tokenizer = train_sentencepiece(["a b"] * 9, "bpe", 264, byte_fallback=True)
+    theirs = Tokenizer.from_str(json.dumps(sentencepiece_json(tokenizer)))
+    for pieces, text in ((["\u2581a", "b"], "ab"), (["\u2581", "<0x20>", "b"], " b"), (["\u2581a", "<0x20>"], "a ")):
+        assert tokenizer.decode(pieces) == text
+        assert theirs.decode(tokenizer.processor.piece_to_id(pieces)) == text
+
+
+def test_a_model_that_says_nothing_of_bytes_has_no_fallback_to_them(trained):
+    plain = sentencepiece_json(with_fields(trained["unigram"], 2, b""))
+    assert plain["model"]["byte_fallback"] is False and plain == sentencepiece_json(trained["unigram"])
 
 
 def differing(tokenizer: SentencePieceTokenizer, texts: list[str]) -> list[str]:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.locales import plain_locale
 from unified.errors import UnifiedError
 from unified.tokenization import load_tokenizer, tokenizer_files
 from unified.tokenization.wordpiece import WordPieceTokenizer
@@ -53,7 +54,8 @@ def refusal(call, *arguments, **options) -> str:
 )
 def test_each_line_is_an_entry(tmp_path, data, entries):
     (tmp_path / "vocab.txt").write_bytes(data)
-    assert read_entries(tmp_path / "vocab.txt") == entries
+    with plain_locale():
+        assert read_entries(tmp_path / "vocab.txt") == entries
 
 
 def beside_vocabulary(folder: Path, **files: dict) -> list[str]:
@@ -66,9 +68,9 @@ def beside_vocabulary(folder: Path, **files: dict) -> list[str]:
 
 def test_special_symbols_added_beside_a_vocabulary_are_entries(tmp_path):
     """As transformers before version 5 saves them, with or without what tokenizer_config.json says of them."""
-    added, named = {"[E2]": 4, "[E1]": 3}, {"cls_token": "[CLS]", "additional_special_tokens": ["[E1]"]}
+    added, named = {"[E1]": 4, "[E2]": 3}, {"cls_token": "[CLS]", "additional_special_tokens": ["[E1]"]}
     others = {"sep_token": {"content": "[E2]"}}
-    assert beside_vocabulary(tmp_path, added_tokens=added, special_tokens_map=named | others)[3:] == ["[E1]", "[E2]"]
+    assert beside_vocabulary(tmp_path, added_tokens=added, special_tokens_map=named | others)[3:] == ["[E2]", "[E1]"]
     (tmp_path / "added_tokens.json").unlink()
     decoder = {"4": {"content": "[E4]", "special": True}, "3": {"content": "[E3]", "special": True}}
     known = {"0": {"content": "[UNK]", "special": True}, "1": {"content": "a", "special": False}}
@@ -87,6 +89,8 @@ def test_special_symbols_added_beside_a_vocabulary_are_entries(tmp_path):
         ({"added_tokens": {"<e>": "3"}}, "/added_tokens.json: '<e>' must be an integer"),
         ({"tokenizer_config": {"added_tokens_decoder": []}}, "/tokenizer_config.json: 'added_tokens_decoder' must be "
          "an object"),
+        ({"tokenizer_config": {"added_tokens_decoder": {"3": {"content": "<e>", "special": 1}}}},
+         "/tokenizer_config.json: 'special' of '3' of 'added_tokens_decoder' must be true or false"),
         ({"tokenizer_config": {"added_tokens_decoder": {"x": {"content": "<e>"}}}}, "/tokenizer_config.json: "
          "added_tokens_decoder must have ids as its names, got 'x'"),
     ],

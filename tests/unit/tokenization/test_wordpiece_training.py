@@ -8,6 +8,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from tests.support.locales import plain_locale
 from tests.support.refusals import refused
 from unified.errors import UnifiedError
 from unified.tokenization.wordpiece import SPECIAL_ENTRIES, WordPieceTokenizer, train_wordpiece
@@ -36,6 +37,15 @@ def test_the_most_frequent_characters_that_reach_the_coverage_stay():
                 kept.add(letter)
                 total += count
             assert characters_of(train_wordpiece(lines, None, coverage)) == kept
+
+
+@pytest.mark.parametrize(("rare", "kept"), [(1, False), (2, True)])
+def test_the_most_frequent_characters_of_9995_in_10000_stay_where_nothing_is_said(rare, kept):
+    assert ("\u03a9" in train_wordpiece(["a" * 1999, "\u03a9" * rare]).entries) is kept
+
+
+def test_chinese_characters_are_words_of_their_own_in_training():
+    assert train_wordpiece(["\u4e2d\u56fd"] * 9).entries == [*SPECIAL, "\u4e2d", "\u56fd"]
 
 
 def test_entries_begin_with_special_ones_and_characters_and_pieces_are_frequent():
@@ -73,9 +83,10 @@ def test_without_a_size_there_are_at_most_32000_entries():
 
 
 def test_dropped_characters_become_blanks_before_training():
-    lines = ["aaqaa aa"] * 20 + ["bbb"] * 20
+    lines = ["aaqaa aa"] * 20 + ["bbb"] * 20 + ["XX"] * 40 + ["z"]
     tokenizer = train_wordpiece(lines, None, 0.9)
-    assert "q" not in "".join(tokenizer.entries[5:]) and "aa" in tokenizer.entries and "aaaa" not in tokenizer.entries
+    assert "XX" in tokenizer.entries and not set("qz") & set("".join(tokenizer.entries[5:]))
+    assert "aa" in tokenizer.entries and "aaaa" not in tokenizer.entries
 
 
 def test_a_terminal_shows_nothing_of_the_training():
@@ -118,7 +129,8 @@ def test_letters_accents_and_chinese_characters_are_treated_as_the_settings_say(
     entries = [*SPECIAL, *"AÉaéeE中国", "中国", "##x"]
     tokenizer = WordPieceTokenizer(entries, **options)
     assert tokenizer.encode("A\u00a0É 中国") == pieces
-    tokenizer.save(tmp_path)
+    with plain_locale():
+        tokenizer.save(tmp_path)
     again = WordPieceTokenizer.load(tmp_path / "vocab.txt")
     grown = again.with_entries(["new"])
     for one in (again, grown):

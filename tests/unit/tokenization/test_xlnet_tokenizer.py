@@ -118,6 +118,28 @@ def test_a_space_that_is_not_in_the_text_has_its_first_character():
         assert tokenizer.encode_offsets([text])[2][: len(pieces)].tolist() == offsets
 
 
+def test_a_number_without_a_space_keeps_all_its_pieces_when_its_comma_is_taken_off():
+    """Alone it would begin with a space, which is taken off its first piece."""
+    tokenizer = XLNetTokenizer(model(size=22, lines=["ab7, cb7, b1 b2 b3 b4"], split_by_unicode_script=False))
+    assert tokenizer.processor.encode("ab7,", out_type=str) == ["\u2581", "a", "b7,"]
+    assert tokenizer.processor.encode("b7", out_type=str) == ["\u2581b", "7"]
+    pieces = ["\u2581", "a", "b", "7", ","]
+    assert tokenizer.encode("ab7,") == published(tokenizer.processor, "ab7,") == pieces
+    assert tokenizer.encode_offsets(["ab7,"])[2].tolist() == [[0, 1], [0, 1], [1, 2], [2, 3], [3, 4]]
+
+
+def test_a_number_that_is_longer_than_its_text_has_all_its_characters_for_each_piece(tmp_path):
+    """The model replaces one character by two before it divides a text."""
+    rules = tmp_path / "rules.tsv"
+    rules.write_text("DF\t73 73\n")  # ß becomes ss
+    lines = ["xss9, yss9, zss9, ass"]
+    made = model(size=24, lines=lines, split_by_unicode_script=False, normalization_rule_tsv=str(rules))
+    tokenizer = XLNetTokenizer(made)
+    assert tokenizer.processor.encode("aß9,", out_type=str) == ["\u2581a", "ss9,"]
+    assert tokenizer.encode("aß9,") == ["\u2581a", "ss", "9", ","]
+    assert tokenizer.encode_offsets(["aß9,"])[2].tolist() == [[0, 1], [1, 3], [1, 3], [3, 4]]
+
+
 def test_prepared_characters_say_where_each_character_comes_from():
     assert prepared_characters("``a''") == ('"a"', [0, 2, 3], [2, 3, 5])
     assert prepared_characters("e\u0301\u0301b") == ("eb", [0, 3], [3, 4])
