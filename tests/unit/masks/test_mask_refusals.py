@@ -9,6 +9,7 @@ import torch
 from tests.support.mask_samples import structures_of
 from unified import masks
 from unified.masks import GIVEN, AttentionMask
+from unified.masks.checks import check_length, shown
 from unified.masks.constants import NOWHERE
 
 G = GIVEN
@@ -227,3 +228,16 @@ def test_a_claimed_structure_must_hold(structure):
             else:
                 with pytest.raises(ValueError, match="say otherwise"):
                     AttentionMask(**vectors, structure=structure)
+
+
+def test_long_values_are_shortened_and_deep_ones_cut():
+    class Long:
+        def __repr__(self):
+            return "y" * 100
+
+    assert len(shown("x" * 100)) == len(shown(Long())) == 60
+    assert shown([[[1]]]) == "[[[...]]]" and shown([[1]]) == "[[1]]"
+
+
+def test_the_limit_of_steps_is_a_length():
+    assert check_length("length", NOWHERE) == NOWHERE

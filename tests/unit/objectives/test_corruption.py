@@ -1,6 +1,6 @@
-"""Which indices are hidden and by what: against a slow, literal reading of the rules, and rates on many tokens."""
+"""What is drawn to be hidden and by what it is replaced: typed out, and rates on many tokens."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -34,11 +34,6 @@ def draw_ngrams(candidates, share, longest, rng, limit=None):
     return drawn[:2]
 
 
-def cover(starts, lengths, candidates, count, word_starts=None):
-    drawn = np.array([len(starts)])
-    return covering.cover(starts, lengths, drawn, candidates, whole(candidates), np.array([count]), word_starts)
-
-
 def replace(tokens, indices, special, mask_share, random_share, rng):
     shares = mask_share, random_share
     return corruption.replace(tokens, indices, np.array([len(indices)]), special, *shares, Draws.from_generator(rng))
@@ -52,64 +47,6 @@ def assert_uniform(counts: np.ndarray) -> None:
     expected = counts.sum() / len(counts)
     statistic, freedom = ((counts - expected) ** 2 / expected).sum(), len(counts) - 1
     assert statistic < freedom + 5 * np.sqrt(2 * freedom), (statistic, freedom)
-
-
-def literal_cover(starts, lengths, candidates, count, word_starts):
-    """The rules in sets and sentences, one index at a time."""
-    n = len(candidates)
-
-    def word(index):
-        """All indices of the word at `index`."""
-        if word_starts is None:
-            return [index]
-        left = index
-        while left > 0 and not word_starts[left] and candidates[left - 1]:
-            left -= 1
-        right = index + 1
-        while right < n and candidates[right] and not word_starts[right]:
-            right += 1
-        return list(range(left, right))
-
-    hidden = set()
-    for start, length in zip(starts, lengths, strict=True):
-        if len(hidden) >= count:
-            break
-        if start in hidden:
-            continue
-        ngram = []
-        for index in range(start, min(start + length, n)):
-            if not candidates[index]:
-                break
-            ngram.append(index)
-        words = []
-        for index in ngram:
-            if word(index) not in words:
-                words.append(word(index))
-        for indices in words:
-            if set(indices) <= hidden:
-                continue
-            if len(hidden) + len(indices) > count:
-                break
-            hidden |= set(indices)
-    if not hidden and count and len(starts):
-        hidden = set(word(starts[0]))
-    return sorted(hidden)
-
-
-@pytest.mark.parametrize("whole_words", [False, True])
-def test_cover_follows_the_rules_literally(whole_words):
-    rng = np.random.default_rng(1)
-    for _ in range(1000):
-        n = int(rng.integers(1, 30))
-        candidates = rng.random(n) < rng.choice([0.5, 0.9, 1.0])
-        word_starts = rng.random(n) < rng.choice([0.2, 0.6, 0.9]) if whole_words else None
-        starts, lengths = draw_ngrams(candidates, rng.choice([0.0, 0.2, 1.0]), int(rng.integers(2, 6)), rng)
-        count = int(rng.integers(0, rng.choice([5, n + 3])))
-        got = cover(starts, lengths, candidates, count, word_starts)
-        assert got.dtype == np.int64
-        assert got.tolist() == literal_cover(starts.tolist(), lengths.tolist(), candidates, count, word_starts)
-        if not whole_words:
-            assert len(got) == min(count, candidates.sum())
 
 
 @pytest.mark.parametrize("whole_words", [False, True])
@@ -135,16 +72,6 @@ def test_a_batch_is_its_sequences_one_by_one(whole_words, seed):
     assert len(alone) > 20 and len(words_alone) > 20
 
 
-def test_as_many_draws_as_predictions_are_enough():
-    rng = np.random.default_rng(2)
-    for _ in range(300):
-        candidates = rng.random(40) < 0.9
-        starts, lengths = draw_ngrams(candidates, 0.6, 4, rng)
-        count = int(rng.integers(1, 40))
-        few = cover(starts[:count], lengths[:count], candidates, count)
-        assert few.tolist() == cover(starts, lengths, candidates, count).tolist()
-
-
 def test_words_that_do_not_fit_make_room_for_those_that_do():
     """A word of eight tokens, and two of one token each: two tokens to hide are these, whatever is drawn first."""
     word_starts = np.repeat((True, False, True), (1, 7, 2))
@@ -157,27 +84,6 @@ def test_single_tokens_divide_by_nothing():
     with np.errstate(all="raise"):
         _, lengths = draw_ngrams(np.ones(100, dtype=bool), 0.0, 3, np.random.default_rng(1))
     assert set(lengths.tolist()) == {1}
-
-
-def test_typed_out_draws():
-    # indices      0      1     2     3      4     5     6     7
-    candidates = np.array([False, True, True, True, False, True, True, False])
-    word_starts = np.array([True, True, False, True, True, True, False, True])
-    draws = np.array([2, 5]), np.array([3, 1])
-    assert cover(*draws, candidates, 2).tolist() == [2, 3]  # the trigram 2 3 4 ends before index 4
-    assert cover(*draws, candidates, 1).tolist() == [2]  # its surplus is dropped
-    assert cover(*draws, candidates, 3).tolist() == [2, 3, 5]
-    assert cover(*draws, candidates, 3, word_starts).tolist() == [1, 2, 3]  # the word 1 2 is widened to the left
-    assert cover(*draws, candidates, 2, word_starts).tolist() == [1, 2]  # 3 no longer fits, 5 6 neither
-    assert cover(*draws, candidates, 1, word_starts).tolist() == [1, 2]  # no word fits: the first all the same
-    assert cover(*draws, candidates, 5, word_starts).tolist() == [1, 2, 3, 5, 6]
-
-
-def test_an_ngram_goes_on_behind_a_word_that_is_covered():
-    """A word of five tokens does not fit; the next draw covers the word 6, the trigram 5 6 7 those beside it."""
-    word_starts = np.repeat((True, False, True), (1, 4, 3))
-    draws = np.array([0, 6, 5]), np.array([1, 1, 3])
-    assert cover(*draws, np.ones(8, dtype=bool), 3, word_starts).tolist() == [5, 6, 7]
 
 
 def test_draws_have_the_published_rates():
@@ -310,3 +216,15 @@ def test_whole_words_need_data_that_say_where_words_begin():
     assert refused == "whole_words needs to know where words begin; prepare the data with a tokenizer"
     assert Hiding(whole_words=True).unmet(Supply(SPECIAL, True, 100)) is None
     assert Hiding().unmet(Supply(SPECIAL, False, 100)) is None
+
+
+def test_tokens_are_hidden_as_in_unilm_unless_settings_say_otherwise():
+    """[UniLM, sec. 2.3]: one draw of five is a bigram or trigram; 80 % become [MASK], 10 % a random token."""
+    expected = {"ngram_share": 0.2, "ngram_max": 3, "mask_replace_share": 0.8, "random_replace_share": 0.1}
+    assert asdict(Hiding()) == {**expected, "whole_words": False}
+
+
+def test_the_order_of_draws_is_that_of_earlier_runs():
+    """Another random stream would change what every resumed run reads."""
+    starts, _ = draw_ngrams(np.ones(8, dtype=bool), 0.2, 3, np.random.default_rng(1))
+    assert starts.tolist() == [5, 2, 0, 3, 1, 6, 7, 4]

@@ -128,6 +128,18 @@ FAULTS = {
         retarget(labels=lambda found: np.full_like(found, SMALL_SENTINEL + 94)),
         "has sentinel 99 as a target; its target_sentinels allows 0",
     ),
+    "square weights": (
+        lambda example: retarget(weights=lambda _: np.ones((len(example.targets[TOKEN]), 1)))(example),
+        r"made weights of shape \(.*, 1\) and dtype float64 for the head 'token'; expected numbers \(N,\)",
+    ),
+    "weights that are flags": (
+        lambda example: retarget(weights=lambda _: np.ones(len(example.targets[TOKEN]), dtype=bool))(example),
+        r"made weights of shape \(.*,\) and dtype bool for the head 'token'; expected numbers \(N,\)",
+    ),
+    "square labels": (
+        retarget(labels=lambda found: found[:, None]),
+        r"made labels of shape \(.*, 1\) and dtype int64 for the head 'token'; expected numbers \(N,\)",
+    ),
     "negative weights": (
         lambda example: retarget(weights=lambda _: -np.ones(len(example.targets[TOKEN])))(example),
         "made weights for the head 'token' that are negative or not finite",
@@ -254,6 +266,8 @@ def test_sentinels_are_those_that_the_longest_text_allows_or_that_stand_in_a_tex
         others = Texts.of([Text(np.array([5, 6, 7]), SPECIAL), Text(np.array([8, 9, 5, 6]), SPECIAL)])
         with pytest.raises(UnifiedError, match=f"has sentinel {number} as a target; .* allows {allowed}"):
             check_sentinels(objective, wrong, others)
+    labels = np.full_like(made.targets[TOKEN].labels, SPECIAL.first_sentinel + 3)
+    check_sentinels(Counting(), replace(made, targets={TOKEN: replace(made.targets[TOKEN], labels=labels)}), others)
     markers = np.full_like(made.targets[TOKEN].labels, SPECIAL.first_sentinel + SPECIAL.sentinel_count)  # no sentinels
     check_sentinels(Suffix(), replace(made, targets={TOKEN: replace(made.targets[TOKEN], labels=markers)}), others)
 
