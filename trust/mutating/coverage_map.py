@@ -27,7 +27,7 @@ class Coverage:
 
     Attributes:
         seconds: of each test by its id, fixtures of its own included.
-        file_seconds: of all tests of each file together.
+        longest: seconds of the longest test of each file.
         tests: path of a module, line -> ids of the tests that run it.
         makers: path of a module, line -> files of tests of which a fixture runs it, which the file may share.
         importers: path of a module, line -> files of tests that run it while they are imported.
@@ -35,7 +35,7 @@ class Coverage:
     """
 
     seconds: dict[str, float] = field(default_factory=dict)
-    file_seconds: dict[str, float] = field(default_factory=dict)
+    longest: dict[str, float] = field(default_factory=dict)
     tests: dict[str, dict[int, set[str]]] = field(default_factory=dict)
     makers: dict[str, dict[int, set[str]]] = field(default_factory=dict)
     importers: dict[str, dict[int, set[str]]] = field(default_factory=dict)
@@ -152,7 +152,7 @@ def _add(found: Coverage, file: str, notes: dict) -> None:
     if notes["failed"]:
         found.failed.append(file)
     found.seconds.update(notes["seconds"])
-    found.file_seconds[file] = sum(notes["seconds"].values())
+    found.longest[file] = max(notes["seconds"].values(), default=0.0)
     for module, lines in notes["lines"].items():
         for line, contexts in lines.items():
             for context in contexts:

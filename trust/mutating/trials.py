@@ -16,9 +16,11 @@ from trust.mutating.operators import Mutant
 SECONDS = 660.0
 #: It is tried on so many of them first, and on the others if none of these notices it.
 FIRST = 60.0
-#: Seconds of a processor that a mutant may take beyond five times those of its tests. One test may take as many beyond
-#: five times its own and those of its file, whose fixtures it may have to make.
+#: Seconds of a processor that a mutant may take beyond five times those of its tests.
 SPARE = 10.0
+#: One test may take so many beyond five times its own and those of the longest test of its file, whose fixtures it may
+#: have to make.
+SPARE_OF_A_TEST = 3.0
 
 
 class Trials:
@@ -121,7 +123,7 @@ class Trials:
 
     def _limit(self, test: str) -> float:
         """Seconds of a processor that a test may take."""
-        return self.spare + 5 * self.covered.seconds[test] + self.covered.file_seconds[_file(test)]
+        return min(self.spare, SPARE_OF_A_TEST) + 5 * self.covered.seconds[test] + self.covered.longest[_file(test)]
 
 
 def _file(test: str) -> str:
