@@ -214,3 +214,8 @@ def test_query_streams_stay_in_their_document():
 def test_rows_that_see_nothing_are_masks_like_others():
     assert masks.bidirectional(1).without_self().additive(finite=False).tolist() == [[[[float("-inf")]]]]
     assert not masks.permutation([1, 2]).query_stream([0]).dense().any()
+
+
+def test_rows_of_two_kinds_have_no_structure_together():
+    assert masks.batch([masks.causal(3), masks.bidirectional(3)]).structure == "mixed"
+    assert masks.batch([masks.causal(3)] * 2).structure == "causal"

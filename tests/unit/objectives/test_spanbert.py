@@ -415,3 +415,12 @@ def test_words_are_needed():
 def test_settings_are_checked(settings, message):
     with pytest.raises(UnifiedError, match=message):
         parse_objectives(f"spanbert({settings})")
+
+
+def test_settings_and_declarations_are_those_of_the_paper():
+    """[SpanBERT, sec. 3]: p 0.2, at most 10 words, 15 % hidden; two segments where next sentences are predicted."""
+    objective = SpanBert()
+    assert (objective.p, objective.max_words, objective.mask_share, objective.boundary_offsets) == (0.2, 10, 0.15, 20)
+    assert (objective.scheme, objective.next_sentence, objective.per_span) == ("geometric", False, True)
+    assert (SpanBert.scorings, SpanBert.paired, SpanBert.token_types) == (("pseudo_likelihood",), False, 2)
+    assert SpanBert.writes == "left_to_right"

@@ -284,3 +284,8 @@ def test_settings_are_checked(kind, settings, message):
 
 def test_all_are_listed():
     assert {kind.name: kind for kind in KINDS}.items() <= OBJECTIVES.items()
+
+
+def test_objectives_that_predict_the_whole_text_show_labels_on_purpose():
+    shown = {name for name, objective in OBJECTIVES.items() if objective().shows_labels}
+    assert shown == {"deshuffling", "bert_style", "mass_style"}
