@@ -132,7 +132,7 @@ def _in_words(hint: Any) -> str:
     if get_origin(hint) is tuple:
         inside, *rest = get_args(hint)
         return f"a list of {_PLURALS[inside]}" if rest == [...] and inside in _PLURALS else "a list"
-    return _WORDS.get(hint, "another")
+    return _WORDS.get(hint, "a value of at most 64 bits")
 
 
 def counted(count: int, thing: str, things: str | None = None) -> str:

@@ -83,6 +83,7 @@ class Fields:
     text: str = ""
     texts: tuple[str, ...] = ()
     integers: tuple[int, ...] = ()
+    numbers: tuple[float, ...] = ()
     pair: tuple[int, str] = (1, "a")
     perhaps: Optional[int] = None  # noqa: UP045  -- the older spelling, which somebody's own class may have
     either: Union[int, str] = 1  # noqa: UP007
@@ -98,6 +99,7 @@ TAKEN = {
     "text": ["", "a b", "Ünder"],
     "texts": [(), ("a", "b")],
     "integers": [(), (1, 2)],
+    "numbers": [(), (1, 0.5)],
     "pair": [(1, "a"), ("a", 1), ()],
     "perhaps": [None, 3],
     "either": [3, "a"],
@@ -112,10 +114,12 @@ REFUSED = {
     "text": ([1, None, b"a", "a\n", "\x00", "a\ud800"], "a text"),
     "texts": (["a", ["a"], (1,), ("a", None), ("a", "b\n")], "a list of texts"),
     "integers": ([[1], 1, (1, "a"), (True,)], "a list of integers"),
+    "numbers": ([[0.5], 0.5, (0.5, "a"), (math.nan,)], "a list of numbers"),
     "pair": ([[1, "a"], "a"], "a list"),
     "perhaps": ([True, "a", 0.5, 2**63], "an integer or None"),
     "either": ([None, 0.5, True, "\n"], "an integer or a text"),
     "newer": (["a", math.nan, True], "a number or None"),
+    "others": ([2**63, -(2**63) - 1], "a value of at most 64 bits"),
     "none": ([0, False, ""], "None"),
 }
 

@@ -156,7 +156,7 @@ def token_spans(spans: np.ndarray, offsets: np.ndarray, sizes: np.ndarray) -> It
         spans have one. Spans without a token are left out.
     """
     # Texts laid out at equal distances, so that one search serves all.
-    distance = int(max(spans[:, :3].max(initial=0), offsets.max(initial=0))) + 1
+    distance = int(max(spans.max(initial=0), offsets.max(initial=0))) + 1
     texts, characters = spans[:, 0], spans[:, 1:3] + distance * spans[:, :1]
     laid_out = offsets + distance * np.repeat(np.arange(len(sizes)), sizes)[:, None]
     starts = np.searchsorted(laid_out[:, 1], characters[:, 0], side="right")

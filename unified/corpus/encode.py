@@ -173,12 +173,12 @@ class PairEncoder:
         found = {kind: _numbered([own[kind] for *_, own in pairs]) for kind in SOURCE_KINDS}
         pieces, spans = self.encoder.spanned_pieces([source for _, source, _, _ in pairs], found)
         source = self.encoder.close(pieces, _NO_SEPARATORS)
-        return self._with_targets(chunk, [pair[:3] for pair in pairs], source, pieces.sizes, spans)
+        return self._with_targets(chunk, pairs, source, pieces.sizes, spans)
 
     def _with_targets(
         self,
         chunk: PairChunk | RowPairs,
-        pairs: Sequence[Pair],
+        pairs: Sequence[tuple[int, str | list[str], str, *tuple[SourceSpans, ...]]],
         source: Items,
         shortest: np.ndarray,
         spans: dict[str, Items],

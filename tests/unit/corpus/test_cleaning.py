@@ -3,6 +3,7 @@
 import itertools
 import json
 import lzma
+import string
 from dataclasses import asdict
 from itertools import pairwise
 
@@ -45,6 +46,20 @@ def test_sentences_of_running_text(sentences):
         sentences = ["Wait... what?!", "Yes! iPhone is not lower-case here?", *sentences[3:]]
     assert split_sentences(text) == sentences
     assert split_sentences("  " + text.replace(" ", "\u2003\t") + " ") == sentences
+
+
+def test_no_letter_opens_a_sentence_as_a_quotation_mark_does():
+    for letter in string.ascii_uppercase:
+        assert split_sentences(f"He left. {letter}x came. ({letter}x stayed.") == [
+            "He left.",
+            f"{letter}x came.",
+            f"({letter}x stayed.",
+        ]
+
+
+def test_a_line_of_white_space_has_no_sentence():
+    assert split_sentences("") == split_sentences(" \t") == []
+    assert Cleaning(chunks=5).clean([(0, [" "]), (1, ["One. Two."])])[0] == [(1, ["One.", "Two."])]
 
 
 def naive_sentences(line):

@@ -253,6 +253,7 @@ def test_a_share_is_chosen_by_the_number_and_the_seed_alone():
     assert split(items[::-3], 7, 0.1)[1] == [item for item in items[::-3] if item in valid]
     assert split(items, 8, 0.1)[1] != valid
     assert split(iter(items), 7, 0) == (items, []) and split([], 7, 0.5) == ([], [])
+    assert split(iter(items), 7, 1) == ([], items)
 
 
 def test_a_document_that_draws_exactly_the_share_stays_in_training():

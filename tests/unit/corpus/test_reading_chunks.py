@@ -86,20 +86,19 @@ def test_the_files_of_a_parallel_corpus_are_its_sources_and_then_its_targets():
 
 
 def test_a_whole_document_may_have_as_many_bytes_as_a_line_may(tmp_path, monkeypatch):
-    limits = {}
-    monkeypatch.setattr(readers, "longest_line", lambda path: limits[path])
-    lines = [b"0123456\n"] * (1 << 17)  # a mebibyte
-    for name, more in (("a.txt", b""), ("b.txt", b"x")):
-        path = write(tmp_path / name, b"one\n\n" + b"".join(lines[: 1 << 16]) + b"\n" + b"".join(lines) + more)
-        limits[path] = 1 << 20
-        chunks = DocumentCorpus((path,), chunk_bytes=1 << 17).chunks(whole_documents=True)
-        if not more:
-            assert [len(paragraphs) for _, paragraphs in numbered(chunks)] == [1, 1 << 16, 1 << 17]
-            continue
-        assert refused(list, chunks) == (
-            f"{path}: the document at line {4 + (1 << 16)} is longer than 1 MiB; cleaning looks at whole documents, "
-            "which blank lines divide"
-        )
+    monkeypatch.setattr(readers, "longest_line", lambda path: 1 << 20)
+    line = b"x" * 1023 + b"\n"
+    for before, first_line, sizes in ((b"", 1, []), (b"one\n\n" + 512 * line + b"\n", 516, [1, 512])):
+        for more in (b"", b"x"):
+            path = write(tmp_path / "a.txt", before + 1024 * line + more)
+            chunks = DocumentCorpus((path,), chunk_bytes=1 << 17).chunks(whole_documents=True)
+            if not more:
+                assert [len(paragraphs) for _, paragraphs in numbered(chunks)] == [*sizes, 1024]
+                continue
+            assert refused(list, chunks) == (
+                f"{path}: the document at line {first_line} is longer than 1 MiB; cleaning looks at whole documents, "
+                "which blank lines divide"
+            )
 
 
 # ---------------------------------------------------------------- pairs

@@ -132,7 +132,7 @@ def test_spans_are_characters_of_their_texts(spacy):
         [0, 0, 3, verb], [0, 4, 7, name], [0, 8, 10, noun], [0, 11, 15, verb], [0, 16, 20, name], [2, 0, 6, noun],
     ]  # fmt: skip
     none = SpacyAnnotator(("entities", "parts_of_speech"), "en")([])
-    assert [spans.shape for spans in none.values()] == [(0, 3), (0, 4)]
+    assert [(spans.shape, spans.dtype) for spans in none.values()] == [((0, 3), np.int64), ((0, 4), np.int64)]
 
 
 def test_white_space_that_is_a_word_has_no_tag(spacy):
