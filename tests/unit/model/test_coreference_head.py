@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from tests.support.pretend_card import DEVICE, PretendCard
-from unified.model import TransformerConfig
+from unified.model import TransformerConfig, coreference
 from unified.model.coreference import CoreferenceHead, SpanRanking
 from unified.model.ranking import Ranking
 from unified.model.spans import candidate_spans, kept_spans
@@ -267,3 +267,8 @@ def test_hidden_layers_features_and_the_coarse_comparison_are_dropped():
     head(*batch())
     counts = {name: dropped.count(name) / 4 for name in dropped}
     assert counts == {"vectors.dropout": 3, "mention.dropout": 2, "width.2": 2, "dropout": 3, "pair.dropout": 4}
+
+
+def test_distances_beyond_four_share_buckets_up_to_the_next_power_of_two():
+    distances = list(range(130))
+    assert coreference._bucket(torch.tensor(distances)).tolist() == [bucket(distance) for distance in distances]

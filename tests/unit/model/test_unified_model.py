@@ -239,3 +239,9 @@ def test_heads_of_your_own_are_made_from_the_configuration():
     assert list(made.heads) == ["token", "next_sentence", "extractive", "mine"]
     assert type(made.heads["extractive"]) is SentenceHead and type(made.heads["mine"]) is NextSentenceHead
     assert made.heads["mine"].pooler.in_features == 8
+
+
+def test_a_head_of_another_kind_is_refused_before_anything_is_built():
+    config = TransformerConfig(vocabulary_size=11, layers=1, width=8, heads=2)
+    with pytest.raises(UnifiedError, match="^head 'mine' must be a PredictionHead or a TaskHead, got "):
+        UnifiedModel(Transformer(config), {"mine": torch.nn.Linear(8, 11)})
