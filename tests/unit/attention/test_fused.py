@@ -226,6 +226,7 @@ def test_it_is_for_a_bias_on_a_card_and_without_dropout():
     assert chosen(mask, card, 0.0, needs=None) is BACKENDS["flex"]
     assert chosen(mask, card, 0.1) is chosen(mask, CPU, 0.0) is BACKENDS["sdpa"]
     assert choose(mask, card, 0.0, needs="bias") is BACKENDS["sdpa"]
+    assert FusedAttention.compiles and not FusedAttention.any_shape
     with pytest.raises(UnifiedError, match=r"'fused' cannot serve this: .* no attention dropout \(got 0.1\); set"):
         prepare(mask, torch.float32, CPU, 0.1, backend="fused", needs="bias")
     with pytest.raises(UnifiedError, match="does not give its weights, which relative values read; use 'dense'"):

@@ -14,6 +14,7 @@ from unified.errors import UnifiedError
 from unified.masks import NO_KEY, AttentionMask
 from unified.model import Transformer, TransformerConfig
 from unified.model import transformer as parts
+from unified.model.key_relations import Relations
 from unified.model.relative import Memory, TransformerXLAttention
 
 SHAPE = {"layers": 2, "width": 16, "heads": 2, "max_positions": 32, "attention_dropout": 0.0, "dropout": 0.0}
@@ -339,6 +340,36 @@ def test_without_keys_no_query_stands_at_one():
     mask = masks.batch([masks.bidirectional(0)] * 2)
     found = parts.keys_of_queries(mask, torch.zeros(2, 0, dtype=torch.long))
     assert found.shape == (2, 0)
+    step, none = torch.ones(1, 2, dtype=torch.long), torch.zeros(1, 0, dtype=torch.long)
+    mask = AttentionMask(step, none, none, query_key=torch.full((1, 2), NO_KEY))
+    assert parts.keys_of_queries(mask, step).tolist() == [[NO_KEY, NO_KEY]]
+
+
+def test_a_query_stands_at_the_only_key():
+    step = torch.ones(1, 2, dtype=torch.long)
+    mask = AttentionMask(step, step[:, :1], step[:, :1] * 2, query_key=torch.tensor([[0, NO_KEY]]))
+    assert parts.keys_of_queries(mask, step).tolist() == [[0, 0]]
+
+
+@pytest.mark.parametrize(("norm", "expected"), [("pre", nn.LayerNorm), ("post", nn.Identity)])
+def test_layers_that_begin_with_a_norm_end_with_one(norm, expected):
+    assert type(model(norm=norm).norm) is expected
+
+
+@pytest.mark.parametrize("filled", [0, 2])
+def test_fused_attention_gets_its_relations_inverted_under_the_mask_of_all_keys(monkeypatch, filled):
+    """Those of the memory stand in front; only gradients need it."""
+    seen = []
+    monkeypatch.setattr(Relations, "inverted", lambda relations, mask: seen.append(mask) or relations)
+    reader, own, memory = model(positions="relative", attention_backend="fused"), inputs(), Memory(3, 2)
+    with torch.no_grad():
+        for _ in range(filled // 2):
+            reader(**own, memory=memory)
+    assert memory.filled == filled and not seen
+    reader(**own, memory=memory)
+    assert [mask.key_length for mask in seen] == [5 + filled]
+    model(positions="relative", attention_backend="sdpa")(**own)
+    assert len(seen) == 1
 
 
 def test_weights_are_drawn_and_biases_are_0():
