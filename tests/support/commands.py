@@ -1,5 +1,6 @@
 """Commands of the library, run in the process of a test."""
 
+import argparse
 from collections.abc import Mapping
 from typing import Any
 
@@ -28,9 +29,19 @@ _SHARED = {"quiet", "verbose", "command", "run", "score", "evaluate", "show"}
 
 
 def parsed(line: str) -> dict[str, Any]:
-    """The settings that the words of a line stand for."""
+    """The settings that the words of a line stand for, which has the names of options in full."""
     words = line.split()
-    return vars(make_parser(words[0]).parse_args(words))
+    parser = make_parser(words[0])
+    _refuse_abbreviations(parser)
+    return vars(parser.parse_args(words))
+
+
+def _refuse_abbreviations(parser: argparse.ArgumentParser) -> None:
+    parser.allow_abbrev = False
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for subparser in action.choices.values():
+                _refuse_abbreviations(subparser)
 
 
 def assert_stands_for(line: str, expected: Mapping[str, Any]) -> None:

@@ -57,7 +57,7 @@ LINES: dict[str, dict[str, Any]] = {
         "no_repeat_ngram_size": 0, "no_repeat_ngram_ignore": [], "sampling": False, "top_k": 0, "top_p": 1.0,
         "temperature": 1.0, "seed": 0,
     },
-    "generate d --model m --output o --overwrite --input i --gen-subset g -s de -t en --workers 2 --threads 3 "
+    "generate d --model m --output o --overwrite --input i --gen-subset g -sde -ten --workers 2 --threads 3 "
     "--device cuda --int8 --batch-size 4 --chunk 5 --max-source 6 --windows --prompt --beam 7 --max-length 8 "
     "--min-length 9 --nbest 10 --length-penalty unilm --lenpen 0.5 --no-repeat-ngram-size 11 "
     "--no-repeat-ngram-ignore a b --sampling --top-k 12 --top-p 0.25 --temperature 2 --seed 13": {
@@ -281,7 +281,9 @@ def test_help_of_intervals_says_what_is_drawn(capsys, monkeypatch):
         _, out, _ = leaving(capsys, *words.split(), "--help")
         text = " ".join(out.split())
         assert f"How far the scores would move if other {what} had been drawn." in text
-        assert f"--intervals add the 95 % bootstrap interval of every score over the {what} --res" in text
+        shown = f"--intervals add the 95 % bootstrap interval of every score over the {what} --resamples N "
+        assert f"{shown}resamples of the bootstrap (default: 1000)" in text
+        assert "name of the run in tables of results (default: ours)" in text
     _, out, _ = leaving(capsys, "score", "span", "--help")
     text = " ".join(out.split())
     for said in ("GOLD rows with 'question'", "PREDICTIONS rows with 'id' and 'answer'"):

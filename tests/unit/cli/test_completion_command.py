@@ -8,6 +8,7 @@ import pytest
 import shtab
 
 from tests.support.commands import exit_status
+from unified.cli.commands.finetune import MASKS
 from unified.cli.commands.masks import BUILDERS
 from unified.cli.parsing import Parser, command_modules
 from unified.evaluation.names import SENTENCES, SUMS
@@ -65,6 +66,7 @@ def test_words_that_the_command_line_does_not_check_complete_to_the_librarys_nam
     }.items():
         found = argument(parser, line)
         assert found.choices == names and len(names) > 3 and "complete" not in vars(found), line
+    assert argument(parser, "finetune --mask").choices == MASKS  # its own choices, not the names of masks
 
 
 #: A path of each placeholder, and arguments that are none.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import shlex
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from tests.support.commands import exit_status
 from tests.support.corpora import jsonl
 from tests.support.task_folders import language_model
 from unified.cli import main
+from unified.reports.results import read_results, write_result
 from unified.tasks.heads.named_entities import NOTHING_TO_MARK
 from unified.training.fairseq_options import by_name
 
@@ -245,6 +247,44 @@ def test_a_missing_package_or_card_is_named_before_data_are_read(refusal, monkey
     )
     monkeypatch.setattr("torch.cuda.device_count", lambda: 0)
     assert refusal("classification", "--data", "nowhere", "--device", "cuda").startswith("--device cuda")
+
+
+@pytest.fixture
+def trained(shared, monkeypatch) -> list[list[str]]:
+    """Command lines of the trainings, none of which is run; each leaves results."""
+    lines: list[list[str]] = []
+
+    def report(args, job, splits, words, *_):
+        write_result(
+            job.folder, task=job.task.name, run=args.run_name, seed=args.seed, command=words, scores={}, settings={},
+            data={}, model={"name": "m", "sha256": None}, published={},
+        )  # fmt: skip
+
+    monkeypatch.chdir(shared)
+    monkeypatch.setattr("unified.cli.commands.finetune.run_command", lines.append)
+    monkeypatch.setattr("unified.cli.commands.finetune.report", report)
+    return lines
+
+
+def test_a_finished_run_is_not_repeated_but_its_command_can_be_printed(trained, tmp_path, capsys):
+    output = tmp_path / "out"
+    words = ("finetune", *with_defaults(("classification",)), "--max-length", "16", "--output", str(output))
+    said = f"{output}: trained with these settings before; nothing is changed"
+    for more, begin, finished in (([], "fairseq-train ", False), ([], "", True), (["--dry-run"], "fairseq-t", False)):
+        assert exit_status(*words, *more) == 0
+        out, err = capsys.readouterr()
+        assert out.startswith(begin) and bool(out) == bool(begin) and (said in err.splitlines()) == finished
+    assert len(trained) == 1
+
+
+def test_results_are_printed_as_json_and_nothing_else_on_standard_output(trained, tmp_path, capsys):
+    output = tmp_path / "out"
+    words = (*with_defaults(("classification",)), "--max-length", "16", "--output", str(output), "--json")
+    assert exit_status("finetune", *words) == 0
+    out, err = capsys.readouterr()
+    assert json.loads(out) == {"output": str(output), "results": read_results([output])}
+    assert [result["command"] for result in json.loads(out)["results"]] == trained
+    assert [shlex.split(line) for line in err.splitlines() if line.startswith("fairseq-train ")] == trained
 
 
 def test_a_label_that_no_training_item_has_is_refused(refusal, shared):

@@ -11,12 +11,15 @@ import yaml
 
 from tests.support.commands import exit_status
 from tests.support.corpora import jsonl
+from tests.support.locales import plain_locale
 from tests.support.task_folders import language_model, vocabulary
 from tests.support.untrained_models import train_at_once
 from unified import load
+from unified.cli.commands.finetuning.results import score_splits
 from unified.errors import UnifiedError
 from unified.reports.results import read_results
 from unified.tasks.catalogue import task_named
+from unified.tasks.evaluation import SplitOutcome
 from unified.tasks.heads.documents import DocumentItem
 from unified.tasks.heads.items import read_items, write_items
 
@@ -108,6 +111,20 @@ def test_a_finished_run_is_not_repeated_and_its_results_can_be_printed_as_json(f
     assert {path: path.read_bytes() for path in Path("out").rglob("*") if path.is_file()} == before
     out, _ = finetune("classification", "--data", "train.jsonl", "--dry-run")
     assert out.startswith("fairseq-train out/data ")
+
+
+def test_predictions_are_utf_8_whatever_the_locale(tmp_path, monkeypatch):
+    class Reads:
+        folder, predictor, reads = tmp_path, property(lambda self: self), "all"
+
+    outcome = SplitOutcome("test", [{"label": "é"}], {"own.txt": "é", "own.json": {"0": "é"}}, None, None)
+    monkeypatch.setattr("unified.tasks.evaluation.outcomes", lambda *_: [outcome])
+    with plain_locale():
+        assert score_splits(Reads(), None) == ({}, None)
+    written = {path.name: path.read_bytes().decode("utf-8") for path in tmp_path.iterdir()}
+    assert written == {
+        "predictions.test.jsonl": '{"label": "é"}\n', "test.own.txt": "é", "test.own.json": '{\n "0": "é"\n}\n',
+    }  # fmt: skip
 
 
 def test_select_best_scores_the_best_checkpoint_with_the_dictionary_of_its_data(finetune, tmp_path, monkeypatch):

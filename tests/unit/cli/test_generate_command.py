@@ -84,7 +84,7 @@ def test_defaults_reach_the_processes(asked):
 
 def test_every_option_reaches_the_processes(asked):
     line = (
-        "data --model cut --gen-subset valid -s en -t de --workers 2 --threads 2 --int8 --batch-size 4 "
+        "data --model cut --gen-subset valid -sen -tde --workers 2 --threads 2 --int8 --batch-size 4 "
         "--chunk 5 --max-source 6 --windows --no-prompt --overwrite --beam 7 --max-length 8 --min-length 2 --nbest 3 "
         "--length-penalty unilm --lenpen 0.5 --no-repeat-ngram-size 3 --no-repeat-ngram-ignore w1 w2 --sampling "
         "--top-k 5 --top-p 0.5 --temperature 2 --seed 9"

@@ -106,6 +106,7 @@ def test_options_of_commands_are_not_declared_where_the_command_is_none(monkeypa
         raise AssertionError("its options are declared")
 
     monkeypatch.setattr("unified.cli.commands.results.add_arguments", declared)
+    monkeypatch.setattr("unified.cli.parsing.command_modules", lambda: {"results": "unified.cli.commands.results"})
     for words in (["plugin-dri"], [], ["--help"]):
         with pytest.raises(SystemExit):
             main(words)

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from unified.cli.commands.finetuning.own_data import add_data_arguments, next_command, with_own_data
-from unified.cli.commands.finetuning.selection import check_selection
 from unified.errors import UnifiedError
 from unified.tasks.catalogue import task_named
 from unified.tasks.several import tasks_named
@@ -189,21 +188,3 @@ def test_the_next_command_of_official_files_predicts_the_validation_items(films)
     assert one == ["unified", "predict", "rte", str(own / "rte" / "valid.jsonl"), "--model", "runs/a"]
     Path("runs/a/items/valid.jsonl").write_text('{"text": "a"}\n{"words": []}\n', encoding="utf-8")
     assert following(given) == expected  # the first item decides
-
-
-def test_a_choice_on_a_test_set_and_options_that_write_no_checkpoint_to_score_are_refused():
-    imdb = task_named("imdb")
-    check_selection(imdb, "last", 1, "--disable-validation --lr 1")
-    check_selection(task_named("rte"), "best", 2, "--no-last-checkpoints '--fp16'")
-    for task, select, fairseq, says in (
-        (imdb, "best", "", "--select best: the validation files of imdb are its test set, on which nothing may be "
-         "chosen; --valid-share 0.1 chooses on a tenth of its training items instead"),
-        *((task_named("rte"), select, f"--lr 1 {word}",
-           f"--fairseq {word}: then there is no {select} checkpoint to score; leave it out")
-          for select, word in (("best", "--disable-validation"), ("best", "--no-save"),
-                               ("last", "--no-last-checkpoints"), ("last", "--no-save"))),
-        (imdb, "last", "--a 'b", "--fairseq \"--a 'b\": a quotation mark is not closed"),
-    ):  # fmt: skip
-        with pytest.raises(UnifiedError) as refused:
-            check_selection(task, select, None, fairseq)
-        assert str(refused.value) == says

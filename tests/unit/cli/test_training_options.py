@@ -1,4 +1,4 @@
-"""Options of the commands that prepare data and train: their names, their types, their defaults, what is required."""
+"""Options of the commands that prepare data and pretrain: names, types, defaults, what is required."""
 
 from __future__ import annotations
 
@@ -8,39 +8,11 @@ from typing import Any
 import pytest
 
 from tests.support.commands import assert_stands_for, leaving, parsed
-from unified.masks import TEXT_MASKS
 
-FINETUNE = "finetune cola --data d --init i --output o"
 AUGMENT = "augment a b --output o --answer-model x --question-model y --reader-model z"
 #: Command lines and the settings that they are parsed to: for each command the shortest line, which gives the defaults,
 #: and one with all options.
 LINES: dict[str, dict[str, Any]] = {
-    FINETUNE: {
-        "task": "cola", "data": "d", "init": "i", "output": "o", "run_name": "ours", "system": None, "head": None,
-        "epochs": None, "batch_size": None, "micro_batch": None, "lr": None, "head_lr": None, "layer_decay": None,
-        "mask": None, "lstm": None, "max_length": None, "max_source": None, "max_target": None,
-        "auxiliary_masking": 0.0, "seed": 1, "grid": None, "seeds": None, "select": None, "validations": None,
-        "valid": None, "test": None, "valid_share": None, "skip_empty": False, "text_field": None,
-        "second_field": None, "label_field": None, "source_field": None, "target_field": None, "labels": None,
-        "spacy": None, "spacy_code": None, "threshold": None, "device": None, "dry_run": False, "report_to": None,
-        "fairseq": "", "config": None, "json": False,
-    },
-    f"{FINETUNE} --run r --system unilm --head h --epochs 2 --batch-size 3 --micro-batch 4 --lr 0.5 --head-lr 0.25 "
-    "--layer-decay 0.75 --mask seq2seq --lstm 5 --max-length 6 --max-source 7 --max-target 8 --auxiliary-masking 0.125 "
-    "--seed 9 --grid lr=1,2 batch-size=3 --seeds 1,2 --select best --validations 10 --valid v --test t "
-    "--valid-share 0.5 --skip-empty --text-field f1 --second-field f2 --label-field f3 --source-field f4 "
-    "--target-field f5 --labels l --spacy s --spacy-code c --threshold best --device cpu --dry-run "
-    "--report-to wandb --fairseq=--fp16 --json": {
-        "task": "cola", "data": "d", "init": "i", "output": "o", "run_name": "r", "system": "unilm", "head": "h",
-        "epochs": 2, "batch_size": 3, "micro_batch": 4, "lr": 0.5, "head_lr": 0.25, "layer_decay": 0.75,
-        "mask": "seq2seq", "lstm": 5, "max_length": 6, "max_source": 7, "max_target": 8, "auxiliary_masking": 0.125,
-        "seed": 9, "grid": ["lr=1,2", "batch-size=3"],
-        "seeds": "1,2", "select": "best", "validations": 10, "valid": "v",
-        "test": "t", "valid_share": 0.5, "skip_empty": True, "text_field": "f1", "second_field": "f2",
-        "label_field": "f3", "source_field": "f4", "target_field": "f5", "labels": "l", "spacy": "s",
-        "spacy_code": "c", "threshold": "best", "device": "cpu", "dry_run": True, "report_to": "wandb",
-        "fairseq": "--fp16", "config": None, "json": True,
-    },
     AUGMENT: {
         "inputs": ["a", "b"], "output": "o", "text_field": "text", "seed": 1, "answer_model": "x",
         "question_model": "y", "reader_model": "z", "device": "cpu", "threads": None, "batch_size": 32,
@@ -103,10 +75,6 @@ def test_a_command_line_is_parsed_to_these_settings_and_no_others(line):
 @pytest.mark.parametrize(
     ("line", "missing"),
     [
-        ("finetune --data d --init i --output o", "TASK"),
-        ("finetune cola --init i --output o", "--data"),
-        ("finetune cola --data d --output o", "--init"),
-        ("finetune cola --data d --init i", "--output"),
         ("augment --output o --answer-model x --question-model y --reader-model z", "INPUT"),
         ("augment a --answer-model x --question-model y --reader-model z", "--output"),
         ("augment a --output o --question-model y --reader-model z", "--answer-model"),
@@ -128,7 +96,6 @@ def test_what_is_required_is_named(line, missing, capsys):
 
 
 FIRST = {
-    "finetune": FINETUNE,
     "augment": AUGMENT,
     "prepare": "prepare a --output o",
     "pretrain": "pretrain d --output o",
@@ -140,16 +107,6 @@ A_SEED = "must be an integer from 0 to 2147483647, got '-1'"
 @pytest.mark.parametrize(
     ("command", "option", "value", "says"),
     [
-        ("finetune", "--seed", "-1", A_SEED),
-        ("finetune", "--auxiliary-masking", "-0.1", "must be a number of at least 0, got '-0.1'"),
-        ("finetune", "--select", "all", "invalid choice: 'all' (choose from last, best)"),
-        ("finetune", "--device", "tpu", "invalid choice: 'tpu' (choose from cpu, cuda)"),
-        ("finetune", "--report-to", "file", "invalid choice: 'file' (choose from tensorboard, wandb)"),
-        ("finetune", "--mask", "nope", f"invalid choice: 'nope' (choose from {', '.join(TEXT_MASKS)})"),
-        ("finetune", "--lstm", "-1", AT_LEAST_0),
-        ("finetune", "--epochs", "1.5", "invalid int value: '1.5'"),
-        ("finetune", "--validations", "x", "invalid int value: 'x'"),
-        ("finetune", "--valid-share", "x", "invalid float value: 'x'"),
         ("augment", "--seed", "-1", A_SEED),
         *(
             ("augment", f"--{name}", "0", AT_LEAST_1)
@@ -178,9 +135,8 @@ def test_a_value_that_an_option_cannot_have_is_refused_with_the_name_of_the_opti
     ("command", "option", "values"),
     [
         ("prepare", "normalization", ("nmt_nfkc", "nfkc", "identity")),
-        ("finetune", "select", ("last", "best")),
-        *((command, "device", ("cpu", "cuda")) for command in ("finetune", "pretrain")),
-        *((command, "report-to", ("tensorboard", "wandb")) for command in ("finetune", "pretrain")),
+        ("pretrain", "device", ("cpu", "cuda")),
+        ("pretrain", "report-to", ("tensorboard", "wandb")),
     ],
 )
 def test_an_option_takes_each_of_its_choices(command, option, values):
@@ -188,14 +144,9 @@ def test_an_option_takes_each_of_its_choices(command, option, values):
         assert parsed(f"{FIRST[command]} --{option} {value}")[option.replace("-", "_")] == value
 
 
-def test_the_published_grid_is_asked_for_by_an_option_without_values():
-    assert parsed(f"{FINETUNE} --grid")["grid"] == []
-
-
 @pytest.mark.parametrize(
     ("command", "groups"),
     [
-        ("finetune", ["positional arguments", "options", "what is printed", "fields"]),
         ("augment", ["positional arguments", "options", "what is printed", "models", "stages", "fine-tuning"]),
         ("prepare", ["options", "what is printed", "text", "pairs", "tokenizer", "annotations"]),
         ("pretrain", ["positional arguments", "options", "what is printed"]),

@@ -5,7 +5,7 @@ import math
 
 import pytest
 
-from unified.cli.values import non_negative, positive, several, share, training_seed, weight
+from unified.cli.values import non_negative, positive, run_name, several, share, training_seed, weight
 
 NO_NUMBERS = ["", " ", "one", "0x1", "1,5", "--1"]
 
@@ -44,3 +44,12 @@ def test_a_weight_is_finite_and_not_below_zero():
         with pytest.raises(argparse.ArgumentTypeError) as refused:
             weight(text)
         assert str(refused.value) == f"must be a number of at least 0, got {text!r}"
+
+
+def test_the_name_of_a_run_is_one_line_with_something_to_see_in_it():
+    for text in ("ours", "a b", " x", "é|1"):
+        assert run_name(text) == text
+    for text in ("", " ", "\u3000", "a\nb", "a\n", "a\tb", "\x1b[0m"):
+        with pytest.raises(argparse.ArgumentTypeError) as refused:
+            run_name(text)
+        assert str(refused.value) == f"must be a name in one line, got {text!r}"

@@ -33,7 +33,7 @@ def run(args: argparse.Namespace) -> int:
     parser = make_parser()
     names = _names()
     for action in _actions(parser):
-        if action.choices is None and action.nargs != 0:
+        if action.choices is None:
             if (action.dest, shown_as(action)) in names:
                 action.choices = names[action.dest, shown_as(action)]
             elif is_path(action):

@@ -82,7 +82,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--prompt",
         action=argparse.BooleanOptionalAction,
-        default=None,
         help="continue the sources from left to right (default: only for a model that was not fine-tuned on pairs)",
     )
     _add_search(parser.add_argument_group("search"))

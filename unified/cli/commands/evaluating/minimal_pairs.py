@@ -99,7 +99,7 @@ def _table(scores: Mapping[str, Any], scoring: str) -> Iterator[str]:
     yield f"minimal pairs, scoring {scoring}: {counted(scores['pairs'], 'pair')}, {counted(scores['ties'], 'tie')}"
     yield ""
 
-    def row(kind: str, name: str, value: float, interval: list[float] | None, ties: str = "") -> list[str]:
+    def row(kind: str, name: str, value: float, interval: list[float] | None, ties: str) -> list[str]:
         shown = [f"{interval[0]:.1f} to {interval[1]:.1f}"] if interval is not None else []
         return [kind, name, f"{value:.2f}", *shown, ties]
 

@@ -71,14 +71,12 @@ def run(args: argparse.Namespace) -> int:
 
     from unified.evaluation.similarity import similarities
     from unified.tasks.loading import load
-    from unified.tasks.metrics.bootstrap import bootstrap_intervals, require_several
+    from unified.tasks.metrics.bootstrap import bootstrap_intervals
     from unified.tasks.metrics.classification import Regression, require_different
 
     items = _items(args)
     gold = np.array([item.gold_number for item in items])
     require_different(args.data, gold)
-    if args.intervals:
-        require_several(len(items))
     model = load(args.model, device=use_device(args))
     config = model.model.config
     longest = args.max_length or (0 if config.positions_in_attention else config.position_limit - 2)

@@ -47,7 +47,7 @@ def report(
     handle, scores, paths = load(job.folder / f"checkpoint_{job.training.select}.pt", data=job.data), {}, []
     for learnt in job.learnt(handle, splits):
         learnt.folder.mkdir(exist_ok=True)
-        scores[learnt.task.name], found = _scores(learnt, threshold)
+        scores[learnt.task.name], found = score_splits(learnt, threshold)
         path = write_result(
             learnt.folder,
             task=learnt.task.name,
@@ -117,7 +117,9 @@ def _publish(job: Job, results: list[Path]) -> None:
     print(f"{job.folder} can be opened by transformers, too; README.md in it is a model card", file=sys.stderr)
 
 
-def _scores(learnt: Learnt, threshold: Threshold | None) -> tuple[dict[str, dict[str, Any]], FoundThreshold | None]:
+def score_splits(
+    learnt: Learnt, threshold: Threshold | None
+) -> tuple[dict[str, dict[str, Any]], FoundThreshold | None]:
     """Writes the predictions of every split; returns scores of those with labels, and the threshold that was chosen."""
     from unified.tasks.data_notes import capitals_note
     from unified.tasks.evaluation import outcomes
