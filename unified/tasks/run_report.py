@@ -22,7 +22,7 @@ from unified.tasks.several import head_name
 from unified.training.fairseq_options import by_name
 
 #: Statistics of a validation that are no scores.
-_NO_SCORES = ("loss", "ppl", "wps", "wpb", "bsz", "ups", "num_updates", "wall", "epoch")
+_NO_SCORES = ("loss", "ppl", "wps", "wpb", "bsz", "ups", "wall", "epoch")
 _RUN_FILE = "run.yaml"
 _LOSS_NOTE = "In bits; a head that predicts numbers has the squared error."
 

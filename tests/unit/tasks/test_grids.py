@@ -6,6 +6,7 @@ import pytest
 
 from unified.errors import UnifiedError
 from unified.tasks.grids import (
+    SPANBERT_GRID,
     Grid,
     Tried,
     choose,
@@ -115,3 +116,9 @@ def test_the_table_has_a_line_for_each_setting():
         "| 2e-05 | 80.00 | failed | 80.00 | seed 2: diverged, its score is nan |",
         "| 3e-05 | failed | failed |  | seed 1: a \\| b; seed 2: c |",
     ]
+
+
+def test_spanberts_grid_is_that_of_the_paper():
+    """[SpanBERT, appendix B]."""
+    rates = (5e-6, 1e-5, 2e-5, 3e-5, 5e-5)
+    assert SPANBERT_GRID.settings == [{"lr": rate, "batch_size": size} for rate in rates for size in (16, 32)]

@@ -11,7 +11,8 @@ from tests.support.task_folders import WORDS, language_model, tokenizer, vocabul
 from unified.data.token_files import TokenFileWriter
 from unified.generation.lengths import PairLengths
 from unified.inference.language_model import UnifiedLM
-from unified.tasks.language_samples import language_samples
+from unified.reports.run_page import Sample
+from unified.tasks.language_samples import _continued, language_samples
 from unified.tokenization import tokenizer_files
 
 #: Sentences of 4 to 61 words; five to sixty are enough and not too many.
@@ -192,3 +193,23 @@ def test_a_word_that_the_model_does_not_know_is_not_hidden(tmp_path):
     for seed in range(5):
         [sample] = language_samples(lm, tmp_path / "data", 3, random.Random(seed))
         assert sample.fields["hidden word"] == "w5"
+
+
+@pytest.mark.parametrize("room", [0, 1, 5])
+def test_a_text_goes_on_where_a_token_has_room(room):
+    class Model:
+        """Says how much it was allowed to write."""
+
+        def encode(self, text):
+            return text.split()
+
+        def tokens_left(self, read):
+            assert read == 2
+            return room
+
+        def generate(self, sources, beam, max_length):
+            return [f"{max_length} more"] * len(sources)
+
+    found = _continued(Model(), "a b c d e")
+    expected = {"beginning": "a b", "as it goes on": "c d e", "model": f"{room} more"}
+    assert found == (Sample(expected) if room else None)

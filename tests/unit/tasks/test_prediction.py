@@ -17,13 +17,13 @@ from tests.support.untrained_models import task_model
 from unified import TaskModel, UnifiedLM, load
 from unified.reports.model_card import model_card
 from unified.reports.results import read_results, write_result
-from unified.tasks import publishing
+from unified.tasks import prediction, publishing
 from unified.tasks.evaluation import SplitOutcome, outcomes
 from unified.tasks.finetuning import Learnt
 from unified.tasks.heads import Classification
 from unified.tasks.heads.items import TextItem
 from unified.tasks.loading import require_language_model, require_task_model
-from unified.tasks.prediction import Predictor, cut_note
+from unified.tasks.prediction import Predictor, batches_of, cut_note
 from unified.tasks.publishing import publish
 from unified.tasks.settings import Task
 
@@ -203,3 +203,22 @@ class _Broken:
         folder.mkdir()
         (folder / "config.json").touch()
         raise OSError("no space")
+
+
+def test_an_item_with_half_of_a_surrogate_pair_is_refused(predictor):
+    assert predictor.item({"text": "w1"}, 3).id == "3"
+    assert "surrogate" in refused(predictor.item, {"text": "w1 \ud800"}, 3)
+
+
+def test_the_longest_items_are_predicted_first_and_equal_ones_in_their_order(predictor, monkeypatch):
+    """So that memory that does not suffice is missed at once, and a run on the same items makes the same batches."""
+    some, seen = items(40), []
+
+    def observed(order, lengths, *others):
+        seen.append(([*order], [*lengths]))
+        return batches_of(order, lengths, *others)
+
+    monkeypatch.setattr(prediction, "batches_of", observed)
+    list(predictor.predict(some))
+    ((order, lengths),) = seen
+    assert order == sorted(range(40), key=lambda i: -lengths[i]) and len({*lengths}) < 40

@@ -83,3 +83,8 @@ def test_a_task_says_of_itself_no_more_than_it_is_told():
         False, (), {}, None, {}, None,
     )  # fmt: skip
     assert all(one.name == name for name, one in TASKS.items())
+
+
+def test_a_task_is_made_by_the_names_of_its_fields():
+    with pytest.raises(TypeError, match="positional argument"):
+        Task("mine", "own", dict)

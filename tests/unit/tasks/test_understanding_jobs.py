@@ -226,6 +226,11 @@ def test_a_job_is_of_the_kind_of_its_task(start, tmp_path):
     assert type(job_of(written, written.training, roomy, tmp_path)) is WritingJob
 
 
+def test_sequences_have_room_for_a_token_of_a_text(start, tmp_path):
+    job(start, tmp_path, max_length=3)
+    assert refused(job, start, tmp_path, max_length=2).startswith("sequences of 2 tokens are too short, those of this")
+
+
 def test_sequences_have_room_in_the_positions(start, tmp_path):
     job(start, tmp_path, max_length=32)
     assert refused(job, start, tmp_path, max_length=33) == (
