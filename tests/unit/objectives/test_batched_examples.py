@@ -16,7 +16,8 @@ from tests.support.token_files import (
     write_documents,
     write_spans,
 )
-from tests.unit.planning.test_dataset import ROW, UNILM, random_pairs, write_pairs
+from tests.unit.planning.test_dataset import UNILM
+from tests.unit.planning.test_pairs import ROW, random_pairs, write_pairs
 from unified.data.annotations import KINDS, SOURCE_KINDS, columns
 from unified.data.example import Examples
 from unified.data.text import Text

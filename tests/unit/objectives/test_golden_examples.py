@@ -11,7 +11,7 @@ import pytest
 from tests.golden.visible import hashes
 from tests.support.token_files import SPECIAL, random_sizes, write_documents, write_spans
 from tests.unit.objectives.test_batched_examples import ALL, SETTINGS
-from tests.unit.planning.test_dataset import random_pairs, write_pairs
+from tests.unit.planning.test_pairs import random_pairs, write_pairs
 from unified.data.annotations import KINDS, SOURCE_KINDS
 from unified.data.collate import collate_flat
 from unified.objectives import parse_objectives

@@ -1,13 +1,14 @@
 """Documents to texts: what a block holds, where it is cut in two, where random second segments come from."""
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import pairwise
 from typing import ClassVar
 
 import numpy as np
 import pytest
 
+from tests.support.rates import assert_rate
 from tests.support.token_files import (
     SEPARATOR,
     SPECIAL,
@@ -18,12 +19,13 @@ from tests.support.token_files import (
     write_documents,
     write_spans,
 )
+from unified.data import randomness
 from unified.data.annotations import Annotations, span_prefix
 from unified.data.randomness import Draws
 from unified.errors import UnifiedError
 from unified.objectives.spanbert import SpanBert
 from unified.planning.documents import DocumentTexts
-from unified.planning.rows import RowLimits
+from unified.planning.rows import DealtDocuments, RowLimits, plan_documents
 from unified.planning.sources import word_starts_of
 
 ONE, TWO, PAIR = Reads(), Reads(segments=2), Reads(segments=2, wants_random_second=True)
@@ -148,6 +150,26 @@ def test_half_of_the_second_segments_come_from_another_document(tmp_path):
     assert len(sources) > 10
 
 
+def test_which_texts_are_backward_depends_on_their_keys_alone(tmp_path):
+    """An interrupted run must read the same texts when it resumes; half of all are backward."""
+    texts = texts_of(tmp_path, numbered_documents([[3]]))
+    draws = Draws.of(1, 2, randomness.EXAMPLE, np.arange(400))
+    zeros = np.zeros(400, dtype=np.int64)
+    read = texts.texts(zeros, zeros + 3, Backward(), draws)
+    assert np.flatnonzero(read.backward[:20]).tolist() == [0, 7, 8, 9, 11, 17, 19]
+    assert_rate(int(read.backward.sum()), 400, 0.5)
+    assert all(text.tokens.tolist() == ([12, 11, 10] if text.backward else [10, 11, 12]) for text in read.texts())
+
+
+def test_sampled_tokens_are_those_of_the_corpus_without_separators(tmp_path):
+    """More than half of all tokens here are separators, so most are drawn again, and some several times."""
+    texts = DocumentTexts(write(tmp_path / "train", [[5, 2, 2, 2, 2, 6, 2], [2], [7, 2]]), SPECIAL)
+    draws = Draws.of(1, 2, randomness.EXAMPLE, np.arange(3))
+    read = texts.texts(np.zeros(3, dtype=np.int64), np.ones(3, dtype=np.int64), ONE, draws)
+    sampled = read.random_tokens(np.array([9, 0, 11]), draws)
+    assert sampled.tolist() == [6, 6, 7, 5, 6, 7, 5, 6, 5, 7, 7, 7, 5, 6, 7, 7, 7, 7, 5, 5]
+
+
 def test_separators_inside_a_sentence_are_left_out(tmp_path):
     file = write(tmp_path / "train", [[5, 2, 6, 2], [7, 2], [2], [8, 2]])
     texts = DocumentTexts(file, SPECIAL)
@@ -155,6 +177,13 @@ def test_separators_inside_a_sentence_are_left_out(tmp_path):
     assert texts.text(0, 4, ONE, rng).tokens.tolist() == [5, 6, 7]
     text = texts.text(0, 4, TWO, rng)
     assert (text.tokens.tolist(), text.second.tolist()) == ([5, 6], [7])
+
+
+@dataclass(frozen=True)
+class Backward(Reads):
+    """Wants texts in both directions."""
+
+    both_directions: ClassVar[bool] = True
 
 
 @dataclass(frozen=True)
@@ -244,6 +273,20 @@ def test_refusals_name_file_and_item(tmp_path):
     texts = DocumentTexts(write(tmp_path / "train", [[30, 2]]), SPECIAL, word_starts=np.ones(30, dtype=bool))
     with pytest.raises(UnifiedError, match="token 30, but the table of word starts has 30 entries"):
         texts.text(0, 1, ONE, rng)
+
+
+@pytest.mark.parametrize("share", [None, 0.5])
+def test_all_documents_are_packed_once_and_dealt_ones_anew_in_every_epoch(tmp_path, share):
+    rng = np.random.default_rng(6)
+    texts = texts_of(tmp_path, numbered_documents(random_sizes(rng, 40, 6, 9)))
+    wanted = None if share is None else rng.random(40) < share
+    dealt = None if wanted is None else DealtDocuments(texts.document_starts, wanted)
+    for epoch in (1, 2):
+        plan = texts.blocks(RowLimits(64, 61, 3, True, 1.0), seed=5, epoch=epoch, dealt=dealt)
+        rng = randomness.generator(5, 0 if wanted is None else epoch, randomness.PLAN)
+        expected = plan_documents(texts.bounds, texts.document_starts, 64, 3, rng, wanted)
+        for field in fields(plan):
+            assert np.array_equal(getattr(plan, field.name), getattr(expected, field.name))
 
 
 @pytest.mark.parametrize("slope", [1.1, 1.2345, 2.0])

@@ -3,6 +3,7 @@
 import math
 import random
 from collections import Counter, defaultdict
+from itertools import permutations
 from types import SimpleNamespace
 
 import numpy as np
@@ -200,6 +201,33 @@ def test_target_lengths():
     assert_probabilities(targets, {**short, 20: 0.3 + 0.7 / 19})
 
 
+def test_short_targets_of_two_tokens():
+    """No target is longer than the longest text, even where every document has a short one."""
+    texts = texts_of([[1] * 6] * 20)
+    plan = planned(texts, 2, next_sentence=False, short_share=1.0)
+    assert plan.starts[0].tolist() == list(range(0, 120, 2)) and (plan.lengths == 2).all()
+    assert Instances.shortest == 2
+
+
+@pytest.mark.parametrize("sizes", [[[5, 4, 3], [6, 2]], [[5, 4, 3], [6, 2], [4]]])
+def test_random_seconds_come_from_each_of_few_other_documents(sizes):
+    texts = texts_of(sizes)
+    edges, pairs = texts.bounds[texts.document_starts], set()
+    for epoch in range(1, 60):
+        plan = planned(texts, 30, epoch=epoch)
+        first, second = np.searchsorted(edges, plan.starts, side="right") - 1
+        assert ((first == second) == plan.is_next).all()
+        pairs.update(zip(first.tolist(), second.tolist(), strict=True))
+    assert {(a, b) for a, b in pairs if a != b} == set(permutations(range(len(sizes)), 2))
+
+
+def test_random_seconds_reach_the_target_or_the_end_of_their_document():
+    texts = texts_of([[1] * 50] * 6)
+    plan = planned(texts, 20, short_share=0)
+    at_the_end = (plan.starts[1] + plan.segment_lengths[1]) % 50 == 0
+    assert ((plan.lengths == 20) | at_the_end)[~plan.is_next].all()
+
+
 def test_lengths_after_truncation():
     """Every pair of lengths, and every limit, against the loop."""
     for longest in range(2, 14):
@@ -242,6 +270,7 @@ def test_plans_depend_on_seed_and_epoch_alone():
     plan = planned(texts, seed=3, epoch=2)
     assert same(plan, planned(texts, seed=3, epoch=2))
     assert not same(plan, planned(texts, seed=3, epoch=3)) and not same(plan, planned(texts, seed=4, epoch=2))
+    assert Instances.each_epoch
 
 
 def test_a_share_of_the_documents():

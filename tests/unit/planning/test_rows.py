@@ -3,11 +3,15 @@
 import json
 import lzma
 import re
+from dataclasses import FrozenInstanceError, fields
 
 import numpy as np
 import pytest
 
 from unified.planning.rows import (
+    DealtDocuments,
+    RowLimits,
+    RowPlan,
     best_fit_decreasing,
     even_rows,
     members_of_rows,
@@ -136,6 +140,21 @@ def test_real_text_has_at_most_three_percent_of_padding(unified_data):
         assert tokens_taken(plan, 3).sum() >= 0.97 * row_length * len(plan)
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_documents_of_at_most_a_quarter_of_a_row_stay_whole(seed):
+    """With their three special tokens these take 8 of 32 tokens, and beside them others are cut wherever rows end."""
+    bounds, document_starts = corpus([[1] * 5 if number % 2 else [1] * 70 for number in range(40)])
+    plan = plan_documents(bounds, document_starts, 32, 3, np.random.default_rng(seed))
+    whole = set(zip(plan.starts.tolist(), plan.lengths.tolist(), strict=True))
+    assert {(start, 5) for start in bounds[document_starts[1:-1:2]].tolist()} <= whole
+
+
+def test_sentences_longer_than_a_row_are_cut_into_pieces_of_an_eighth_of_it():
+    """Of 81 tokens these are 10, of which eight fit into a row."""
+    plan = plan_single_blocks(*corpus([[810]]), 84, 3)
+    assert plan.lengths.tolist() == [80] * 10 + [10]
+
+
 def test_single_blocks_hold_as_many_sentences_as_fit():
     rng = np.random.default_rng(5)
     budget = 97
@@ -182,6 +201,12 @@ def test_even_rows_are_as_few_and_no_longer(seed):
     assert np.bincount(rows, lengths).max() <= np.bincount(best, lengths).max() <= row_length
 
 
+def test_of_equal_lengths_the_first_comes_first():
+    """So a sort that does not keep equals in order, as some machines' does, changes no plan."""
+    rows, count = best_fit_decreasing(np.tile([3, 5], 200), 5)
+    assert rows[1::2].tolist() == list(range(200)) and rows[0::2].tolist() == list(range(200, 400)) and count == 400
+
+
 def test_the_shortest_examples_fit_into_rows():
     """Examples of one token and of no token have a place in a row, too."""
     rows, count = best_fit_decreasing(np.array([1, 0, 3, 0]), 4)
@@ -212,6 +237,17 @@ def test_pairs_are_packed_with_at_most_three_percent_of_padding(row_length):
     assert lengths.sum() >= 0.97 * row_length * count
 
 
+def test_pairs_are_packed_4096_at_a_time_in_random_order():
+    lengths = np.random.default_rng(1).integers(1, 40, 4500)
+    rows, count = pack_windows(lengths, 64, np.random.default_rng(2))
+    order, before = np.random.default_rng(2).permutation(4500), 0
+    for window in (order[:4096], order[4096:]):
+        expected, rows_of_window = best_fit_decreasing(lengths[window], 64)
+        assert np.array_equal(rows[window], before + expected)
+        before += rows_of_window
+    assert count == before
+
+
 def test_rows_are_shuffled_and_keep_their_blocks():
     row_of_block = np.array([0, 1, 0, 2, 1, 3, 3, 3])
     orders = set()
@@ -221,3 +257,17 @@ def test_rows_are_shuffled_and_keep_their_blocks():
         assert sorted(rows) == [(0, 2), (1, 4), (3,), (5, 6, 7)]
         orders.add(tuple(rows))
     assert len(orders) > 10
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        RowPlan(*np.zeros((4, 3), dtype=np.int64)),
+        RowLimits(row_length=64, longest=61, overhead=3, packed=True, slope=1.0),
+        DealtDocuments(document_starts=np.array([0, 4, 9]), wanted=np.array([True, False])),
+    ],
+)
+def test_plans_and_limits_cannot_be_changed(given):
+    for field in fields(given):
+        with pytest.raises(FrozenInstanceError):
+            setattr(given, field.name, None)
