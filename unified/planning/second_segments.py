@@ -49,7 +49,9 @@ class Shapes:
         """Shapes of the last ``lengths`` (int64 (n,)) tokens of ``blocks``, in the direction in which they are read."""
         far = np.where(blocks.backward, blocks.starts, blocks.starts + blocks.lengths)
         joins = np.where(blocks.inner.lengths > 0, BETWEEN, INSIDE)
-        return cls(lengths, joins, _ends_at(texts, texts.bounds.searchsorted(far), far), blocks.backward, blocks.starts)
+        border = texts.bounds.searchsorted(far)
+        ends = (texts.bounds[border] == far) * texts.borders[border]
+        return cls(lengths, joins, ends, blocks.backward, blocks.starts)
 
     def take(self, members: np.ndarray) -> Shapes:
         """The shapes of some of the texts; ``members`` are their numbers, int64 (n,)."""
@@ -201,12 +203,6 @@ def _fitting(
     have_alone = np.bincount(owners[alone], minlength=len(lengths)) > 0
     fits &= alone | ~(have_alone & (shapes.joins == INSIDE))[owners]
     return owners[fits], starts[fits]
-
-
-def _ends_at(texts: Sentences, border: np.ndarray, indices: np.ndarray) -> np.ndarray:
-    """Kind of border at each of the indices of the text, given the first of the bounds at or behind it."""
-    border = np.minimum(border, len(texts.bounds) - 1)
-    return (texts.bounds[border] == indices) * texts.borders[border]
 
 
 def _cut_run(texts: Sentences, shape: Shapes, shorter: list[int], draws: Draws) -> tuple[int, int]:

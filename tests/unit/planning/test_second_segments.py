@@ -1,5 +1,6 @@
 """Random second segments: nothing but their words tells them from true ones. Brute force says which ones there are."""
 
+import hashlib
 from collections import Counter
 from dataclasses import dataclass
 
@@ -8,10 +9,14 @@ import pytest
 
 from tests.support.rates import assert_probabilities, assert_rate, assert_same_distribution
 from tests.support.token_files import SPECIAL, Reads, numbered_documents, random_sizes, write_documents
+from tests.unit.planning.test_golden_plans import digest
+from unified.data import randomness
 from unified.data.randomness import Draws
 from unified.objectives.unilm import Bidirectional
 from unified.planning.documents import DocumentTexts
 from unified.planning.rows import RowLimits
+from unified.planning.second_segments import with_random_seconds
+from unified.planning.segments import BlocksToCut
 
 FIRST_TOKEN = 10  # of numbered_documents, whose tokens tell their indices
 INSIDE, BETWEEN, OUTSIDE = range(3)
@@ -229,8 +234,7 @@ def test_a_part_of_a_sentence_is_replaced_by_parts_of_several_where_none_holds_i
     corpus = Corpus(tmp_path, [[8], [2, 2, 2]])
     corpus.texts.random_second_share = 1.0
     lengths = Counter()
-    for seed in range(200):
-        text = corpus.texts.text(0, 8, ReadsPairs(), np.random.default_rng(seed))
+    for text in of_one_block(corpus, 8, ReadsPairs(), 200, np.random.default_rng(0)):
         rest = 8 - len(text.tokens)
         if rest in (3, 5):  # begins within a sentence, ends with one
             assert len(text.second) == rest and not text.is_next
@@ -243,8 +247,41 @@ def test_a_part_of_a_sentence_is_replaced_by_the_only_sentence_that_holds_it(tmp
     corpus = Corpus(tmp_path, [[8, 5], [4, 2, 2]])
     corpus.texts.random_second_share = 1.0
     begins = Counter()
-    for seed in range(300):
-        text = corpus.texts.text(0, 8, ReadsPairs(), np.random.default_rng(seed))
+    for text in of_one_block(corpus, 8, ReadsPairs(), 300, np.random.default_rng(0)):
         if len(text.tokens) == 5:
             begins[corpus.span(text)] += 1
     assert set(begins) == {(14, 17)} and begins.total() > 20
+
+
+#: Digests of the segments that are found in some kinds of documents, forwards and backwards.
+OF_BEFORE = {
+    ("of all kinds", False): "6adb0fbda4f0",
+    ("of all kinds", True): "876d3c52112a",
+    ("short", False): "e2a9eedfb234",
+    ("short", True): "5aa5b918e317",
+    ("long sentences", False): "3cfc45b89a40",
+    ("long sentences", True): "6c65f5378dd0",
+}
+
+
+@pytest.mark.parametrize("name, backward", OF_BEFORE)
+def test_second_segments_of_a_seed_are_those_of_before(tmp_path, name, backward):
+    """An interrupted run must read the same texts when it resumes, however many are asked for at once."""
+    found, rng = [], np.random.default_rng(5)
+    corpora = {
+        "of all kinds": [random_sizes(rng, 40, 6, 12)],
+        "short": [[rng.integers(1, 6, rng.integers(1, 5)).tolist() for _ in range(3)] for _ in range(6)],
+        "long sentences": [random_sizes(rng, 12, 3, 60)],
+    }[name]
+    for number, sizes in enumerate(corpora):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        texts = Corpus(folder, sizes).texts
+        starts, stops = texts.bounds[texts.document_starts[:-1]], texts.bounds[texts.document_starts[1:]]
+        lengths = np.minimum(stops - starts, 50)
+        for some in (np.arange(len(starts)), np.array([1])):
+            blocks = BlocksToCut.of(texts, starts[some], lengths[some], np.full(len(some), backward))
+            draws = Draws.of(1, number, randomness.EXAMPLE, some)
+            segments, is_next = with_random_seconds(texts, blocks, blocks.cuts(draws), draws, 0.5)
+            found.append(digest(segments.starts, segments.lengths, is_next))
+    assert hashlib.sha256("".join(found).encode()).hexdigest()[:12] == OF_BEFORE[name, backward]
