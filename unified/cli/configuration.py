@@ -77,7 +77,7 @@ def write_run(folder: Path, args: argparse.Namespace, add_arguments: Callable[[a
     add_arguments(parser)
     given = {name: vars(args)[action.dest] for name, action in _by_name(parser).items()}
     content = {name: value for name, value in given.items() if value is not None and value is not False}
-    text = yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=1000)
+    text = yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=float("inf"))
     path = folder / FILE_NAME
     path.write_text(f"# unified {args.command} --config {path}\n{text}", encoding="utf-8")
 

@@ -106,8 +106,8 @@ def words_of(option: str, text: str) -> list[str]:
         raise UnifiedError(f"{option} {text!r}: a quotation mark is not closed") from None
 
 
-def check_further(further: str) -> None:
-    """Refuse options of fairseq-train that the claims, the display and the results of a run do not go by.
+def check_further(further: str) -> dict[str, str | bool]:
+    """The options of ``--fairseq`` by name; refuses those that the claims, the display and the results do not go by.
 
     Args:
         further: options of ``--fairseq`` in one string.
@@ -127,6 +127,7 @@ def check_further(further: str) -> None:
     if updates is not None and not str(updates).isdecimal():
         given = "nothing" if updates is True else updates
         raise UnifiedError(f"--fairseq: --max-update must be a whole number, got {given}")
+    return options
 
 
 def require_without(further: str, options: Collection[str], missing: str) -> None:

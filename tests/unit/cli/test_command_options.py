@@ -1,4 +1,4 @@
-"""Options of the commands that read a model, a mask or predictions: names, types, defaults, what is required."""
+"""Options of the commands that generate, evaluate, score or show: names, types, defaults, what is required."""
 
 from __future__ import annotations
 
@@ -35,20 +35,6 @@ TEXTS = {"files": ["d", "p"], "references": [], "target_field": None}
 #: Command lines and the settings that they are parsed to: for each command the shortest line, which gives the defaults,
 #: and one with all options.
 LINES: dict[str, dict[str, Any]] = {
-    "predict cola i --model m": {
-        "task": "cola", "input": "i", "second": None, "model": ["m"], "head": None, "output": None,
-        "overwrite": False, "ahead": 512, "max_tokens": None, "max_source": None, "windows": False,
-        "text_field": None, "second_field": None, "source_field": None, "skip_empty": False, "spacy": None,
-        "spacy_code": None, "threshold": None, "threads": 0, "json": False, "device": "cpu",
-    },
-    "predict cola i --second s --model m --model n --head h --output o --overwrite --ahead 1 --max-tokens 2 "
-    "--max-source 3 --windows --text-field a --second-field b --source-field c --skip-empty --spacy d --spacy-code e "
-    "--threshold 0.5 --threads 4 --json --device cuda": {
-        "task": "cola", "input": "i", "second": "s", "model": ["m", "n"], "head": "h", "output": "o",
-        "overwrite": True, "ahead": 1, "max_tokens": 2, "max_source": 3, "windows": True, "text_field": "a",
-        "second_field": "b", "source_field": "c", "skip_empty": True, "spacy": "d", "spacy_code": "e",
-        "threshold": "0.5", "threads": 4, "json": True, "device": "cuda",
-    },
     GENERATE: {
         "data": None, "model": "m", "output": "o", "overwrite": False, "input": None, "gen_subset": None,
         "source_lang": None, "target_lang": None, "workers": 1, "threads": 1, "device": "cpu", "int8": False,
@@ -181,8 +167,6 @@ def test_help_of_the_search_describes_each_setting_and_says_its_default(capsys, 
         *(
             (line, f"the following arguments are required: {missing}")
             for line, missing in {
-                "predict i --model m": "INPUT",
-                "predict cola i": "--model",
                 "generate --output o": "--model",
                 "generate --model m": "--output",
                 "masks": "VERB",
@@ -205,7 +189,6 @@ def test_help_of_the_search_describes_each_setting_and_says_its_default(capsys, 
         *(
             (f"{line} {option} {value}", f"argument {option}: must be an integer of at least {least}, got '{value}'")
             for line, option, value, least in (
-                ("predict cola i --model m", "--threads", -1, 0),
                 *((GENERATE, f"--{name}", 0, 1) for name in ("workers", "threads", "batch-size", "chunk")),
                 ("evaluate perplexity d --model m", "--threads", -1, 0),
                 ("evaluate perplexity d --model m", "--seed", -1, 0),
@@ -218,7 +201,6 @@ def test_help_of_the_search_describes_each_setting_and_says_its_default(capsys, 
                 ("evaluate similarity d --model m", "--seed", -1, 0),
             )
         ),
-        ("predict cola i --model m --ahead x", "argument --ahead: invalid int value: 'x'"),
         (f"{GENERATE} --length-penalty x",
          "argument --length-penalty: invalid choice: 'x' (choose from fairseq, unilm)"),
         ("evaluate similarity d --model m --pooling max",
@@ -255,7 +237,6 @@ def test_options_take_the_names_of_all_rules_and_poolings():
 @pytest.mark.parametrize(
     ("words", "groups"),
     [
-        ("predict", ["fields"]),
         ("generate", ["search"]),
         ("evaluate minimal-pairs", ["scoring", "intervals"]),
         ("evaluate perplexity", ["scoring", "windows of long documents", "intervals"]),

@@ -198,6 +198,6 @@ def test_the_file_of_a_run_gives_the_run_again(tmp_path):
         ("seeds", [1, 2]), ("fp16", True),
     ]  # fmt: skip
     assert "data: café\n" in text
-    long = argparse.Namespace(**{**vars(args), "data": "word " * 150 + "end"})
+    long = argparse.Namespace(**{**vars(args), "data": "word " * 300 + "end"})
     write_run(tmp_path, long, add_arguments)
-    assert f"data: {'word ' * 150}end\n" in path.read_text(encoding="utf-8")  # one option is one line
+    assert f"data: {'word ' * 300}end\n" in path.read_text(encoding="utf-8")  # one option is one line

@@ -125,6 +125,7 @@ def test_a_command_is_required_and_the_version_is_told(capsys):
     with pytest.raises(SystemExit) as ended:
         make_parser("results").parse_args(["--version"])
     assert ended.value.code == 0 and capsys.readouterr().out == f"unified {__version__}\n"
+    assert "\n  --version " in make_parser("results").format_help()
 
 
 def test_the_word_that_names_the_command_is_the_first_that_is_no_option():

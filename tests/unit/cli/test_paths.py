@@ -56,6 +56,18 @@ PATHS = {
 }
 
 
+def test_an_argument_is_a_path_by_its_placeholder_unless_it_has_choices_or_no_value():
+    parser = argparse.ArgumentParser()
+    for expected, options in (
+        (True, {"metavar": "FILE"}),
+        (True, {"dest": "path", "nargs": "*"}),
+        (False, {"metavar": "NAME"}),
+        (False, {"metavar": "FILE", "choices": ("a", "b")}),
+        (False, {"dest": "path", "action": "store_true"}),
+    ):
+        assert is_path(parser.add_argument(f"--{len(parser._actions)}", **options)) == expected, options
+
+
 def test_the_arguments_of_commands_that_are_paths():
     for command, names in PATHS.items():
         assert {line for line in LINES if line.split()[0] == command} == {f"{command} {name}" for name in names.split()}

@@ -37,6 +37,7 @@ def models(tmp_path_factory) -> Path:
     task_model(folder / "classes", {"classification": CLASSES})
     task_model(folder / "short", {"classification": CLASSES}, longest=5)
     task_model(folder / "three", {"rte": CLASSES, "wnli": CLASSES, "tags": Tagging(("B-X", "O"))})
+    task_model(folder / "two", {"rte": CLASSES, "tags": Tagging(("B-X", "O"))})
     task_model(folder / "span", {"span": SpanAnswers()})
     task_model(folder / "abstains", {"span": SpanAnswers(labels=("",))})
     task_model(folder / "found", {"span": SpanAnswers(labels=("",))})
@@ -114,6 +115,7 @@ def test_a_generation_task_takes_the_limit_of_sources_and_windows_from_its_optio
         ("classification i --model classes --windows",
          "--windows: classification is no task that generates text; leave the option out"),
         ("cola i --model three", "the model was fine-tuned for rte, wnli, tags, not for cola"),
+        ("cola i --model two", "the model was fine-tuned for rte, tags, not for cola"),
         ("classification i --model classes --threshold 0.5",
          "--threshold 0.5: classification answers every item, so there is no threshold to set"),
         ("span i --model span --threshold 0.5",
@@ -209,7 +211,7 @@ def test_progress_is_shown_where_a_file_of_known_length_becomes_another_file(wor
 
     assert said("rows.jsonl") == "" == said('{"text": "w1"}', "--output", "one.jsonl")
     bar = said("rows.jsonl", "--output", "all.jsonl")
-    assert "predict:   0%" in bar and " 0/5 " in bar and " 5/5 " in bar and "items" in bar
+    assert "predict:   0%" in bar and " 0/5 " in bar and " 5/5 " in bar and " items/s" in bar
     interrupted(monkeypatch, "classification", "rows.jsonl", "--model", "classes")
     Path("out.jsonl.partial").write_bytes(Path("all.jsonl").read_bytes().split(b"\n")[0] + b"\n")
     resumed = said("rows.jsonl", "--output", "out.jsonl")
@@ -322,7 +324,7 @@ def test_a_repeated_run_goes_on_behind_the_whole_lines_that_it_left(work, monkey
     interrupted(monkeypatch, *words)
     whole = Path("out.jsonl.partial").read_bytes()
     lines = whole.splitlines(keepends=True)
-    changed = [line.replace(b'"id"', b'"mine": 1, "id"') for line in lines[:kept]]
+    changed = [line.replace(b'"id"', b'"mine": NaN, "id"') for line in lines[:kept]]
     Path("out.jsonl.partial").write_bytes(b"".join([*changed, *(line[:9] for line in lines[kept : kept + 1])]))
     assert predict(*words, "--output", "out.jsonl") == 0
     assert Path("out.jsonl").read_bytes() == b"".join([*changed, *lines[kept:]])

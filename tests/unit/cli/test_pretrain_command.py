@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.support.commands import exit_status
+from tests.support.commands import exit_status, leaving
 from tests.support.task_folders import vocabulary
 from tests.support.token_files import write, write_documents
 from unified.cli import main
@@ -57,6 +57,21 @@ def claim(folder: str) -> dict:
 
 def digest(path: str) -> str:
     return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+
+
+def test_help_says_what_each_number_is_and_its_default(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")  # no word is divided at its hyphens
+    text = " ".join(leaving(capsys, "pretrain", "--help")[1].split())
+    assert (
+        "--tokens-per-sample N tokens of a row, special symbols included (default: 512) "
+        "--max-tokens N tokens that one GPU reads at once, as many as its memory holds (default: 16384) "
+        "--update-freq N batches of an update, on each GPU (default: 1) "
+        "--max-update N updates (default: 20000) "
+        "--lr R learning rate at its peak (default: 0.0003) "
+        "--seed N seed of the initial weights, the dropout and the data (default: 1) "
+        "--warmup-updates N updates in which the learning rate rises (default: a twentieth of --max-update) "
+    ) in text
+    assert " --dry-run print the command of fairseq-train and stop " in text
 
 
 def test_a_model_is_trained_and_the_next_command_is_printed(folders, trained, capsys):

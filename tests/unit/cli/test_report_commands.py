@@ -164,6 +164,23 @@ def test_a_page_of_measurements_is_written_in_utf_8_beside_what_is_printed(lines
         assert (json.loads(out) == {"measurements": lines}) if options else (out == f"{table(lines)}\n")
 
 
+@pytest.mark.parametrize(
+    ("output", "says"),
+    [
+        ("measured", "--output measured: a folder; name a file"),
+        (
+            "measured/a.json/page.html",
+            "--output measured/a.json/page.html: measured/a.json is a file, where a folder should be",
+        ),
+        ("no/page.html", "--output no/page.html: there is no folder no"),
+    ],
+)
+def test_a_page_that_cannot_be_written_is_refused_before_the_table_is_printed(lines, capsys, output, says):
+    with pytest.raises(UnifiedError) as refused:
+        exit_status("results", "measured", "--output", output)
+    assert str(refused.value) == says and capsys.readouterr().out == ""
+
+
 HOLDS = "holds no measurements, which measured/a.json does; give runs to a command of their own"
 
 

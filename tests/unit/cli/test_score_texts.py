@@ -20,7 +20,7 @@ from unified.tasks.metrics.summaries import POST_PROCESSING
 
 @pytest.fixture(autouse=True)
 def files(tmp_path, monkeypatch) -> None:
-    """Plain files, output of `unified generate` in two shards, and rows."""
+    """Plain files, output of `unified generate` in two shards and without references, and rows."""
     monkeypatch.chdir(tmp_path)
     plain = {
         "two": ("a b", "c d"), "more": ("a b", "x y"), "others": ("p q", "c d"), "three": ("a", "b", "c"),
@@ -33,6 +33,7 @@ def files(tmp_path, monkeypatch) -> None:
             f"S-{sentence}\ts\nT-{sentence}\tright {sentence}\nH-{sentence}\t-1\th\nD-{sentence}\t-1\tour {sentence}\n"
         )
         Path(name).write_text(written, encoding="utf-8")
+    Path("blind").write_text("S-0\ts\nH-0\t-1\th\nD-0\t-1\tour 0\n", encoding="utf-8")
     Path("rows.jsonl").write_text('{"target": "a b", "mine": "m"}\n{"target": "x y", "mine": "n"}\n', encoding="utf-8")
 
 
@@ -50,6 +51,7 @@ def arguments(line: str, kind: str = "generation") -> Namespace:
         ("two --references rows.jsonl --target-field mine", ["a b", "c d"], [["m"], ["n"]]),
         ("shard0", ["our 0"], [["right 0"]]),
         ("shard1 shard0", ["our 0", "our 1"], [["right 0"], ["right 1"]]),
+        ("blind --references one", ["our 0"], [["a b"]]),
         ("shard0 shard1 --references more", ["our 0", "our 1"], [["a b"], ["x y"]]),
         ("shard0 shard1 --references more others", ["our 0", "our 1"], [["a b", "p q"], ["x y", "c d"]]),
     ],
@@ -71,6 +73,7 @@ EXPECTED = (
         ("two more others", f"{EXPECTED}two more others"),
         ("two more --references others", f"{EXPECTED}two more"),
         ("shard0 two", f"{EXPECTED}shard0 two"),
+        ("blind", "blind: no T- line for sentence 0 (1 in all); pass --references FILE instead"),
         ("two shard0 --references more", f"{EXPECTED}two shard0"),
         ("two three", "three: 3 references for 2 hypotheses in two"),
         ("two one", "one: 1 reference for 2 hypotheses in two"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 import numpy as np
 import pytest
@@ -249,6 +249,9 @@ def test_the_list_says_what_each_objective_needs():
     assert lines[start + 1] == (
         f"    from {OBJECTIVES['xlnet'].paper}; needs several documents, a model with relative or rotary positions"
     )
+    settings = [f"    {field.name}={field.default!r}" for field in fields(OBJECTIVES["xlnet"])]
+    assert len(settings) > 1 and lines[start + 2 : start + 2 + len(settings)] == settings
+    assert lines[start + 2 + len(settings)].startswith("anna: ")
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import pytest
 
 from unified.checkpoints import save
 from unified.cli.commands import plugin_dir
-from unified.cli.fairseq_train import gpu_count, print_command, run_command, updates_done, words_of
+from unified.cli.fairseq_train import check_further, gpu_count, print_command, run_command, updates_done, words_of
 from unified.errors import TrainingFailed, UnifiedError
 
 WORDS = ["fairseq-train", "data", "--max-update", "1e2", "--save-dir", "runs/a", "--cpu"]
@@ -40,7 +40,7 @@ def played(tmp_path, monkeypatch):
 def leave(updates: int) -> None:
     """Leaves a checkpoint after so many updates."""
     Path("runs/a").mkdir(parents=True, exist_ok=True)
-    history = [{"num_updates": updates - 1}, {"num_updates": updates}]
+    history = [{"num_updates": updates - before} for before in (2, 1, 0)]
     save({"optimizer_history": history}, Path("runs/a/checkpoint_last.pt"))
 
 
@@ -64,6 +64,22 @@ def test_the_command_has_the_plug_ins_and_the_options_of_the_user_and_can_be_pas
     with pytest.raises(UnifiedError) as refused:
         print_command(["data"], "--x 'y")
     assert str(refused.value) == '--fairseq "--x \'y": a quotation mark is not closed'
+
+
+def test_options_that_the_command_decides_by_itself_are_refused_and_the_others_are_returned():
+    assert check_further("--fp16 --lr 1 --max-update 7") == {"--fp16": True, "--lr": "1", "--max-update": "7"}
+    for further, says in (
+        *((f"--fp16 {option} x", f" {option}: the command gives it by itself; leave it out")
+          for option in ("--user-dir", "--task", "--criterion")),
+        ("--save-dir x", ": the checkpoints go into the folder of --output; leave out save-dir"),
+        ("--checkpoint-suffix x",
+         ": the checkpoints go into the folder of --output under names without a suffix; leave out checkpoint-suffix"),
+        ("--max-update 1e2", ": --max-update must be a whole number, got 1e2"),
+        ("--max-update", ": --max-update must be a whole number, got nothing"),
+    ):  # fmt: skip
+        with pytest.raises(UnifiedError) as refused:
+            check_further(further)
+        assert str(refused.value) == f"--fairseq{says}"
 
 
 def test_a_training_resumes_after_its_last_checkpoint_and_a_finished_one_is_not_repeated(played, capsys):
@@ -125,6 +141,7 @@ def test_an_interruption_is_noted_and_raised_again(played, capsys):
         (["\n", " \n"], "it printed nothing", []),
         (["  RuntimeError: no memory \n", "\n"], "RuntimeError: no memory", ["    RuntimeError: no memory"]),
         (["unified_lm: error: first\n", "train.py: error: second\n", "more\n"], "second", []),
+        ([f"unified_lm: error: {n}\n" for n in range(3)], "2", []),
         (["see unified_lm: error: no refusal\n"], "see unified_lm: error: no refusal",
          ["  see unified_lm: error: no refusal"]),
         ([f"{n}\n" for n in range(30)], "29", [f"  {n}" for n in range(18, 30)]),

@@ -19,7 +19,6 @@ from unified.cli.fairseq_train import (
     report_options,
     require_without,
     run_command,
-    words_of,
 )
 from unified.errors import UnifiedError
 from unified.training.settings import TrainingSettings
@@ -77,13 +76,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Run the command with parsed options; returns the exit status."""
     from unified.files.claims import claimed_folder
-    from unified.training.fairseq_options import by_name
 
-    check_further(args.fairseq)
+    further = check_further(args.fairseq)
     require_without(args.fairseq, ("--no-save", "--no-last-checkpoints"), "checkpoint of the model")
     cards = gpu_count(args.device)
     pretraining = _pretraining(args)
-    further = by_name(words_of("--fairseq", args.fairseq))
     pretraining.check(set(further))
     if "--disable-validation" not in further:
         _require_validation(pretraining.data)

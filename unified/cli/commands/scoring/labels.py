@@ -91,7 +91,7 @@ def _regression(args: argparse.Namespace) -> Examples:
     from unified.tasks.metrics.files import LABEL, read_numbers
 
     found = read_numbers(args.gold, args.predictions, _names(args, LABEL))
-    gold, predicted = (np.asarray(numbers, dtype=np.float64) for numbers in found)
+    gold, predicted = map(np.array, found)
     scored = Regression(gold, predicted)
     require_different(args.gold, gold)
     require_different(args.predictions, predicted)
