@@ -166,7 +166,7 @@ class CoreferenceHead(TaskHead):
         """The best earlier spans of each by the coarse score, int64 (K, A), and these scores (K, A)."""
         count, numbers = len(vectors), torch.arange(len(vectors), device=vectors.device)
         earlier, later = self.dropout(vectors), self.dropout(self.coarse(vectors))
-        by_distance = self.distance(self.dropout(self.distance_prior.weight)).squeeze(-1)[_bucket(numbers)]
+        by_distance = self.distance(self.dropout(self.distance_prior.weight)).squeeze(-1)[distance_buckets(numbers)]
         antecedents = numbers.new_empty(count, min(self.settings.antecedents, count))
         coarse = vectors.new_empty(antecedents.shape)
         for rows in numbers.split(self.spans_at_once):
@@ -243,7 +243,7 @@ class _PairScorer(nn.Module):
             features = (
                 self.same_speaker((speakers[these] == speakers[others]).long()),
                 genre.expand(*others.shape, -1),
-                self.distances(_bucket(these - others)),
+                self.distances(distance_buckets(these - others)),
                 self.windows(apart),
             )
             hidden = own[these] + earlier[others] + self.product(vectors[these] * vectors[others])
@@ -252,7 +252,7 @@ class _PairScorer(nn.Module):
         return scores
 
 
-def _bucket(distances: torch.Tensor) -> torch.Tensor:
+def distance_buckets(distances: torch.Tensor) -> torch.Tensor:
     """Numbers of the buckets of distances, 0 for those below 0."""
     return torch.bucketize(distances, torch.tensor(_BUCKETS, device=distances.device), right=True)
 

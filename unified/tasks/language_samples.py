@@ -36,7 +36,7 @@ def language_samples(lm: UnifiedLM, folder: Path, count: int, rng: random.Random
     filled = [sample for sample in (_filled(lm, text, rng) for text in sentences) if sample is not None][:count]
     if lm.writes not in SCHEMES or not SCHEMES[lm.writes].prompt:
         return filled
-    continued = (sample for text in sentences if (sample := _continued(lm, text)) is not None)
+    continued = (sample for text in sentences if (sample := continuation(lm, text)) is not None)
     return [*filled, *islice(continued, count)]
 
 
@@ -56,7 +56,7 @@ def _filled(lm: UnifiedLM, text: str, rng: random.Random) -> Sample | None:
     return None
 
 
-def _continued(lm: UnifiedLM, text: str) -> Sample | None:
+def continuation(lm: UnifiedLM, text: str) -> Sample | None:
     """The first half of a sentence and what the model writes behind it; None where its positions leave no room."""
     words = text.split()
     begun, rest = " ".join(words[: len(words) // 2]), " ".join(words[len(words) // 2 :])

@@ -271,4 +271,6 @@ def test_hidden_layers_features_and_the_coarse_comparison_are_dropped():
 
 def test_distances_beyond_four_share_buckets_up_to_the_next_power_of_two():
     distances = list(range(130))
-    assert coreference._bucket(torch.tensor(distances)).tolist() == [bucket(distance) for distance in distances]
+    assert coreference.distance_buckets(torch.tensor(distances)).tolist() == [
+        bucket(distance) for distance in distances
+    ]

@@ -12,7 +12,7 @@ from unified.data.token_files import TokenFileWriter
 from unified.generation.lengths import PairLengths
 from unified.inference.language_model import UnifiedLM
 from unified.reports.run_page import Sample
-from unified.tasks.language_samples import _continued, language_samples
+from unified.tasks.language_samples import continuation, language_samples
 from unified.tokenization import tokenizer_files
 
 #: Sentences of 4 to 61 words; five to sixty are enough and not too many.
@@ -210,6 +210,6 @@ def test_a_text_goes_on_where_a_token_has_room(room):
         def generate(self, sources, beam, max_length):
             return [f"{max_length} more"] * len(sources)
 
-    found = _continued(Model(), "a b c d e")
+    found = continuation(Model(), "a b c d e")
     expected = {"beginning": "a b", "as it goes on": "c d e", "model": f"{room} more"}
     assert found == (Sample(expected) if room else None)
