@@ -76,7 +76,7 @@ class TaskModel(TrainedModel):
 
     @classmethod
     def of_files(
-        cls, files: CheckpointFiles, device: str | torch.device = "cpu", annotator: Annotator | None = None
+        cls, files: CheckpointFiles, device: str | torch.device, annotator: Annotator | None = None
     ) -> TaskModel:
         """The model of a checkpoint that has been read.
 

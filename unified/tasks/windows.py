@@ -79,7 +79,7 @@ def window_around(words: Words, start: int, end: int, budget: int) -> tuple[int,
     the end of the text or before a word that does not fit. None where the touched words alone do not fit.
     """
     first = int(np.searchsorted(words.bounds[:, 1], start, side="right"))
-    stop = int(np.searchsorted(words.bounds[:, 0], end, side="left"))
+    stop = int(np.searchsorted(words.bounds[:, 0], end))
     if first >= stop:
         raise UnifiedError(f"characters {start} to {end} of the text hold no word")
     if words.tokens(first, stop) > budget:
@@ -114,11 +114,11 @@ def chunks(words: Words, budget: int) -> list[tuple[int, int]]:
         stop = int(np.searchsorted(before, before[first] + budget, side="right")) - 1
         if stop >= count:
             # Pulled back to be as full as the others.
-            first = int(np.searchsorted(before, before[count] - budget, side="left"))
+            first = int(np.searchsorted(before, before[count] - budget))
             return [*found, (first, count)]
         found.append((first, stop))
-        half = int(np.searchsorted(before, before[first] + budget / 2, side="left"))
-        first = min(max(first + 1, half), stop)  # no word is left out between chunks
+        half = int(np.searchsorted(before, before[first] + budget / 2))
+        first = min(half, stop)  # no word is left out between chunks
 
 
 def fitting(

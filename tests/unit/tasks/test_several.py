@@ -80,3 +80,10 @@ def test_each_task_has_a_folder_called_like_it_or_like_glues(tmp_path):
         assert refused(folders_of, source, members[:1]) == (
             f"--data {source}: no folder rte in it; several tasks have one each there"
         )
+
+
+@pytest.mark.parametrize(
+    ("text", "says"), [("rte, cola)", "tasks 'rte, cola)': a bracket"), ("rte, cola:x", "task 'cola:x': ")]
+)
+def test_a_notation_that_is_wrong_begins_with_what_it_names(text, says):
+    assert refused(tasks_named, text).startswith(says)

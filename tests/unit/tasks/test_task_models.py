@@ -14,6 +14,7 @@ from tests.support.understanding_runs import codec, small_model
 from tests.support.untrained_models import task_model, write_found_threshold
 from unified import load
 from unified.checkpoints import load_checkpoint, save
+from unified.inference.trained_model import CheckpointFiles
 from unified.tasks.heads import Classification, Regression, Tagging
 from unified.tasks.heads.coreference import Coreference
 from unified.tasks.heads.items import TextItem
@@ -283,3 +284,19 @@ def test_models_that_read_otherwise_are_refused(change, says):
     predictor = other.predictor()
     other.predictors["only"] = replace(predictor, codec=replace(predictor.codec, **change))
     assert refused(together, first, other) == f"m1 and m0 cannot answer together: {says}"
+
+
+def test_an_ensemble_is_loaded_from_its_folders(tmp_path):
+    folders = [task_model(tmp_path / name, {"a": TASKS["classes"]}) for name in ("one", "two")]
+    joint = TaskModel.ensemble(folders)
+    alone = [TaskModel.from_pretrained(folder) for folder in folders]
+    assert joint.classify(["w1 w2"]) == TaskModel.together(list(map(str, folders)), alone).classify(["w1 w2"])
+    assert joint.device == torch.device("cpu") and len(joint.others) == 1
+    assert refused(TaskModel.ensemble, "one").startswith("paths: expected a list")
+    assert "cuda" in refused(TaskModel.ensemble, folders, device="cuda:99")
+    assert "entities" in refused(TaskModel.ensemble, folders, annotator=lambda texts: {})
+
+
+def test_a_model_is_put_on_the_device_that_is_asked_for(tmp_path):
+    folder = task_model(tmp_path / "one", {"a": TASKS["classes"]})
+    assert TaskModel.of_files(CheckpointFiles.read(folder), "meta").device == torch.device("meta")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import FrozenInstanceError
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from unified.errors import UnifiedError
 from unified.tasks.heads.questions import Answer, QuestionItem
 from unified.tasks.heads.span import SpanAnswers
 from unified.tasks.metrics import best_threshold, score_coqa, score_squad_v2
+from unified.tasks.thresholds import FoundThreshold
 
 
 def total(answered, silent, probabilities, threshold):
@@ -171,3 +173,10 @@ def test_which_tasks_choose_a_threshold():
         everything.with_threshold(0.3)
     with pytest.raises(UnifiedError, match="null_threshold is 1.5; expected a probability"):
         TASK.with_threshold(1.5)
+
+
+def test_a_threshold_that_was_found_is_its_value_and_its_split():
+    found = FoundThreshold(0.5, "valid")
+    assert found == FoundThreshold(0.5, "valid") != FoundThreshold(0.5, "test")
+    with pytest.raises(FrozenInstanceError):
+        found.value = 0.6

@@ -114,6 +114,9 @@ def test_a_text_of_more_tokens_than_its_words_is_shortened_until_it_fits():
     span = fitting(lambda budget: window_around(words, 8, 9, budget), text, 9, counter)
     assert span is not None and span[0] <= 8 < span[1] and counter(text[slice(*span)]) <= 9
     assert fitting(lambda budget: window_around(words, 8, 9, budget), text, 0, counter) is None
+    asked: list[int] = []
+    assert fitting(lambda budget: asked.append(budget) or (0, budget), text, 9, TokenCounter(lambda one: one + "+"))
+    assert asked == [9, 8], "one token too many is one too many"
 
 
 def test_words_are_encoded_once():

@@ -37,6 +37,7 @@ def test_both_sides_get_the_form_of_a_published_clean_up():
     plain = score_texts(items, written, False, "|")
     found = score_texts(items, written, False, "|", "gigaword")
     assert found["rouge1"] == 100 > plain["rouge1"] and "rougeLsum" in found["rouge_signature"]
+    assert found["source_words"] == plain["source_words"]
     assert found["post_process"] == str(POST_PROCESSING["gigaword"]) == "gigaword|max_words:any"
     with pytest.raises(KeyError):
         score_texts(items, written, False, None, "unknown")
@@ -47,7 +48,10 @@ def test_questions_of_bert_words_are_joined_before_they_are_compared():
     joined, as_written = (score_questions(items, ["what ' s it ?"], bert_words) for bert_words in (True, False))
     assert rounded(joined, "bleu1", "bleu4", "rougeL") == [100, 100, 100]
     assert round(as_written["bleu1"]) == 60  # of five words three are right
-    assert "tok:bert-words" in joined["signature"] and "tok:penn-treebank" in as_written["signature"]
+    assert "tok:bert-words+spaces" in joined["signature"].split("|")
+    assert "tok:penn-treebank+spaces" in as_written["signature"].split("|")
+    untold = score_questions([WritingItem("1", "s", None)], ["XX"], False)
+    assert rounded(untold, "bleu1", "rougeL") == [0, 0]
 
 
 def test_questions_of_one_sentence_are_pooled():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import MISSING, fields, replace
 from pathlib import Path
 
 import pytest
@@ -283,3 +283,19 @@ def test_files_for_an_official_program_are_made_where_there_is_one(lm):
     assert Writer(lm, TASK).official(items, predictions) == {}
     task = replace(TASK, official=lambda some, found: {"a.txt": (some, found)})
     assert Writer(lm, task).official(items, predictions) == {"a.txt": (items, predictions)}
+
+
+def test_settings_that_are_not_given():
+    training = WritingTraining()
+    assert (training.max_source, training.max_target, training.smoothing) == (384, 64, 0.1)
+    assert training.objective == "target_cloze(mask_probability=0.7)"
+    own = {field.name: field.default for field in fields(Writer) if field.default is not MISSING}
+    assert own == {"ahead": 512, "batch_size": 32, "max_source": None, "windows": False}
+
+
+def test_a_row_that_is_three_tokens_longer_leaves_room_to_sources():
+    """Also where it is not longer by as many special symbols as a row has."""
+    for more in (1, 3, 6, 7):
+        assert WritingTraining(max_length=40, max_source=25, max_target=10).changed(max_length=40 + more) == (
+            WritingTraining(max_length=40 + more, max_source=27 + more, max_target=10)
+        )
