@@ -392,6 +392,11 @@ def test_the_tests_of_a_module_come_before_those_of_its_package_and_quick_ones_b
     others = ("unit/a/test_two.py", "integration/test_one.py", "unit/test_one.py")
     own = [f"unit/a/test_one_more.py::{name}" for name in "yx"]
     assert found == own + [f"{file}::{name}" for file in others for name in "xy"]
+    covered.seconds["tests/unit/a/test_two.py::y"] = 0.5  # a quarter of those of the module's slow test is enough
+    found = covered.concerned("unified/a/one.py", [3])
+    assert [one.rpartition("/")[2] for one in found[:3]] == [
+        "test_one_more.py::y", "test_two.py::y", "test_one_more.py::x",
+    ]  # fmt: skip
 
 
 def test_equal_mistakes_in_equal_lines_are_numbered_in_the_order_of_the_module():

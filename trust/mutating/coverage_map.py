@@ -18,6 +18,8 @@ from trust.mutating import forks, line_notes
 
 #: Seconds that a file of tests may take while lines are noted.
 LIMIT = 900
+#: Seconds that any test is taken to need beside its own, and what a step farther from the module weighs.
+_START, _FARTHER = 0.01, 4
 _SETUP = "|setup"  # behind the name of a test: lines that ran while its fixtures were made
 
 
@@ -42,11 +44,11 @@ class Coverage:
     failed: list[str] = field(default_factory=list)
 
     def concerned(self, module: str, lines: Sequence[int]) -> list[str]:
-        """Ids of the tests that may notice a change of some lines: those nearest to the module first, then quick ones.
+        """Ids of the tests that may notice a change of some lines: first those that are near to the module and quick.
 
         Nearest are those of a file that has the module's name in its own, then the others of the package's folder of
-        tests. Of equally near ones those come first that run the lines themselves, then all tests of files whose
-        fixtures or cases do.
+        tests; and those that run the lines themselves are nearer than the other tests of files whose fixtures or cases
+        do. A test that is farther by a step comes behind nearer ones that take up to :data:`_FARTHER` times as long.
         Without lines, for what runs when the module is imported, these are all tests that run anything of it, or, where
         it has nothing but that, anything of its package; and with them those of the package's folder of tests that
         import the module, since they may read its constants.
@@ -74,8 +76,9 @@ class Coverage:
         return set().union(*(by_line.get(line, set()) for line in (by_line if lines is None else lines)))
 
     def _ordered(self, module: str, own: set[str], files: set[str]) -> list[str]:
-        def order(test: str) -> tuple[int, bool, float, str]:
-            return _distance(test.partition("::")[0], module), test not in own, self.seconds[test], test
+        def order(test: str) -> tuple[float, str]:
+            farther = _distance(test.partition("::")[0], module) + (test not in own)
+            return (_START + self.seconds[test]) * _FARTHER**farther, test
 
         return sorted(own | self._of(files), key=order)
 
