@@ -358,7 +358,7 @@ def test_layers_that_begin_with_a_norm_end_with_one(norm, expected):
 
 @pytest.mark.parametrize("filled", [0, 2])
 def test_fused_attention_gets_its_relations_inverted_under_the_mask_of_all_keys(monkeypatch, filled):
-    """Those of the memory stand in front; only gradients need it."""
+    """The keys of the memory stand in front of the others; a pass without gradients inverts nothing."""
     seen = []
     monkeypatch.setattr(Relations, "inverted", lambda relations, mask: seen.append(mask) or relations)
     reader, own, memory = model(positions="relative", attention_backend="fused"), inputs(), Memory(3, 2)
