@@ -11,7 +11,7 @@ from typing import IO, Any, BinaryIO
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[BinaryIO]:
-    """Opens a file that takes the place of ``path`` when the block ends; where the block fails, it is removed.
+    """Opens a new file that takes the place of ``path`` when the block ends; where the block fails, ``path`` stays.
 
     It is written beside ``path``, brought to the disk, and renamed. So a kill at any moment leaves the old file or the
     new one at ``path``, never a part; beside it may be left ``.NAME.PROCESS.partial``.
