@@ -10,6 +10,7 @@ import hashlib
 import json
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -49,6 +50,8 @@ class Coverage:
         Nearest are those of a file that has the module's name in its own, then the others of the package's folder of
         tests; and those that run the lines themselves are nearer than the other tests of files whose fixtures or cases
         do. A test that is farther by a step comes behind nearer ones that take up to :data:`_FARTHER` times as long.
+        The n-th case of a test function comes behind tests that take up to n² times as long, since its cases notice
+        much the same.
         Without lines, for what runs when the module is imported, these are all tests that run anything of it, or, where
         it has nothing but that, anything of its package; and with them those of the package's folder of tests that
         import the module, since they may read its constants.
@@ -76,11 +79,17 @@ class Coverage:
         return set().union(*(by_line.get(line, set()) for line in (by_line if lines is None else lines)))
 
     def _ordered(self, module: str, own: set[str], files: set[str]) -> list[str]:
-        def order(test: str) -> tuple[float, str]:
+        def price(test: str) -> float:
             farther = _distance(test.partition("::")[0], module) + (test not in own)
-            return (_START + self.seconds[test]) * _FARTHER**farther, test
+            return (_START + self.seconds[test]) * _FARTHER**farther
 
-        return sorted(own | self._of(files), key=order)
+        cases: Counter[str] = Counter()
+        prices: dict[str, float] = {}
+        for one, test in sorted((price(test), test) for test in own | self._of(files)):
+            function = test.partition("[")[0]
+            cases[function] += 1
+            prices[test] = one * cases[function] ** 2
+        return sorted(prices, key=lambda test: (prices[test], test))
 
     def _of(self, files: set[str]) -> set[str]:
         return {test for test in self.seconds if test.partition("::")[0] in files}
