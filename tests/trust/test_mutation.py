@@ -399,13 +399,15 @@ def test_the_tests_of_a_module_come_before_those_of_its_package_and_quick_ones_b
     ]  # fmt: skip
 
 
-def test_the_nth_case_of_a_test_comes_behind_others_that_take_n_times_n_as_long():
-    file = "tests/unit/a/test_one.py"
+def test_the_nth_case_of_a_test_beside_those_of_the_module_comes_behind_others_that_take_n_times_n_as_long():
+    file = "tests/unit/a/test_two.py"
     cases = [f"{file}::cases[{case}]" for case in "abc"]
     tests = {**dict.fromkeys(cases, 1.0), f"{file}::other": 3.5, f"{file}::slow": 8.0}
     covered = Coverage(tests, tests={"unified/a/one.py": {3: {*tests}}})
     expected = [cases[0], f"{file}::other", cases[1], f"{file}::slow", cases[2]]
     assert covered.concerned("unified/a/one.py", [3]) == expected
+    covered.tests["unified/a/two.py"] = covered.tests["unified/a/one.py"]
+    assert covered.concerned("unified/a/two.py", [3]) == [*cases, f"{file}::other", f"{file}::slow"]
 
 
 def test_equal_mistakes_in_equal_lines_are_numbered_in_the_order_of_the_module():

@@ -50,8 +50,8 @@ class Coverage:
         Nearest are those of a file that has the module's name in its own, then the others of the package's folder of
         tests; and those that run the lines themselves are nearer than the other tests of files whose fixtures or cases
         do. A test that is farther by a step comes behind nearer ones that take up to :data:`_FARTHER` times as long.
-        The n-th case of a test function comes behind tests that take up to n² times as long, since its cases notice
-        much the same.
+        In other files than the module's own the n-th case of a test function comes behind tests that take up to n²
+        times as long, since its cases notice much the same.
         Without lines, for what runs when the module is imported, these are all tests that run anything of it, or, where
         it has nothing but that, anything of its package; and with them those of the package's folder of tests that
         import the module, since they may read its constants.
@@ -79,20 +79,18 @@ class Coverage:
         return set().union(*(by_line.get(line, set()) for line in (by_line if lines is None else lines)))
 
     def _ordered(self, module: str, own: set[str], files: set[str]) -> list[str]:
-        def price(test: str) -> float:
-            farther = _distance(test.partition("::")[0], module) + (test not in own)
-            return (_START + self.seconds[test]) * _FARTHER**farther
-
         cases: Counter[str] = Counter()
         prices: dict[str, float] = {}
-        for one, test in sorted((price(test), test) for test in own | self._of(files)):
-            function = test.partition("[")[0]
+        for test in sorted(own | self._of(files), key=lambda test: (self.seconds[test], test)):
+            function, distance = test.partition("[")[0], _distance(file_of(test), module)
             cases[function] += 1
-            prices[test] = one * cases[function] ** 2
+            case = cases[function] if distance else 1
+            farther = distance + (test not in own)
+            prices[test] = (_START + self.seconds[test]) * _FARTHER**farther * case**2
         return sorted(prices, key=lambda test: (prices[test], test))
 
     def _of(self, files: set[str]) -> set[str]:
-        return {test for test in self.seconds if test.partition("::")[0] in files}
+        return {test for test in self.seconds if file_of(test) in files}
 
 
 def measure(
@@ -141,6 +139,11 @@ def _distance(file: str, module: str) -> int:
     if not _is_of(file, module.rpartition("/")[0]):
         return 2
     return int(f"_{Path(module).stem}" not in f"_{Path(file).stem}")  # "roberta" is not near to "bert"
+
+
+def file_of(test: str) -> str:
+    """Path of the file that a test stands in."""
+    return test.partition("::")[0]
 
 
 def _hash(paths: Iterable[Path]) -> str:

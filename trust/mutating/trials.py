@@ -9,7 +9,7 @@ from typing import Self
 
 from trust.mutating import forks
 from trust.mutating.collected import UNDECIDED, Collected
-from trust.mutating.coverage_map import Coverage
+from trust.mutating.coverage_map import Coverage, file_of
 from trust.mutating.operators import Mutant
 
 #: Seconds of tests, as they take without a mistake, on which a mutant is tried.
@@ -45,10 +45,10 @@ class Trials:
         self._noticing_anew: set[str] = set()
         quick = [covered.concerned(module, one.lines) for one in mutants if self._is_quick(one)]
         first = [_within(min(FIRST, most), tests, covered.seconds)[0] for tests in quick]
-        files = sorted({_file(test) for tests in first for test in tests})
+        files = sorted({file_of(test) for tests in first for test in tests})
         self._collected: Collected | None = None
         if files:
-            seconds = {test: self._limit(test) for test in covered.seconds if _file(test) in files}
+            seconds = {test: self._limit(test) for test in covered.seconds if file_of(test) in files}
             self._collected = Collected(project, files, seconds)
 
     def __enter__(self) -> Self:
@@ -123,18 +123,14 @@ class Trials:
 
     def _limit(self, test: str) -> float:
         """Seconds of a processor that a test may take."""
-        return min(self.spare, SPARE_OF_A_TEST) + 5 * self.covered.seconds[test] + self.covered.longest[_file(test)]
-
-
-def _file(test: str) -> str:
-    return test.partition("::")[0]
+        return min(self.spare, SPARE_OF_A_TEST) + 5 * self.covered.seconds[test] + self.covered.longest[file_of(test)]
 
 
 def _one_file_first(tests: Sequence[str]) -> Iterator[list[str]]:
     """The tests that are in one file with the first, as a file takes time to import, then the others."""
-    file = _file(tests[0])
+    file = file_of(tests[0])
     for there in (True, False):
-        some = [test for test in tests if (_file(test) == file) is there]
+        some = [test for test in tests if (file_of(test) == file) is there]
         if some:
             yield some
 
