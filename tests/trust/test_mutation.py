@@ -437,9 +437,8 @@ def test_constants_are_tried_on_quick_tests_first_whether_they_run_the_module_or
     assert covered.concerned("unified/a/one.py", [5]) == ["tests/unit/a/test_one.py::slow"]
 
 
-def test_a_file_is_near_to_a_module_whose_name_begins_a_word_of_its_own():
-    tests = dict(
-        zip(["tests/unit/a/test_roberta.py::test", "tests/unit/a/test_bert_files.py::test"], (1, 2), strict=True)
-    )
+@pytest.mark.parametrize("near", ["test_bert_files.py::test", "test_all.py::test_bert", "test_all.py::test[bert-1]"])
+def test_a_test_is_near_to_a_module_whose_name_begins_a_word_of_its_own_or_of_its_file(near):
+    tests = {"tests/unit/a/test_roberta.py::test": 1.0, f"tests/unit/a/{near}": 2.0}
     covered = Coverage(tests, {}, {"unified/a/bert.py": {5: {*tests}}})
-    assert covered.concerned("unified/a/bert.py", [5])[0] == "tests/unit/a/test_bert_files.py::test"
+    assert covered.concerned("unified/a/bert.py", [5])[0] == f"tests/unit/a/{near}"

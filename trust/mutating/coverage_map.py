@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import tempfile
 import time
 from collections import Counter
@@ -47,11 +48,11 @@ class Coverage:
     def concerned(self, module: str, lines: Sequence[int]) -> list[str]:
         """Ids of the tests that may notice a change of some lines: first those that are near to the module and quick.
 
-        Nearest are those of a file that has the module's name in its own, then the others of the package's folder of
-        tests; and those that run the lines themselves are nearer than the other tests of files whose fixtures or cases
-        do. A test that is farther by a step comes behind nearer ones that take up to :data:`_FARTHER` times as long.
-        In other files than the module's own the n-th case of a test function comes behind tests that take up to n²
-        times as long, since its cases notice much the same.
+        Nearest are those that have the module's name in their own or in their file's, then the others of the package's
+        folder of tests; and those that run the lines themselves are nearer than the other tests of files whose fixtures
+        or cases do. A test that is farther by a step comes behind nearer ones that take up to :data:`_FARTHER` times as
+        long. The n-th case of a function that is not among the nearest comes behind tests that take up to n² times as
+        long, since its cases notice much the same.
         Without lines, for what runs when the module is imported, these are all tests that run anything of it, or, where
         it has nothing but that, anything of its package; and with them those of the package's folder of tests that
         import the module, since they may read its constants.
@@ -82,7 +83,7 @@ class Coverage:
         cases: Counter[str] = Counter()
         prices: dict[str, float] = {}
         for test in sorted(own | self._of(files), key=lambda test: (self.seconds[test], test)):
-            function, distance = test.partition("[")[0], _distance(file_of(test), module)
+            function, distance = test.partition("[")[0], _distance(test, module)
             cases[function] += 1
             case = cases[function] if distance else 1
             farther = distance + (test not in own)
@@ -134,11 +135,12 @@ def _is_of(file: str, package: str) -> bool:
     return folder == inner or (bool(folder) and inner[: len(folder)] == folder)
 
 
-def _distance(file: str, module: str) -> int:
-    """How far a file of tests is from a module: 0 if it has its name, 1 in the folder of its package's tests, or 2."""
-    if not _is_of(file, module.rpartition("/")[0]):
+def _distance(test: str, module: str) -> int:
+    """How far a test is from a module: 0 if it or its file has its name, 1 in the folder of its package, or 2."""
+    if not _is_of(file_of(test), module.rpartition("/")[0]):
         return 2
-    return int(f"_{Path(module).stem}" not in f"_{Path(file).stem}")  # "roberta" is not near to "bert"
+    # A name begins a word: a test of "roberta" is not near to "bert".
+    return int(not re.search(rf"(?<![A-Za-z0-9]){re.escape(Path(module).stem)}", test.rpartition("/")[2]))
 
 
 def file_of(test: str) -> str:
