@@ -261,6 +261,12 @@ def test_what_is_no_checkpoint_is_refused(tmp_path, change, said):
     assert refusal(read, path, content, tmp_path) == f"{path}: {said.replace('HERE', str(tmp_path))}"
 
 
+def test_the_dictionary_decides_how_many_symbols_a_model_has(tmp_path):
+    content = written(tmp_path)
+    content["cfg"]["model"]["vocabulary_size"] = 7
+    assert read(tmp_path / "x.pt", content, tmp_path).config.vocabulary_size == len(WORDS)
+
+
 def test_a_checkpoint_without_a_fingerprint_is_read(tmp_path):
     content = written(tmp_path)
     del content["model"]["dictionary_version"]

@@ -82,6 +82,13 @@ def test_defaults_reach_the_processes(asked):
     )  # fmt: skip
 
 
+def test_a_model_and_an_output_are_needed(capsys):
+    with pytest.raises(SystemExit, match="^2$"):
+        main(["generate", "--input", "input.txt"])
+    said = "unified generate: error: the following arguments are required: --model, --output; see"
+    assert capsys.readouterr().err.splitlines()[-1].startswith(said)
+
+
 def test_every_option_reaches_the_processes(asked):
     line = (
         "data --model cut --gen-subset valid -sen -tde --workers 2 --threads 2 --int8 --batch-size 4 "

@@ -64,6 +64,9 @@ def test_the_command_has_the_plug_ins_and_the_options_of_the_user_and_can_be_pas
     with pytest.raises(UnifiedError) as refused:
         print_command(["data"], "--x 'y")
     assert str(refused.value) == '--fairseq "--x \'y": a quotation mark is not closed'
+    with pytest.raises(UnifiedError) as refused:
+        check_further("--x 'y")
+    assert str(refused.value) == '--fairseq "--x \'y": a quotation mark is not closed'
 
 
 def test_options_that_the_command_decides_by_itself_are_refused_and_the_others_are_returned():

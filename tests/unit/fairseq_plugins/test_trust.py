@@ -1,9 +1,12 @@
 """What a checkpoint's settings may not choose: classes of fairseq itself, unknown names, modules to import."""
 
+import os
 from argparse import Namespace
 
 import pytest
 from fairseq import tasks
+from fairseq.dataclass.configs import FairseqConfig
+from fairseq.distributed import utils as distributed_utils
 from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_REGISTRY
 from fairseq.registry import REGISTRIES
 from omegaconf import OmegaConf
@@ -60,6 +63,11 @@ def test_a_criterion_of_fairseq_is_refused():
             trust.check_criterion(settings)
 
 
+def test_a_model_or_criterion_of_the_library_may_be_given_by_its_name_alone():
+    trust.check_model("unified_lm")
+    trust.check_criterion("unified_understanding")
+
+
 def test_a_backend_to_import_is_taken_from_the_command_alone():
     settings = {**OWN, "attention_backend": "os:system"}
     says = (
@@ -100,3 +108,12 @@ def test_a_task_of_a_checkpoint_is_looked_at_before_it_is_made():
     assert setup({"_name": "unified_lm"}, from_checkpoint=True) == "task"
     assert [cfg["_name"] for cfg, _ in made] == ["translation", "translation", "unified_lm"]
     assert [keywords for _, keywords in made] == [{"from_checkpoint": False}, {}, {"from_checkpoint": True}]
+
+
+def test_processes_that_a_training_starts_do_not_import_from_the_current_folder(monkeypatch):
+    seen = {}
+    monkeypatch.delenv("PYTHONSAFEPATH", raising=False)
+    cfg = OmegaConf.structured(FairseqConfig())
+    cfg.task, cfg.checkpoint.no_save, cfg.distributed_training.distributed_world_size = {"_name": "other"}, True, 1
+    distributed_utils.call_main(cfg, lambda cfg: seen.update(os.environ))
+    assert seen["PYTHONSAFEPATH"] == "1" and "PYTHONSAFEPATH" not in os.environ

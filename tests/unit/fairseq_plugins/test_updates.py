@@ -78,7 +78,13 @@ def test_outside_an_update_a_micro_batch_is_one():
 
 @pytest.mark.parametrize(
     ("given", "kept"),
-    [(SAMPLES, [SAMPLES[0], SAMPLES[3]]), ([{}, None], [None]), ([{"numbers": [1]}], [{"numbers": [1]}])],
+    [
+        (SAMPLES, [SAMPLES[0], SAMPLES[3]]),
+        ([{}, None], [None]),
+        ([None, {}, None], [None]),
+        ([{}], [{}]),
+        ([{"numbers": [1]}], [{"numbers": [1]}]),
+    ],
 )
 def test_a_step_gets_the_micro_batches_that_this_process_has(given, kept):
     criterion = Criterion()

@@ -1,9 +1,11 @@
 """Official scores of a split: of all predictions together, of one head or of several."""
 
+import pytest
 from fairseq.logging import metrics
 
 from fairseq_plugins import validation_scores
 from fairseq_plugins.validation_scores import Predictions
+from unified.errors import UnifiedError
 
 
 class Judge:
@@ -90,3 +92,14 @@ def test_the_least_share_that_counts_as_all():
     predictions = one_head()
     predictions.add("valid", "a", {0: 2, 1: 4, 2: 6})
     assert logged(predictions, 1 - 1e-7)["right"] == 100.0
+
+
+def test_items_that_cannot_be_scored_end_the_training_with_one_line():
+    class Refusing(Judge):
+        def score(self, items, predictions):
+            raise UnifiedError("b.jsonl: item 'x' has no label")
+
+    predictions = Predictions({"a": Refusing("right")}, ITEMS)
+    predictions.add("test", "a", {0: 1})
+    with pytest.raises(SystemExit, match="^unified_lm: error: b.jsonl: item 'x' has no label$"):
+        logged(predictions, 1.0)

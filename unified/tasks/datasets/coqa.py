@@ -188,7 +188,7 @@ class AnswerPair:
     source: tuple[str, str]
     target: str
     rationale_shown: bool | None
-    unread: int = 0
+    unread: int
 
 
 @dataclass(frozen=True)
