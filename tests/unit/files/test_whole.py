@@ -69,3 +69,13 @@ def test_text_that_waits_in_a_buffer_is_flushed_first(tmp_path, monkeypatch):
         stream.write("abc")
         to_disk(stream)
     assert sizes == [3]
+
+
+def test_no_file_stays_open(tmp_path):
+    before = os.dup(0)  # the lowest number that is free
+    os.close(before)
+    with whole_file(tmp_path / "file"):
+        pass
+    after = os.dup(0)
+    os.close(after)
+    assert after == before

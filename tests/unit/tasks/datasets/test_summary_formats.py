@@ -249,20 +249,20 @@ def test_a_separator_is_one_symbol_without_a_slash(tmp_path, separator):
 def test_pairs_are_written_whole_or_not_at_all(tmp_path, capsys):
     converter = PairConverter(Inputs("scitldr", (jsonl(tmp_path / "in.jsonl", ROWS[:1]),)))
     output = tmp_path / "new" / "folder" / "out.jsonl"
-    assert write_pairs(converter, output) == Counts(pairs=1, replaced=1)
+    assert write_pairs(converter, output, 1) == Counts(pairs=1, replaced=1)
     assert output.read_text().endswith("}\n") and list(output.parent.iterdir()) == [output]
     assert "1 pair" in capsys.readouterr().err
-    assert refused(write_pairs, converter, output) == (
+    assert refused(write_pairs, converter, output, 1) == (
         f"{output}: exists already; give another --output, or --overwrite to replace it"
     )
-    assert write_pairs(converter, output, overwrite=True).pairs == 1
-    assert refused(write_pairs, converter, tmp_path / "out.json") == (
+    assert write_pairs(converter, output, 1, overwrite=True).pairs == 1
+    assert refused(write_pairs, converter, tmp_path / "out.json", 1) == (
         f"{tmp_path / 'out.json'}: name it *.jsonl, by which `unified prepare` knows JSON lines"
     )
     for rows, says in ((ROWS[1:2], "the text is empty; mend"), ([], "holds no pair of a text and its summary")):
         jsonl(tmp_path / "in.jsonl", rows)
         before = output.read_text()
-        assert says in refused(write_pairs, converter, output, overwrite=True)
+        assert says in refused(write_pairs, converter, output, 1, overwrite=True)
         assert output.read_text() == before and list(output.parent.iterdir()) == [output]
 
 
@@ -282,7 +282,7 @@ def test_pairs_are_utf_8_and_progress_is_told_by_their_bytes(tmp_path, monkeypat
     monkeypatch.setattr(pairs, "Progress", Told)
     source, output = Path(jsonl(tmp_path / "in.jsonl", ROWS[3:])), tmp_path / "out.jsonl"
     with plain_locale():
-        write_pairs(PairConverter(Inputs("scitldr", (str(source),))), output)
+        write_pairs(PairConverter(Inputs("scitldr", (str(source),))), output, 1)
     assert json.loads(output.read_bytes().decode("utf-8"))["source"] == "The cat sat. É x"
     assert told == ["out.jsonl", (source.stat().st_size, "1 pair"), "1 pair"]
 
@@ -312,3 +312,8 @@ def test_the_search_for_combinations_ends_at_its_limits_and_says_so():
     assert best_combination(distinct(6), distinct(6)) == ([0, 1, 2, 3, 4], True)
     assert best_combination(distinct(5), distinct(5)) == ([0, 1, 2, 3, 4], False)
     assert best_combination(["x y"], ["a b"]) == ([], False) == best_combination([], ["a b"])
+
+
+def test_words_of_combinations_are_stemmed_once():
+    assert best_combination(["it walks"], ["it walked"]) == ([0], False)
+    assert best_combination(["the biases"], ["the bias"]) == ([], False)  # stems "bias" and "bia"
