@@ -69,7 +69,7 @@ def test_columns_of_conll_are_divided_by_blanks_and_tabs_and_those_of_wnut_by_ta
     [
         ("I-a I-a B-a I-a O I-a", "B-a I-a B-a I-a O B-a"),
         ("I-a I-b I-b B-b O O I-a", "B-a B-b I-b B-b O O B-a"),
-        ("I-XX I-XX", "B-XX I-XX"),
+        ("I-X I-X", "B-X I-X"),
         ("O", "O"),
         ("", ""),
     ],

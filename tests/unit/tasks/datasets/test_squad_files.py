@@ -11,7 +11,7 @@ import pytest
 
 from unified.errors import UnifiedError
 from unified.tasks.alignment import misalignment
-from unified.tasks.datasets.squad_json import SquadAnswer, misaligned_reasons, read_squad_file
+from unified.tasks.datasets.squad_json import SquadAnswer, SquadQuestion, misaligned_reasons, read_squad_file
 from unified.tasks.metrics.answer_files import read_squad
 
 CONTEXT = "Warsaw lies on the Vistula. The Vistula  is long; warsaw is large."
@@ -31,6 +31,11 @@ def written(folder: Path, content: dict) -> Path:
     path = folder / "squad.json"
     path.write_text(json.dumps(content), encoding="utf-8")
     return path
+
+
+def test_a_question_has_an_answer_unless_it_is_said_to_have_none():
+    asked = SquadQuestion("q1", "Which river?", (SquadAnswer("Vistula", 19),))
+    assert (asked.is_impossible, asked.misaligned) == (False, ())
 
 
 def test_what_is_read(tmp_path):

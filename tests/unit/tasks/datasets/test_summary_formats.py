@@ -312,8 +312,3 @@ def test_the_search_for_combinations_ends_at_its_limits_and_says_so():
     assert best_combination(distinct(6), distinct(6)) == ([0, 1, 2, 3, 4], True)
     assert best_combination(distinct(5), distinct(5)) == ([0, 1, 2, 3, 4], False)
     assert best_combination(["x y"], ["a b"]) == ([], False) == best_combination([], ["a b"])
-
-
-def test_words_of_combinations_are_stemmed_once():
-    assert best_combination(["it walks"], ["it walked"]) == ([0], False)
-    assert best_combination(["the biases"], ["the bias"]) == ([], False)  # stems "bias" and "bia"
