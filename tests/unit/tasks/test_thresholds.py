@@ -42,6 +42,7 @@ def test_no_threshold_is_better(seed):
 def test_the_threshold_lies_between_the_questions_that_it_divides():
     """So that a probability computed again with other rounding is decided alike."""
     assert best_threshold([1, 0], [0, 1], [0.2, 0.6]) == pytest.approx(0.4)
+    assert best_threshold([True, False], [False, True], [0.2, 0.6]) == pytest.approx(0.4)
     for below in (0.3, 0.5, math.nextafter(0.3, 1), math.nextafter(0.5, 1)):
         above = math.nextafter(below, 1)  # nothing lies between them
         assert below <= best_threshold([1, 0], [0, 1], [below, above]) < above

@@ -31,9 +31,9 @@ def best_threshold(answered: Sequence[float], silent: Sequence[float], probabili
             f"a threshold needs as many probabilities as scores and one at least, got {len(answered)} scores of "
             f"answers, {len(silent)} of silence and {len(probabilities)} probabilities"
         )
-    chances, number = np.unique(np.asarray(probabilities, dtype=np.float64), return_inverse=True)
+    chances, number = np.unique(probabilities, return_inverse=True)
     gains = np.zeros(len(chances))
-    np.add.at(gains, number, np.asarray(answered, dtype=np.float64) - np.asarray(silent, dtype=np.float64))
+    np.add.at(gains, number, np.subtract(answered, silent, dtype=np.float64))
     sums = np.cumsum(np.append(0.0, gains))  # sums[k]: the k lowest probabilities are answered
     if chances[0] == 0:
         sums[0] = -np.inf  # no threshold leaves a question with probability 0 unanswered

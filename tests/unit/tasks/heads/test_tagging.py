@@ -131,6 +131,8 @@ def test_learning_from_context_needs_documents():
         task.encode(items, spelling_codec(12))
     unlabelled = [WordsItem("1", ("w1",)), WordsItem("2", ("w2",)), WordsItem("3", ("w3",), None, "d")]
     assert [len(example.tokens) for example in task.encode(unlabelled, spelling_codec(12)).examples] == [3, 3, 3]
+    together = [WordsItem(str(i), (f"w{i}",), ("O",), document) for i, document in enumerate("dde")]
+    assert [len(example.tokens) for example in task.encode(together, spelling_codec(12)).examples] == [4, 4, 3]
 
 
 def test_predictions_do_not_depend_on_the_batch():
