@@ -157,7 +157,8 @@ def train_sentencepiece(
             )
         except RuntimeError as error:
             raise UnifiedError(f"the {model_type} tokenizer cannot be trained: {_reason(error)}") from None
-    return SentencePieceTokenizer(model.getvalue())
+    found = model.getvalue()
+    return SentencePieceTokenizer(_without_rules_file(found) if "normalization_rule_tsv" in settings else found)
 
 
 def _single_spaced(texts: list[str]) -> list[str]:
@@ -173,6 +174,14 @@ def _lowercase_rules(folder: str) -> str:
             if lowered != character:
                 stream.write(f"{ord(character):X}\t{' '.join(f'{ord(c):X}' for c in lowered)}\n")
     return path
+
+
+def _without_rules_file(model: bytes) -> bytes:
+    """The model without the path of its file of rules, which differs from run to run; it holds the rules themselves."""
+    # Messages of Protocol Buffers one behind another are merged, the last value of a field counts: here an empty
+    # normalization_rule_tsv (field 6) of the normalizer_spec (field 3).
+    merged = model + bytes([3 << 3 | 2, 2, 6 << 3 | 2, 0])
+    return sentencepiece.SentencePieceProcessor(model_proto=merged).serialized_model_proto()
 
 
 def _reason(error: RuntimeError) -> str:

@@ -136,6 +136,9 @@ def test_quotation_marks_of_a_tsv_quote_cells_where_the_whole_table_can_be_read_
     assert list(tsv_entries(written(tmp_path, both))) == [("line 2", {"a": "x", "b": "y"})]
     unquoted = written(tmp_path, 'a\tb\n"x" y\tz\n"\tx\n')
     assert [fields for _, fields in tsv_entries(unquoted)] == [{"a": '"x" y', "b": "z"}, {"a": '"', "b": "x"}]
+    # A line of one tab is a row of two empty cells in both readings.
+    with_tab = written(tmp_path, 'a\tb\n"x"\ty\n\t\n')
+    assert [fields for _, fields in tsv_entries(with_tab)] == [{"a": "x", "b": "y"}, {"a": "", "b": ""}]
     # A mark that takes the next line into its cell leaves too few cells: then no mark quotes.
     swallowed = written(tmp_path, 'a\tb\n"x\ty\n1\t2"\n')
     assert [fields for _, fields in tsv_entries(swallowed)] == [{"a": '"x', "b": "y"}, {"a": "1", "b": '2"'}]

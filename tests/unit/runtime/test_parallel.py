@@ -55,6 +55,8 @@ def test_no_more_processes_are_started_than_there_are_items():
     assert next(squares)[1] == 1 and len(active_children()) == before + 2
     assert [square for _, square in squares] == [4]
     assert list(ordered_map(slow_square, [], workers=9)) == []
+    alone = ordered_map(slow_square, [3], workers=9)
+    assert next(alone)[1] == 9 and len(active_children()) == before + 1
 
 
 def ignores_interrupts(_):

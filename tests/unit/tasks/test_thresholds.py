@@ -47,6 +47,8 @@ def test_the_threshold_lies_between_the_questions_that_it_divides():
         above = math.nextafter(below, 1)  # nothing lies between them
         assert below <= best_threshold([1, 0], [0, 1], [below, above]) < above
     assert best_threshold([1, 1], [0, 0], [0.2, 0.6]) == pytest.approx(0.8)  # all are answered
+    # Two equal sums, 6/7 and 6/7 - 1 - 1 + 1 + 1, of which rounding makes the second larger.
+    assert best_threshold([6 / 7, 0, 0, 1, 1], [0, 1, 1, 0, 0], [0.1, 0.2, 0.3, 0.4, 0.5]) == pytest.approx(0.15)
     assert best_threshold([0, 0], [1, 1], [0.2, 0.6]) == pytest.approx(0.1)  # none is
     for wrong in (([], [], []), ([1], [0, 1], [0.5]), ([1], [0], [])):
         with pytest.raises(UnifiedError, match="as many probabilities as scores and one at least"):

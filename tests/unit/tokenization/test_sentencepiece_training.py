@@ -43,6 +43,14 @@ def test_a_model_has_the_special_symbols_of_fairseq_and_does_not_depend_on_the_m
         assert [tokenizer.processor.id_to_piece(i) for i in range(4)] == ["<s>", "<pad>", "</s>", "<unk>"]
 
 
+@pytest.mark.parametrize("normalization", ["identity", "nfkc"])
+def test_the_same_lines_give_the_same_model_without_a_name_of_a_file(normalization):
+    one, other = (
+        train_sentencepiece(LINES, "char", normalization=normalization, lowercase=True).model for _ in range(2)
+    )
+    assert one == other and b".tsv" not in one
+
+
 def test_the_size_is_a_demand_only_where_it_is_given(monkeypatch):
     asked = []
     train = sentencepiece.SentencePieceTrainer.train

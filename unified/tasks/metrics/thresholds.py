@@ -34,7 +34,8 @@ def best_threshold(answered: Sequence[float], silent: Sequence[float], probabili
     chances, number = np.unique(probabilities, return_inverse=True)
     gains = np.zeros(len(chances))
     np.add.at(gains, number, np.subtract(answered, silent, dtype=np.float64))
-    sums = np.cumsum(np.append(0.0, gains))  # sums[k]: the k lowest probabilities are answered
+    # sums[k]: the k lowest probabilities are answered; rounded, so that equal sums are equal in any order.
+    sums = np.cumsum(np.append(0.0, gains)).round(9)
     if chances[0] == 0:
         sums[0] = -np.inf  # no threshold leaves a question with probability 0 unanswered
     best = int(np.argmax(sums))

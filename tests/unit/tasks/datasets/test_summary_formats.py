@@ -249,21 +249,36 @@ def test_a_separator_is_one_symbol_without_a_slash(tmp_path, separator):
 def test_pairs_are_written_whole_or_not_at_all(tmp_path, capsys):
     converter = PairConverter(Inputs("scitldr", (jsonl(tmp_path / "in.jsonl", ROWS[:1]),)))
     output = tmp_path / "new" / "folder" / "out.jsonl"
-    assert write_pairs(converter, output, 1) == Counts(pairs=1, replaced=1)
+    assert write_pairs(converter, output) == Counts(pairs=1, replaced=1)
     assert output.read_text().endswith("}\n") and list(output.parent.iterdir()) == [output]
     assert "1 pair" in capsys.readouterr().err
-    assert refused(write_pairs, converter, output, 1) == (
+    assert refused(write_pairs, converter, output) == (
         f"{output}: exists already; give another --output, or --overwrite to replace it"
     )
-    assert write_pairs(converter, output, 1, overwrite=True).pairs == 1
-    assert refused(write_pairs, converter, tmp_path / "out.json", 1) == (
+    assert write_pairs(converter, output, overwrite=True).pairs == 1
+    assert refused(write_pairs, converter, tmp_path / "out.json") == (
         f"{tmp_path / 'out.json'}: name it *.jsonl, by which `unified prepare` knows JSON lines"
     )
     for rows, says in ((ROWS[1:2], "the text is empty; mend"), ([], "holds no pair of a text and its summary")):
         jsonl(tmp_path / "in.jsonl", rows)
         before = output.read_text()
-        assert says in refused(write_pairs, converter, output, 1, overwrite=True)
+        assert says in refused(write_pairs, converter, output, overwrite=True)
         assert output.read_text() == before and list(output.parent.iterdir()) == [output]
+
+
+def test_pairs_are_converted_by_this_process_unless_others_are_asked_for(tmp_path, monkeypatch):
+    path, seen = tmp_path / "rows.jsonl", []
+
+    def noting(function, items, workers):
+        seen.append(workers)
+        return map(function, items)
+
+    monkeypatch.setattr("unified.tasks.datasets.summaries.pairs.ordered_map", noting)
+    jsonl(path, [{"source": ["A b."], "target": ["C."]}])
+    converter = PairConverter(Inputs("scitldr", (str(path),)))
+    for options in ({}, {"workers": 3}):
+        assert write_pairs(converter, tmp_path / "out.jsonl", overwrite=True, **options).pairs == 1
+    assert seen == [1, 3]
 
 
 def test_pairs_are_utf_8_and_progress_is_told_by_their_bytes(tmp_path, monkeypatch):
@@ -282,7 +297,7 @@ def test_pairs_are_utf_8_and_progress_is_told_by_their_bytes(tmp_path, monkeypat
     monkeypatch.setattr(pairs, "Progress", Told)
     source, output = Path(jsonl(tmp_path / "in.jsonl", ROWS[3:])), tmp_path / "out.jsonl"
     with plain_locale():
-        write_pairs(PairConverter(Inputs("scitldr", (str(source),))), output, 1)
+        write_pairs(PairConverter(Inputs("scitldr", (str(source),))), output)
     assert json.loads(output.read_bytes().decode("utf-8"))["source"] == "The cat sat. É x"
     assert told == ["out.jsonl", (source.stat().st_size, "1 pair"), "1 pair"]
 

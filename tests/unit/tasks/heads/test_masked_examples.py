@@ -26,6 +26,12 @@ def test_the_share_is_that_of_pre_training():
     assert MASK_SHARE == 0.15
 
 
+def test_of_a_text_without_tokens_nothing_is_hidden():
+    (example,) = examples_of(0)
+    found = masked(example, SPECIAL, np.random.default_rng(0))
+    assert found.tokens.tolist() == example.tokens.tolist() and not len(found.targets["token"].output_indices)
+
+
 @pytest.mark.parametrize(("size", "count"), [(1, 1), (10, 2), (20, 3), (40, 6), (60, 9)])
 def test_a_share_of_the_ordinary_tokens_is_predicted(size, count):
     """15 % of them, rounded up to at least one; the targets are the tokens that stood there."""

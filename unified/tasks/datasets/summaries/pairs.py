@@ -112,7 +112,7 @@ class PairConverter:
         return tuple(text.replace(self.separator, "/") for text in texts)
 
 
-def write_pairs(converter: PairConverter, output: str | Path, workers: int, overwrite: bool = False) -> Counts:
+def write_pairs(converter: PairConverter, output: str | Path, workers: int = 1, overwrite: bool = False) -> Counts:
     """Write ``output``, JSON lines with ``source`` and ``target``; it takes its name when it is complete.
 
     With an oracle a line has also ``sentences``, where in ``source`` each of its sentences begins (characters), and
