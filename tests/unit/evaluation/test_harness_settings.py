@@ -195,7 +195,10 @@ def test_requests_are_counted_as_they_are_scored(tmp_path, monkeypatch):
 
 
 def test_a_text_without_a_token_has_the_score_0(tmp_path):
-    assert HarnessModel(saved(tmp_path / "model", "nothing")).loglikelihood_rolling([asked("")]) == [0.0]
+    adapter = HarnessModel(saved(tmp_path / "model", "nothing"))
+    assert adapter.loglikelihood_rolling([asked("")]) == [0.0]
+    (alone,) = adapter.loglikelihood_rolling([asked("w1 w2")])
+    assert adapter.loglikelihood_rolling([asked(""), asked("w1 w2")]) == [0.0, pytest.approx(alone, abs=1e-5)]
 
 
 def test_a_harness_that_is_not_there_is_named(monkeypatch):

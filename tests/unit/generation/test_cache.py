@@ -171,3 +171,11 @@ def test_every_name_of_the_package_is_there():
     assert set(generation.SCHEMES) == {"cloze", "next", "left_to_right", "permutation"}
     with pytest.raises(AttributeError, match="module 'unified.generation' has no attribute 'serach'"):
         generation.serach  # noqa: B018
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_texts_are_written_in_the_type_of_the_model(dtype):
+    writer = decoder("next")
+    writer.model.to(dtype)
+    found = generation.generate(writer, sources([2, 3]), generation.GenerationConfig(max_length=3))
+    assert len(found) == 2 and all(found)

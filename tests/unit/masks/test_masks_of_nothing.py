@@ -134,3 +134,14 @@ def test_queries_of_no_rows_stand_at_no_keys():
     stream = masks.batch([masks.permutation([0, 1, 2]).query_stream([1, 2])]).rows(slice(0, 0))
     found = keys_of_queries(stream, torch.zeros(0, 2, dtype=torch.int64))
     assert found.shape == (0, 2) and found.dtype == torch.int64
+
+
+def test_a_matrix_without_queries_is_a_mask_without_queries():
+    mask = masks.from_dense(torch.zeros(0, 3, dtype=torch.bool))
+    assert mask.query_step.shape == (0,) and mask.key_start.shape == (3,) and mask.dense().shape == (0, 3)
+
+
+def test_rows_without_masks_are_padding_of_both_lengths():
+    row, rows = masks.pack([], 4, 2), masks.pack_rows([[], []], 4, 2)
+    assert row.dense().shape == (2, 4) and rows.dense().shape == (2, 2, 4)
+    assert not row.dense().any() and not rows.dense().any()

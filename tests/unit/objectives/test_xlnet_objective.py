@@ -10,6 +10,7 @@ from tests.support.asked import is_next
 from tests.support.rates import assert_rate
 from tests.support.token_files import SPECIAL
 from tests.unit.model.test_xlnet_model import published_perm_mask
+from unified.cli.commands.showing.objectives import example_of
 from unified.data.extents import Extents
 from unified.data.randomness import Draws
 from unified.data.text import Text
@@ -339,3 +340,8 @@ def test_what_xlnet_declares_is_that_of_the_paper():
     assert (XLNet.special_tokens, XLNet.token_types) == (3, 3)
     objective = XLNet()
     assert (objective.context, objective.max_span, objective.both_directions) == (6, 5, True)
+
+
+def test_what_is_given_of_the_second_half_appears_one_step_behind_the_seven_of_the_first():
+    shown = example_of("xlnet", "a b c d e f", "g h i j k l", 1)
+    assert shown.example.mask.key_start.tolist() == [0, 0, 0, 0, 2, 0, 6, 8, 8, 8, 8, 13, 8, 14, 10]

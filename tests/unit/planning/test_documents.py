@@ -156,6 +156,7 @@ def test_which_texts_are_backward_depends_on_their_keys_alone(tmp_path):
     draws = Draws.of(1, 2, randomness.EXAMPLE, np.arange(400))
     zeros = np.zeros(400, dtype=np.int64)
     read = texts.texts(zeros, zeros + 3, Backward(), draws)
+    assert read.backward.dtype == bool and texts.texts(zeros, zeros + 3, Reads(), draws).backward.dtype == bool
     assert np.flatnonzero(read.backward[:20]).tolist() == [0, 7, 8, 9, 11, 17, 19]
     assert_rate(int(read.backward.sum()), 400, 0.5)
     assert all(text.tokens.tolist() == ([12, 11, 10] if text.backward else [10, 11, 12]) for text in read.texts())

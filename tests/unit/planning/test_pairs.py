@@ -32,6 +32,7 @@ def random_pairs(count, seed=0):
 def test_an_epoch_holds_every_pair_once(tmp_path):
     given = random_pairs(80)
     texts = write_pairs(tmp_path, given)
+    assert texts.document_count == 0  # so that nobody asks for segments of other documents
     expected = sorted([SPECIAL.begin, *s, SEPARATOR, *t, SEPARATOR] for s, t in given)
     compositions = set()
     for packed in (True, False):
@@ -103,3 +104,9 @@ def test_refusals_of_pairs(tmp_path):
     with pytest.raises(UnifiedError, match="1 of 3 pairs"):
         RowDataset(write_pairs(tmp_path, long, max_source=25), PAIRED, 32, seed=1)
     RowDataset(write_pairs(tmp_path, long, max_source=25, max_target=4), PAIRED, 32, seed=1)
+
+
+def test_no_pair_is_read_backward(tmp_path):
+    texts = write_pairs(tmp_path, random_pairs(5))
+    read = texts.texts(np.arange(3), texts.lengths[:3], Reads(segments=2, paired=True), None)
+    assert read.backward.dtype == bool and not read.backward.any()

@@ -223,3 +223,9 @@ def test_rows_of_blocks_may_be_as_short_as_one_token(tmp_path):
     dataset = RowDataset(DocumentTexts(file, SPECIAL), Mixture((Reads(),), (1,)), 3, seed=1)
     assert [len(example.tokens) for row in range(len(dataset)) for example in dataset[row]] == [3] * 5
     assert Blocks() == Blocks() and Blocks() != Instances(next_sentence=True, short_share=0.1)
+
+
+def test_a_piece_of_a_long_document_has_64_rows_or_more():
+    at = indices([[1] * 64_000])
+    (dealt,) = deal(at.bounds, at.starts, (1.0,), 10, np.random.default_rng(0))
+    assert np.diff(at.bounds[dealt.document_starts]).tolist() == [640] * 100
