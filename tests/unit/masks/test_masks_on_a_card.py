@@ -8,6 +8,7 @@ from tests.support.mask_samples import random_document
 from tests.support.pretend_card import DEVICE, PretendCard
 from unified import masks
 from unified.masks import AttentionMask
+from unified.masks.tiles import carried
 
 
 def tensors_of(found) -> list[torch.Tensor]:
@@ -67,3 +68,14 @@ def test_sinks_on_a_card():
     with PretendCard():
         found = masks.sliding_window(7, 1).to(DEVICE).with_sinks(2)
         assert torch.equal(found.dense().cpu(), masks.sliding_window(7, 1).with_sinks(2).dense())
+
+
+def test_on_a_card_a_gap_is_of_the_document_in_front_of_it_in_its_own_row():
+    no = masks.NO_DOCUMENT
+    documents = torch.tensor([[0, 0, no, 1, no, no], [no, 0, 1, no, 2, no]])
+    expected = [[0, 0, 0, 1, 1, 1], [no, 0, 1, 1, 2, 2]]
+    assert carried(documents).tolist() == expected
+    with PretendCard() as card:
+        found = carried(documents.to(DEVICE))
+        assert not card.looks
+    assert found.cpu().tolist() == expected

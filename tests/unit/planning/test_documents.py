@@ -29,6 +29,7 @@ from unified.planning.rows import DealtDocuments, RowLimits, plan_documents
 from unified.planning.sources import word_starts_of
 
 ONE, TWO, PAIR = Reads(), Reads(segments=2), Reads(segments=2, wants_random_second=True)
+from unified.planning.segments import Segments
 
 
 def texts_of(tmp_path, documents, **options):
@@ -156,7 +157,9 @@ def test_which_texts_are_backward_depends_on_their_keys_alone(tmp_path):
     draws = Draws.of(1, 2, randomness.EXAMPLE, np.arange(400))
     zeros = np.zeros(400, dtype=np.int64)
     read = texts.texts(zeros, zeros + 3, Backward(), draws)
-    assert read.backward.dtype == bool and texts.texts(zeros, zeros + 3, Reads(), draws).backward.dtype == bool
+    whole = Segments(zeros[None], zeros[None] + 3)
+    for forward in (texts.texts(zeros, zeros + 3, Reads(), draws), texts.read(whole, None)):
+        assert forward.backward.dtype == read.backward.dtype == bool and not forward.backward.any()
     assert np.flatnonzero(read.backward[:20]).tolist() == [0, 7, 8, 9, 11, 17, 19]
     assert_rate(int(read.backward.sum()), 400, 0.5)
     assert all(text.tokens.tolist() == ([12, 11, 10] if text.backward else [10, 11, 12]) for text in read.texts())
