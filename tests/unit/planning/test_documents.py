@@ -26,10 +26,10 @@ from unified.errors import UnifiedError
 from unified.objectives.spanbert import SpanBert
 from unified.planning.documents import DocumentTexts
 from unified.planning.rows import DealtDocuments, RowLimits, plan_documents
+from unified.planning.segments import Segments
 from unified.planning.sources import word_starts_of
 
 ONE, TWO, PAIR = Reads(), Reads(segments=2), Reads(segments=2, wants_random_second=True)
-from unified.planning.segments import Segments
 
 
 def texts_of(tmp_path, documents, **options):
