@@ -81,8 +81,8 @@ def _object(line: str) -> object:
 
 
 def csv_rows(data: bytes) -> list[object]:
-    """A table whose delimiter is the one that its first line has most of."""
-    first = next((line for line in text_of(data).split("\n") if line.strip()), "")
+    """A table whose delimiter is the one that its first line has most of, those within quoted names not counted."""
+    first = re.sub('"[^"]*"', "", next((line for line in text_of(data).split("\n") if line.strip()), ""))
     return _table(data, max(",;\t", key=first.count), csv.QUOTE_MINIMAL)
 
 
