@@ -26,7 +26,7 @@ from unified.errors import UnifiedError
 
 #: Inputs of a case, and of each reader in the sample.
 BLOCK, SAMPLE = 500, 250
-#: Characters that a refusal may have, and seconds that an input may take.
+#: Characters that a refusal may have, and seconds of a processor that an input may take.
 LONGEST, SECONDS = 300, 60
 #: Bytes of memory that the inputs of a case may take together, beside what Python and its modules take.
 MEMORY = 2 << 30
@@ -45,7 +45,7 @@ def cases(full: bool, seed: int) -> list[Case]:
     return found
 
 
-def attack(reader: Reader, numbers: range, folder: Path) -> dict[str, int]:
+def attack(reader: Reader, numbers: range, folder: Path, seconds: float = SECONDS) -> dict[str, int]:
     """Reads the inputs of a reader in a process of its own, which a crash may end.
 
     Raises:
@@ -60,7 +60,7 @@ def attack(reader: Reader, numbers: range, folder: Path) -> dict[str, int]:
                 os.dup2(nothing.fileno(), 1)
                 os.dup2(nothing.fileno(), 2)
                 limit_memory(MEMORY)
-                _attack_all(reader, numbers, notes)
+                _attack_all(reader, numbers, notes, seconds)
             status = 0
         except BaseException:  # it must not go on in two processes
             notes.write_text(traceback.format_exc(), encoding="utf-8")
@@ -76,17 +76,17 @@ def attack(reader: Reader, numbers: range, folder: Path) -> dict[str, int]:
     return {"inputs": len(numbers), "refused": refused}
 
 
-def _attack_all(reader: Reader, numbers: range, notes: Path) -> None:
+def _attack_all(reader: Reader, numbers: range, notes: Path, seconds: float) -> None:
     """Writes into ``notes`` the number of the input that is read, at last each kind of fault once."""
     reader.make()
     sample = Path(reader.attacked).read_bytes()
-    require(accepts(reader, sample), "the sample is refused")
+    require(accepts(reader, sample, seconds), "the sample is refused")
     faults: dict[str, str] = {}
     refused = 0
     for number in numbers:
         notes.write_text(f"{number}\n", encoding="utf-8")
         try:
-            refused += not accepts(reader, reader.mutated(sample, number))
+            refused += not accepts(reader, reader.mutated(sample, number), seconds)
         except Broken as broken:
             kind = str(broken).partition(" | ")[0]
             faults.setdefault(kind, f"input {number}: {broken}")
@@ -94,7 +94,7 @@ def _attack_all(reader: Reader, numbers: range, notes: Path) -> None:
     notes.write_text("\n".join([*lines, f"refused {refused}"]), encoding="utf-8")
 
 
-def accepts(reader: Reader, data: bytes) -> bool:
+def accepts(reader: Reader, data: bytes, seconds: float) -> bool:
     """Whether the current folder is read with these bytes in the attacked file; False where it is refused.
 
     Raises:
@@ -102,7 +102,7 @@ def accepts(reader: Reader, data: bytes) -> bool:
     """
     Path(reader.attacked).write_bytes(data)
     try:
-        with _time_limit(SECONDS):
+        with _time_limit(seconds):
             content = reader.read()
     except (UnifiedError, OSError) as refusal:
         check_refusal(str(refusal), Path(reader.attacked).name if reader.named else "")
@@ -156,17 +156,23 @@ def limit_memory(more: int) -> None:
 
 
 @contextlib.contextmanager
-def _time_limit(seconds: int) -> Iterator[None]:
+def _time_limit(seconds: float) -> Iterator[None]:
+    """Breaks off after so many seconds of a processor, or ten times as many of the clock."""
+
     def late(signum: int, frame: FrameType | None) -> None:
         raise Broken(f"more than {seconds} seconds")
 
-    before = signal.signal(signal.SIGALRM, late)
-    signal.alarm(seconds)
+    limits = {signal.ITIMER_PROF: seconds, signal.ITIMER_REAL: 10 * seconds}
+    before = {one: signal.signal(one, late) for one in (signal.SIGPROF, signal.SIGALRM)}
+    for timer, limit in limits.items():
+        signal.setitimer(timer, limit)
     try:
         yield
     finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
+        for timer in limits:
+            signal.setitimer(timer, 0)
+        for one, handler in before.items():
+            signal.signal(one, handler)
 
 
 def main() -> None:

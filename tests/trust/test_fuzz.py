@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import time
 from pathlib import Path
 
 import pytest
@@ -37,7 +38,7 @@ def test_bombs_take_little(name, tmp_path):
     assert explode(next(bomb for bomb in BOMBS if bomb.name == name), tmp_path)["bombs"] == 1
 
 
-def broken(tmp_path: Path, read, reference=None) -> str:
+def broken(tmp_path: Path, read, reference=None, seconds=60.0) -> str:
     """What the campaign says of a reader that reads its sample well, and all else by `read`."""
 
     def read_all() -> object:
@@ -47,7 +48,7 @@ def broken(tmp_path: Path, read, reference=None) -> str:
     wanted = None if reference is None else lambda data: "sample" if data == b"sample" else reference(data)
     reader = Reader("a test", "a.txt", sample_file("a.txt", b"sample"), read_all, BYTES, wanted)
     with pytest.raises(Broken) as caught:
-        attack(reader, range(20), tmp_path)
+        attack(reader, range(20), tmp_path, seconds)
     return str(caught.value)
 
 
@@ -69,6 +70,16 @@ def test_what_is_broken_is_said(tmp_path):
     assert "the reference refuses it" in broken(tmp_path, lambda content: 1, refused)
     assert "ended by a signal" in broken(tmp_path, lambda content: os.kill(os.getpid(), signal.SIGSEGV))
     assert "at input" in broken(tmp_path, lambda content: os.kill(os.getpid(), signal.SIGKILL))
+
+
+def test_an_input_may_take_so_much_of_a_processor_and_ten_times_as_much_of_the_clock(tmp_path):
+    def busy(content: bytes) -> None:
+        while True:
+            pass
+
+    assert "more than 0.01 seconds" in broken(tmp_path, busy, seconds=0.01)
+    assert "more than 0.01 seconds" in broken(tmp_path, lambda content: time.sleep(60), seconds=0.01)
+    assert "another content" in broken(tmp_path, lambda content: time.sleep(0.04), lambda data: 1, seconds=0.01)
 
 
 def test_inputs_of_a_number_are_the_same_again():
