@@ -1,7 +1,8 @@
 """RoBERTa of ``transformers`` (Liu et al. 2019) becomes a folder of this library.
 
 It is BERT with other names, without next-sentence prediction, with positions that begin behind padding's id, and with
-one token type. XLM-RoBERTa and CamemBERT are the same with other tokenizers.
+one token type: a second one, which RobertaConfig has by default, is given to no text by RoBERTa's tokenizer.
+XLM-RoBERTa and CamemBERT are the same with other tokenizers.
 """
 
 from __future__ import annotations
@@ -94,8 +95,8 @@ def as_bert(state: dict[str, torch.Tensor], settings: dict[str, Any]) -> tuple[d
         raise UnifiedError("not the parameters of a RoBERTa: it has no position or token-type embeddings")
     unused = settings.get("pad_token_id", 1) + 1
     found[_POSITIONS] = found[_POSITIONS][unused:]
-    if len(found[_TOKEN_TYPES]) == 1:  # both texts of a pair have this type
-        found[_TOKEN_TYPES] = found[_TOKEN_TYPES].repeat(2, 1)
+    if len(found[_TOKEN_TYPES]) <= 2:  # RoBERTa's tokenizer gives both texts of a pair the first type
+        found[_TOKEN_TYPES] = found[_TOKEN_TYPES][:1].repeat(2, 1)
     return found, unused
 
 
