@@ -146,7 +146,7 @@ def read_json(path: Path) -> tuple[list[str], dict[str, bool]]:
     Raises:
         UnifiedError: the tokenizer is another than BERT's, or adds tokens that texts may contain.
     """
-    content = read_object(path)
+    content = _typed(read_object(path))
     for part, wanted in _REQUIRED.items():
         stated = content.get(part)
         found: dict[str, Any] = stated if isinstance(stated, dict) else {}
@@ -165,8 +165,19 @@ def is_wordpiece(path: Path) -> bool:
     Raises:
         UnifiedError: it is not a JSON object.
     """
-    model = read_object(path).get("model")
+    model = _typed(read_object(path)).get("model")
     return isinstance(model, dict) and model.get("type") == "WordPiece"
+
+
+def _typed(content: dict[str, Any]) -> dict[str, Any]:
+    """The content of a ``tokenizer.json`` with the type of a WordPiece model.
+
+    Older files, such as that of bert-base-uncased, leave it out. The library tokenizers then goes by the fields.
+    """
+    model = content.get("model")
+    if isinstance(model, dict) and "type" not in model and "max_input_chars_per_word" in model:
+        return {**content, "model": {"type": "WordPiece", **model}}
+    return content
 
 
 def _entries(path: Path, content: dict[str, Any]) -> list[str]:

@@ -125,6 +125,16 @@ def test_a_model_that_the_library_does_not_read_is_refused():
     )
 
 
+def test_a_model_may_leave_out_its_type_as_older_files_do():
+    """The library tokenizers goes by the other fields."""
+    unigram = Tokenizer(models.Unigram([("<unk>", 0.0), ("a", -1.0), ("b", -1.5), ("ab", -2.0)], unk_id=0))
+    for content in (bpe("<unk>"), json.loads(unigram.to_str())):
+        typed = tokenizer(content)
+        del content["model"]["type"]
+        untyped = tokenizer(content)
+        assert untyped.native_symbols() == typed.native_symbols() and untyped.encode("abba") == typed.encode("abba")
+
+
 @pytest.mark.parametrize(
     "name", ["RobertaTokenizer", "RobertaTokenizerFast", "GPT2Tokenizer", "GPT2TokenizerFast", "Other", ["x"]]
 )

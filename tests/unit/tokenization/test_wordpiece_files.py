@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+import transformers
 
 from tests.support.locales import plain_locale
 from unified.errors import UnifiedError
@@ -183,9 +184,27 @@ def test_a_setting_of_the_normalizer_must_be_true_or_false(tmp_path):
 def test_a_wordpiece_tokenizer_is_known_by_its_model(tmp_path):
     assert is_wordpiece(written(tmp_path, content()))
     assert not is_wordpiece(written(tmp_path, {"model": {"type": "BPE"}}))
+    assert not is_wordpiece(written(tmp_path, {"model": {"type": "BPE", "max_input_chars_per_word": 100}}))
+    assert not is_wordpiece(written(tmp_path, {"model": {"continuing_subword_prefix": "##", "merges": []}}))
     assert not is_wordpiece(written(tmp_path, {"model": ["type", "WordPiece"]})) and not is_wordpiece(
         written(tmp_path, {})
     )
+
+
+def test_a_wordpiece_model_may_leave_out_its_type_as_older_files_do(tmp_path):
+    """bert-base-uncased's file is one. The settings beside it count there, as transformers has it."""
+    whole = content(version="1.0", added_tokens=[])
+    del whole["model"]["type"]
+    path = written(tmp_path, whole)
+    assert is_wordpiece(path) and read_json(path) == (ENTRIES, {"lowercase": True, "split_chinese": False})
+    assert [load_tokenizer(path).word_start(entry) for entry in ENTRIES] == [True, True, False]
+    for lowercase in (True, False):
+        written(tmp_path, {"tokenizer_class": "BertTokenizer", "do_lower_case": lowercase}, "tokenizer_config.json")
+        theirs = transformers.AutoTokenizer.from_pretrained(tmp_path)
+        assert load_tokenizer(path).encode("Ab A") == [
+            {"[UNK]": "<unk>"}.get(piece, piece) for piece in theirs.tokenize("Ab A")
+        ]
+    assert load_tokenizer(path).encode("Ab a") == ["<unk>", "a"]
 
 
 # The tokenizer that is made of them
