@@ -39,9 +39,11 @@ class UpdateCriterion(ABC):
 
     Attributes:
         update: set while an update is computed, None otherwise, such as in validation.
+        dummy_batch: a batch of training, on which fairseq computes where a process has none.
     """
 
     update: Update | None = None
+    dummy_batch: Sample | None = None
 
     @abstractmethod
     def names_of(self, model: BaseFairseqModel) -> Sequence[str]:
@@ -94,6 +96,23 @@ def _without_empty(samples: Sequence[Sample]) -> Sequence[Sample]:
     return [sample for sample in samples if sample] or samples[-1:]
 
 
+def keeping_dummy_batch(get: Callable[..., Any]) -> Callable[..., Any]:
+    """The method of fairseq's trainer that gives the iterator of an epoch; the criterion then has its dummy batch.
+
+    The trainer's own is of validation whenever that was the last to ask for an iterator. A batch of validation has no
+    masked copy: a process that computed an update on it would log other names and have other gradients than the rest.
+    """
+
+    def get_train_iterator(trainer: Trainer, *arguments: object, **keywords: object) -> object:
+        iterator = get(trainer, *arguments, **keywords)
+        criterion = trainer.get_criterion()
+        if isinstance(criterion, UpdateCriterion):
+            criterion.dummy_batch = iterator.first_batch
+        return iterator
+
+    return get_train_iterator
+
+
 def announcing_updates(step: Callable[..., Any]) -> Callable[..., Any]:
     """The method of fairseq's trainer that makes an update, after the criterion has been told its totals."""
 
@@ -104,6 +123,7 @@ def announcing_updates(step: Callable[..., Any]) -> Callable[..., Any]:
         if trainer.is_fsdp:  # its processes compute in step, so that each needs as many micro-batches as the others
             raise refusal("--ddp-backend fully_sharded is not supported; choose pytorch_ddp or legacy_ddp")
         samples = _without_empty(samples)
+        trainer.reset_dummy_batch(criterion.dummy_batch)
         criterion.update = update_of(criterion, trainer, samples)
         try:
             return step(trainer, samples, *arguments, **keywords)
@@ -114,5 +134,6 @@ def announcing_updates(step: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def install() -> None:
-    """Replace the method of fairseq's trainer that computes an update."""
+    """Replace the methods of fairseq's trainer that give the iterator of an epoch and compute an update."""
+    Trainer.get_train_iterator = keeping_dummy_batch(Trainer.get_train_iterator)
     Trainer.train_step = announcing_updates(Trainer.train_step)

@@ -34,6 +34,7 @@ CHANGED = {
     (tasks, "setup_task"): ["trust"],
     (utils, "eval_str_list"): ["training_checks"],
     (utils, "override_module_args"): ["precision"],
+    (Trainer, "get_train_iterator"): ["updates"],
     (Trainer, "load_checkpoint"): ["restarts"],
     (Trainer, "train_step"): ["divergence", "updates", "first_updates"],
     (distributed_utils, "call_main"): ["training_checks", "training_lock", "exports"],

@@ -39,6 +39,9 @@ class Trainer:
     def get_criterion(self):
         return self.criterion
 
+    def reset_dummy_batch(self, batch):
+        self.dummy_batch = batch
+
 
 SAMPLES = [{"numbers": [1, 2, -3]}, {}, None, {"numbers": [-4, 0]}]
 
@@ -98,6 +101,30 @@ def test_a_step_gets_the_micro_batches_that_this_process_has(given, kept):
     assert wrapped(Trainer(criterion), given, 3, raise_oom=True) == "done"
     expected = numbers(update_of(criterion, Trainer(criterion), given))
     assert seen == [(kept, (3,), {"raise_oom": True}, expected)] and criterion.update is None
+
+
+def test_a_process_without_a_batch_makes_its_step_on_one_of_training():
+    """A validation has put a batch of its own in its place, which may have no masked copy."""
+    seen = []
+
+    def iterator(name):
+        return SimpleNamespace(first_batch=name)
+
+    def get(trainer, epoch, load_dataset=True):
+        trainer.reset_dummy_batch(f"training {epoch}")
+        return iterator(f"training {epoch} {load_dataset}")
+
+    def step(trainer, samples):
+        seen.append(trainer.dummy_batch)
+
+    for criterion in (Criterion(), SimpleNamespace()):
+        trainer = Trainer(criterion)
+        found = updates.keeping_dummy_batch(get)(trainer, 2, load_dataset=False)
+        assert found == iterator("training 2 False")
+        trainer.reset_dummy_batch("validation")
+        updates.announcing_updates(step)(trainer, [{}])
+    assert seen == ["training 2 False", "validation"]
+    assert vars(criterion) == {}
 
 
 def test_after_a_step_that_fails_there_is_no_update():
