@@ -3,8 +3,9 @@
 fairseq makes ``checkpoint_last.pt`` and ``checkpoint_best.pt`` by copying over the old file, which a kill in
 mid-copy truncates; where a disk is full, it writes twice more behind the torn beginning, and ends with three
 tracebacks; it lets the unpickler's traceback through without naming the file; it asks the task for what a
-checkpoint shall hold in one process only, too late to collect it from the others; and it sends a loaded checkpoint to
-the other processes in a form that they refuse to unpickle.
+checkpoint shall hold in one process only, too late to collect it from the others; it sends a loaded checkpoint to
+the other processes in a form that they refuse to unpickle; and where it only validates, it does not show the task what
+the checkpoint keeps of its heads.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from omegaconf import DictConfig, open_dict
 from fairseq_plugins.refusals import refusal, refusing
 from fairseq_plugins.task import DictionaryTask
 from unified.checkpoints import named_damage
+from unified.checkpoints.trained import heads_of
 from unified.files.whole import whole_file
 
 
@@ -87,6 +89,19 @@ def naming_damage(load: Callable[..., Any]) -> Callable[..., Any]:
     return load_checkpoint_to_cpu
 
 
+def handing_over_heads(load: Callable[..., Any]) -> Callable[..., Any]:
+    """fairseq's function that loads a checkpoint, with what it keeps of its heads in the state that a task is given."""
+
+    def load_checkpoint_to_cpu(path: str, *arguments: Any, **keywords: Any) -> Any:
+        content = load(path, *arguments, **keywords)
+        heads = heads_of(content)
+        if heads:
+            content["task_state"] = {**content.get("task_state", {}), "heads": heads}
+        return content
+
+    return load_checkpoint_to_cpu
+
+
 def announcing_saves(save: Callable[..., Any]) -> Callable[..., Any]:
     """fairseq's function that saves, after every process of a task of ours has been told so."""
 
@@ -117,4 +132,4 @@ def install() -> None:
     checkpoint_utils.load_checkpoint = reading_everywhere(checkpoint_utils.load_checkpoint)
     checkpoint_utils.save_checkpoint = announcing_saves(checkpoint_utils.save_checkpoint)
     PathManager.copy = staticmethod(copy_atomically)
-    checkpoint_utils.load_checkpoint_to_cpu = naming_damage(checkpoint_utils.load_checkpoint_to_cpu)
+    checkpoint_utils.load_checkpoint_to_cpu = handing_over_heads(naming_damage(checkpoint_utils.load_checkpoint_to_cpu))

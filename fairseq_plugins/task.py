@@ -43,7 +43,9 @@ class DictionaryTask(FairseqTask):
         if from_checkpoint:
             with refusing():
                 check_model(cfg)
-        return super().build_model(cfg, from_checkpoint)
+        model = super().build_model(cfg, from_checkpoint)
+        model.of_checkpoint = from_checkpoint
+        return model
 
     def build_criterion(self, cfg: Settings, from_checkpoint: bool = False) -> FairseqCriterion:
         if self.of_checkpoint:

@@ -29,6 +29,7 @@ from unified.checkpoints import fingerprint, load_parameters
 from unified.checkpoints.heads import (
     OPTIONAL_HEADS,
     by_head,
+    head_of,
     prefixes,
     start_new_token_head,
     task_head_prefixes,
@@ -74,6 +75,8 @@ class UnifiedLMModel(BaseFairseqModel):
         #: A function that finds symbols that training has as targets, see :mod:`unified.training.target_symbols`; None
         #: where the model is not trained. A copy of the model (a moving average) shares it.
         self.target_symbols: Callable[[np.ndarray], np.ndarray] | None = None
+        #: Whether the model is read as a checkpoint has it, and not trained: its task heads are then not new.
+        self.of_checkpoint = False
         # Equal sizes do not make equal dictionaries. fairseq's moving average (--store-ema) leaves a "version" alone.
         self.symbols = task.target_dictionary.symbols
         self.register_buffer("dictionary_version", torch.tensor(fingerprint(self.symbols)))
@@ -129,6 +132,11 @@ class UnifiedLMModel(BaseFairseqModel):
         heads = prefixes([*parameters, *self.core.state_dict()])
         optional = (*heads, *OPTIONAL_HEADS, *task_head_prefixes(self.core), "lstm.")
         new, unused = load_parameters(self.core, parameters, optional, optional)
+        random = [name for name in new if head_of(name) in self.core.task_heads]
+        if self.of_checkpoint and random:
+            raise refusal(
+                f"the checkpoint lacks parameters of its task, which would be random: {', '.join(by_head(random))}"
+            )
         readout = start_new_token_head(self.core, new)
         if not added and saved != int(self.dictionary_version):
             raise refusal(

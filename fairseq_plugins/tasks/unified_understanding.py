@@ -22,6 +22,7 @@ from fairseq_plugins.refusals import refusing
 from fairseq_plugins.task import DictionaryTask
 from fairseq_plugins.trust import is_given
 from fairseq_plugins.validation_scores import Predictions
+from unified.arguments import shown
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
 from unified.inference.sequences import Codec
@@ -30,6 +31,7 @@ from unified.objectives.corruption import maskable
 from unified.tasks.heads import TASK_HEADS, Encoded, HeadEntry, Understanding, parse_heads
 from unified.tasks.heads.base import require_markable
 from unified.tasks.heads.batches import packed_length
+from unified.tasks.heads.registry import restored_task
 from unified.tasks.heads.returned import encoded_items, predicted_items
 from unified.tokenization import load_tokenizer
 
@@ -194,6 +196,17 @@ class UnifiedUnderstandingTask(DictionaryTask):
         self.codec = Codec.for_model(config, self.tokenizer, self.vocabulary, self.cfg.tokens_per_sample)
         return core
 
+    @refusing()
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Called for a checkpoint that is validated, which keeps what the scores of its heads mean.
+
+        Raises:
+            SystemExit: they mean something else in this data folder.
+        """
+        for name, kept in state.get("heads", {}).items():
+            if name in self.tasks:
+                _require_same(name, restored_task(name, kept), self.tasks[name])
+
     def begin_valid_epoch(self, epoch: int, model: BaseFairseqModel) -> None:
         super().begin_valid_epoch(epoch, model)
         self.predictions.clear()
@@ -231,3 +244,16 @@ class UnifiedUnderstandingTask(DictionaryTask):
         """State of this task in fairseq's checkpoints: the meaning of each head's scores."""
         kept = {name: {"head": task.name, "settings": asdict(task)} for name, task in self.tasks.items()}
         return {type(self).__name__: kept}
+
+
+def _require_same(name: str, trained: Understanding[Any], own: Understanding[Any]) -> None:
+    """Refuse a head whose scores a checkpoint gives another meaning than the data folder and ``--head``."""
+    if type(trained) is not type(own):
+        raise UnifiedError(f"--head: {name!r} is {own.name} in this run, but {trained.name} in the checkpoint")
+    for setting, before in asdict(trained).items():
+        now = asdict(own)[setting]
+        if now != before:
+            raise UnifiedError(
+                f"--head: the checkpoint's {name!r} has {setting} {shown(before)}, this run has {shown(now)}; labels "
+                "are those in train.jsonl where --head sets none"
+            )

@@ -228,6 +228,32 @@ def test_a_checkpoint_keeps_what_the_scores_of_each_head_mean(tmp_path):
     }  # fmt: skip
 
 
+def test_a_validated_checkpoint_and_its_data_have_the_same_labels(tmp_path):
+    """The classes of another folder counted as those of the same numbers."""
+    data = item_folder(tmp_path / "data", "classification", "tagging")
+    task = understanding_task(data, BOTH)
+    kept = task.get_checkpoint_dict()["UnifiedUnderstandingTask"]
+    same = understanding_task(data, BOTH)
+    same.load_state_dict({"heads": kept})
+    same.load_state_dict({})
+    understanding_task(data / "tagging", "tagging").load_state_dict({"heads": kept})
+
+    def said(**changed):
+        with pytest.raises(SystemExit) as raised:
+            same.load_state_dict({"heads": {**kept, "tagging": {**kept["tagging"], **changed}}})
+        return str(raised.value)
+
+    settings = {**kept["tagging"]["settings"], "labels": ("a", "b")}
+    assert said(settings=settings) == (
+        "unified_lm: error: --head: the checkpoint's 'tagging' has labels ('a', 'b'), this run has ('x', 'y'); labels "
+        "are those in train.jsonl where --head sets none"
+    )
+    other = kept["classification"]
+    assert said(**other) == (
+        "unified_lm: error: --head: 'tagging' is tagging in this run, but classification in the checkpoint"
+    )
+
+
 def test_rows_that_are_longer_than_the_model_allows_are_refused_in_one_line(tmp_path):
     task = understanding_task(item_folder(tmp_path / "data", "tagging"), "tagging", tokens_per_sample=25)
     with pytest.raises(SystemExit) as raised:

@@ -60,6 +60,20 @@ def test_the_model_of_a_checkpoint_is_taken_as_it_is(make):
         task.build_model(model_settings(max_positions=8), from_checkpoint=False)
 
 
+def test_a_checkpoint_that_is_read_lacks_no_head_of_its_task(make):
+    """It was drawn at random, and validated."""
+    saved = built_model(make()).state_dict()
+    saved = {name: value for name, value in saved.items() if "classification.output" not in name}
+    built_model(make()).load_state_dict(saved)
+    model = make().build_model(model_settings(writes="nothing"), from_checkpoint=True)
+    with pytest.raises(SystemExit) as raised:
+        model.load_state_dict(saved)
+    assert str(raised.value) == (
+        "unified_lm: error: the checkpoint lacks parameters of its task, which would be random: "
+        "heads.classification (2 parameters)"
+    )
+
+
 @pytest.mark.parametrize(
     ("card", "cpu", "device"), [(False, False, "cpu"), (False, True, "cpu"), (True, True, "cpu"), (True, False, "cuda")]
 )
