@@ -1,11 +1,16 @@
 """Refusals of ``--task unified_lm`` before training, and settings that a new model takes from the objectives."""
 
+from collections.abc import Sequence
+
 from omegaconf import open_dict
 
 from fairseq_plugins.config import Settings, restore
 from fairseq_plugins.evaluation import METRICS, generation_options
 from fairseq_plugins.language_options import UnifiedLMTaskConfig
 from fairseq_plugins.writing_validation import task_of_writing
+from unified.data.prepared_folder import DataFolder
+from unified.data.token_files import TokenFile
+from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
 from unified.model import TransformerConfig
 from unified.objectives.mixture import Mixture
@@ -53,6 +58,36 @@ def check_options(cfg: UnifiedLMTaskConfig, mixture: Mixture, paired: bool) -> N
     if grows != bool(cfg.maximize_best_checkpoint_metric):
         word = "needs" if grows else "cannot go with"
         raise UnifiedError(f"--best-checkpoint-metric {metric} {word} --maximize-best-checkpoint-metric")
+
+
+def check_folders(folders: Sequence[DataFolder], vocabulary: Vocabulary) -> None:
+    """Refuse data folders of one training that do not go together, or that hold nothing to train on.
+
+    Args:
+        folders: at least one; training takes them in turn.
+        vocabulary: of the first one.
+
+    Raises:
+        UnifiedError: names the folder.
+    """
+    first, *others = folders
+    for folder in others:
+        if folder.paired != first.paired:
+            raise UnifiedError(
+                f"{folder.path} holds {_content(folder)}, but {first.path} {_content(first)}; all folders of one "
+                "training hold the same"
+            )
+        if folder.vocabulary().symbols != vocabulary.symbols:
+            raise UnifiedError(
+                f"{folder.path} has another dictionary than {first.path}; prepare it with --tokenizer {first.path}"
+            )
+    for folder in folders if others else ():
+        for prefix in folder.prefixes("train"):
+            TokenFile(prefix)
+
+
+def _content(folder: DataFolder) -> str:
+    return "pairs" if folder.paired else "documents"
 
 
 def settle_model(cfg: Settings, mixture: Mixture, memory: int) -> None:

@@ -20,7 +20,7 @@ from fairseq_plugins.dataset import PairFairseqDataset, RowFairseqDataset, Sampl
 from fairseq_plugins.epochs import EpochRows
 from fairseq_plugins.evaluation import GeneratedTexts, generation_options
 from fairseq_plugins.generator import ForcedScorer, UnifiedSequenceGenerator
-from fairseq_plugins.language_checks import check_options, settle_model
+from fairseq_plugins.language_checks import check_folders, check_options, settle_model
 from fairseq_plugins.language_options import UnifiedLMTaskConfig
 from fairseq_plugins.lengths import TaskLengths
 from fairseq_plugins.memory import StreamMemory
@@ -76,6 +76,7 @@ class UnifiedLMTask(DictionaryTask):
         folders = [DataFolder.open(path, cfg.source_lang, cfg.target_lang) for path in paths]
         task = cls(cfg, folders, own_classes=not of_checkpoint or is_given("objectives"))
         task.of_checkpoint = of_checkpoint
+        check_folders(folders, task.vocabulary)
         check_options(cfg, task.mixture, task.folder.paired)
         if cfg.eval_task and not of_checkpoint:
             task.official = OfficialScores(cfg.eval_task, cfg.eval_items)

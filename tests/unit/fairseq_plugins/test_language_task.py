@@ -10,6 +10,7 @@ from fairseq_plugins.tasks.unified_lm import UnifiedLMTask
 from tests.support.language_tasks import WORDS, document_folder, language_task, pair_folder, settings
 from tests.support.task_folders import data_folder
 from unified.data.prepared_folder import DataFolder
+from unified.data.vocabulary import Vocabulary
 from unified.objectives import DEFAULT_FINETUNING, DEFAULT_PRETRAINING, parse_objectives
 from unified.tasks.writing import WritingItem
 
@@ -56,6 +57,32 @@ def test_several_folders_are_parts_of_one(tmp_path):
     task = language_task(*folders)
     assert [folder.path for folder in task.folders] == folders and task.folder.path == folders[0]
     assert task.has_sharded_data("train") is True
+
+
+def test_folders_that_do_not_go_together_are_refused_before_training(tmp_path):
+    """Ids of the second were read by the dictionary of the first, and a missing split was found in the second epoch."""
+    first, more = (document_folder(tmp_path / name) for name in ("first", "more"))
+    pairs, more_pairs = (pair_folder(tmp_path / name, [(3, 2)]) for name in ("pairs", "more_pairs"))
+
+    def said(*folders):
+        with pytest.raises(SystemExit) as raised:
+            language_task(*folders)
+        return str(raised.value).removeprefix("unified_lm: error: ")
+
+    assert said(pairs, first) == (
+        f"{first} holds documents, but {pairs} pairs; all folders of one training hold the same"
+    )
+    assert said(first, pairs) == (
+        f"{pairs} holds pairs, but {first} documents; all folders of one training hold the same"
+    )
+    assert language_task(pairs, more_pairs).has_sharded_data("train") is True
+    (more / "train.idx").unlink()
+    assert f"{more / 'train'}" in said(first, more)
+    assert f"{more / 'train'}" in said(more, first)
+    assert len(language_task(more).folders) == 1
+    symbols = WORDS.symbols[4:]
+    Vocabulary([*symbols[1::-1], *symbols[2:]]).save(more / "dict.txt")
+    assert said(first, more) == f"{more} has another dictionary than {first}; prepare it with --tokenizer {first}"
 
 
 def test_languages_of_pairs_are_chosen_by_name(tmp_path):
