@@ -5,15 +5,21 @@ import math
 import numpy as np
 import pytest
 import torch
+from fairseq import utils
 
 from fairseq_plugins.dataset import to_batch
 from fairseq_plugins.items import HeadsFairseqDataset, ItemFairseqDataset, TrainingOrder
+from tests.golden.data import MARKS
+from tests.golden.data import task as golden_task
+from tests.golden.plan import HEADS
 from tests.support.tiny_models import vocabulary
+from tests.support.understanding_runs import codec
 from unified import masks
 from unified.data import randomness
 from unified.data.collate import collate
 from unified.data.example import Example
 from unified.data.targets import TASK, TOKEN, ExampleTargets
+from unified.tasks.heads import parse_head
 from unified.tasks.heads.auxiliary import masked_all
 from unified.tasks.heads.base import Encoded
 from unified.tasks.heads.batches import runs_of, units_of
@@ -127,6 +133,19 @@ def test_a_masked_copy_comes_along_in_training(row_length):
         assert torch.equal(copy.targets[TOKEN].labels, expected.targets[TOKEN].labels)
     assert len(copy.targets[TOKEN]) == sum(len(one.targets[TOKEN]) for one in examples) > 0
     assert "masked" not in dataset(training=TrainingOrder(3)).collater([0])
+
+
+@pytest.mark.parametrize("head", HEADS)
+def test_fairseq_rounds_no_number_of_a_batch(head, tmp_path):
+    """With --fp16 or --bf16 it rounds what is float32, such as a year that is the label of a regression."""
+    entry, reads = parse_head(head), codec(32, *MARKS)
+    items = entry.head_class.read(golden_task(tmp_path, entry.head_class.name) / "train.jsonl")[:4]
+    task, order = entry.for_items(items), TrainingOrder(3, masked=True)
+    encoded, special = task.encode(items, reads), reads.vocabulary.special
+    sample = ItemFairseqDataset(encoded, task.together, None, special, "train", head, order).collater([0, 1])
+    types = []
+    utils.apply_to_sample(lambda tensor: types.append(tensor.dtype), sample)
+    assert len(types) > 10 and torch.float32 not in types
 
 
 def heads() -> HeadsFairseqDataset:

@@ -142,7 +142,8 @@ class Regression(EnsembleUnderstanding[TextItem]):
     def encode(self, items: Sequence[TextItem], codec: Codec) -> Encoded:
         examples, lost = encode_texts(items, codec)
         labels = [item.label for item in items]
-        head_inputs = {} if None in labels else {"labels": [np.array([label], dtype=np.float32) for label in labels]}
+        # fairseq rounds what is float32 in a batch to the precision of --fp16 or --bf16.
+        head_inputs = {} if None in labels else {"labels": [np.array([label], dtype=np.float64) for label in labels]}
         return Encoded(examples, np.arange(len(items)), head_inputs, int(np.count_nonzero(lost)), lost)
 
     def head(self, config: TransformerConfig) -> TaskHead:
@@ -150,7 +151,7 @@ class Regression(EnsembleUnderstanding[TextItem]):
 
     def loss(self, scores: torch.Tensor, reading: Reading) -> LossSum:
         """Squared error of (N, 1) scores and float (N,) labels; nothing is right or wrong."""
-        labels = reading["labels"]
+        labels = reading["labels"].float()
         losses = (scores.squeeze(-1).float() - labels) ** 2
         return LossSum(losses.sum(), torch.tensor(len(labels)), torch.tensor(0), losses.detach().sum())
 

@@ -33,7 +33,7 @@ Splits = Mapping[str, Sequence[Any]]
 _ItemT = TypeVar("_ItemT", bound=Item)
 _T = TypeVar("_T")
 _OWN_NAMES = FieldNames()
-#: Labels of a regression are float32 in training, where the sum of the squares of a batch has to be finite.
+#: The loss of a regression is float32, in which the sum of the squares of a batch has to be finite.
 _LARGEST_NUMBER = 1e18
 #: A list or an object as programs write it into a cell of a table, and a list of quoted texts.
 _PRINTED = re.compile(r"\s*(\[.*\]|\{.*\})\s*", re.DOTALL)

@@ -109,7 +109,7 @@ def test_numbers_are_learnt_and_scored_as_by_their_definitions():
         numbers = rng.normal(size=int(rng.integers(1, 9))).astype(np.float32).tolist()
         encoded, members, scores, reading = random_batch(task, numbers, seed)
         wanted = torch.tensor([numbers[member] for member in members])
-        assert torch.equal(reading["labels"], wanted) and reading["labels"].dtype == torch.float32
+        assert torch.equal(reading["labels"], wanted.double()) and reading["labels"].dtype == torch.float64
         loss = task.loss(scores, reading)
         torch.testing.assert_close(loss.total, functional.mse_loss(scores[:, 0], wanted, reduction="sum"))
         torch.testing.assert_close(loss.nll, loss.total.detach())
