@@ -29,7 +29,7 @@ from unified.conversions.bert_names import from_bert, from_tensorflow, to_bert
 from unified.conversions.export import OWN_SETTINGS, Source, has_plain_layers, write_folder
 from unified.conversions.task_heads import BERT, fine_tuned, take_head
 from unified.conversions.tokenizers import bert_tokenizer_files, no_bert_tokenizer
-from unified.data.vocabulary import PAD
+from unified.data.vocabulary import BEGIN, PAD, SEPARATOR
 from unified.errors import UnifiedError
 from unified.generation.schemes import SCHEMES
 from unified.model import TransformerConfig
@@ -195,8 +195,18 @@ def read_tokenizer(folder: Path) -> Tokenizer:
     """The tokenizer of a folder, from ``tokenizer.json`` where there is one, as ``transformers`` reads it.
 
     Raises:
-        UnifiedError: there is none.
+        UnifiedError: there is none, or it is WordPiece without an entry for CLS or SEP.
     """
+    tokenizer = _tokenizer(folder)
+    if isinstance(tokenizer, WordPieceTokenizer) and not {BEGIN, SEPARATOR} <= set(tokenizer.native_symbols()):
+        raise UnifiedError(
+            f"{folder}: its vocabulary has no [CLS] or no [SEP], and {SETTINGS_NAME} names no entry of it as cls_token "
+            "or sep_token"
+        )
+    return tokenizer
+
+
+def _tokenizer(folder: Path) -> Tokenizer:
     if (folder / JSON_NAME).is_file():
         return load_tokenizer(folder / JSON_NAME)
     if not (folder / VOCABULARY_NAME).is_file():

@@ -20,7 +20,7 @@ from unified.errors import UnifiedError
 from unified.files.json_text import read_object
 from unified.files.shapes import Maybe, misfit
 from unified.tokenization.base import concatenated, pairs_of_integers, single_spaced
-from unified.tokenization.wordpiece_files import JSON_NAME, SETTINGS_NAME
+from unified.tokenization.wordpiece_files import JSON_NAME, SETTINGS_NAME, named_entries
 
 #: Fields of ``tokenizer_config.json`` that name the entry of one of our special symbols, the first that is there.
 SPECIAL_FIELDS = {
@@ -63,7 +63,7 @@ class JsonTokenizer:
         self._content, self._name = content, name
         self.entries = _entries(name, content)
         self.special = {entry: symbol for entry, symbol in special.items() if entry in set(self.entries)}
-        self._symbols = [self._symbol(entry) for entry in self.entries]
+        self._symbols = [entry_symbol(entry, self.special).replace(" ", _SPACE) for entry in self.entries]
         self._entry_of = {
             symbol: entry for symbol, entry in zip(self._symbols, self.entries, strict=True) if " " in entry
         }
@@ -150,12 +150,6 @@ class JsonTokenizer:
         """Whether ``symbol`` can only stand at the beginning of a word."""
         return self._starts is not None and symbol.startswith(self._starts)
 
-    def _symbol(self, entry: str) -> str:
-        if entry in self.special:
-            return self.special[entry]
-        # XLNet's <s>, for one, is not the first symbol of a sequence; the name is taken.
-        return f"[{entry.strip('<>')}]" if entry in SPECIAL_FIELDS else entry.replace(" ", _SPACE)
-
     def _native_ids(self, added: list[str]) -> np.ndarray:
         """int32, the number of an entry by the id that the library tokenizers gives it.
 
@@ -168,6 +162,14 @@ class JsonTokenizer:
             if found is not None:  # it passes over an empty entry
                 numbers[found] = number_of[entry]
         return numbers
+
+
+def entry_symbol(entry: str, special: Mapping[str, str]) -> str:
+    """Our name of an entry, given our special symbols by their entries."""
+    if entry in special:
+        return special[entry]
+    # XLNet's <s>, for one, is not the first symbol of a sequence; the name is taken.
+    return f"[{entry.strip('<>')}]" if entry in SPECIAL_FIELDS else entry
 
 
 def added_token(number: int, entry: str) -> dict[str, Any]:
@@ -199,11 +201,10 @@ def _with_prefix_setting(content: dict[str, Any], settings: Mapping[str, Any]) -
 
 def _special(settings: Mapping[str, Any], entries: list[str]) -> dict[str, str]:
     """Our special symbols by their entries: as the settings name them, else as they are usually called."""
-    found: dict[str, str] = {}
+    found, named = dict[str, str](), named_entries(settings)
     for symbol, fields in SPECIAL_FIELDS.items():
-        named = [settings.get(field) for field in fields]
-        names = [one.get("content") if isinstance(one, dict) else one for one in named]
-        entry = next((name for name in names if isinstance(name, str) and name in entries and name not in found), None)
+        names = [named[field] for field in fields if field in named]
+        entry = next((name for name in names if name in entries and name not in found), None)
         if entry is None:
             entry = next((one for one in entries if _USUAL.get(one) == symbol and one not in found), None)
         if entry is not None:

@@ -6,23 +6,26 @@ import itertools
 import json
 import os
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
 
-from unified.arguments import counted
+from unified.arguments import counted, shown
 from unified.data.vocabulary import BEGIN, MASK, PAD, SEPARATOR, UNKNOWN
 from unified.errors import UnifiedError
+from unified.files.json_text import read_object
 from unified.tokenization.base import concatenated, pairs_of_integers, single_spaced
+from unified.tokenization.json_tokenizer import SPECIAL_FIELDS, entry_symbol
 from unified.tokenization.wordpiece_files import (
     CONTINUATION,
     JSON_NAME,
     LONGEST_WORD,
     SETTINGS_NAME,
     VOCABULARY_NAME,
+    named_entries,
     read_added,
     read_entries,
     read_json,
@@ -30,7 +33,7 @@ from unified.tokenization.wordpiece_files import (
     write_settings,
 )
 
-#: Symbols of the special entries that BERT's vocabularies hold.
+#: Symbols of the special entries that BERT's vocabularies hold, where no file names others.
 SPECIAL_ENTRIES = {"[PAD]": PAD, "[UNK]": UNKNOWN, "[CLS]": BEGIN, "[SEP]": SEPARATOR, "[MASK]": MASK}
 _DEFAULT_SIZE = 32000
 
@@ -44,6 +47,7 @@ class WordPieceTokenizer:
         name: where the entries came from, for messages.
         strip_accents: take accents off letters first; None does so where the text is lower-cased, as BERT does.
         split_chinese: make each Chinese character a word of its own, as BERT does.
+        special: our special symbols by the entries that stand for them; None for those that are called as usual.
 
     Raises:
         UnifiedError: ``[UNK]`` is missing or an entry is listed twice.
@@ -56,8 +60,10 @@ class WordPieceTokenizer:
         name: str = "the WordPiece vocabulary",
         strip_accents: bool | None = None,
         split_chinese: bool = True,
+        special: Mapping[str, str] | None = None,
     ):
-        self.entries = entries
+        self.entries, self.special = entries, dict(special or _special(entries, {}))
+        self._symbols = [entry_symbol(entry, self.special) for entry in entries]
         self.lowercase, self.strip_accents, self.split_chinese = lowercase, strip_accents, split_chinese
         if len(set(entries)) < len(entries):
             twice = next(entry for entry, count in Counter(entries).items() if count > 1)
@@ -93,16 +99,22 @@ class WordPieceTokenizer:
             entries, settings = read_entries(path), {}
             entries += read_added(path.parent, entries)
         settings |= read_settings(path.with_name(SETTINGS_NAME))
+        special = _special(entries, _named(path.with_name(SETTINGS_NAME)))
         stated = settings.setdefault("lowercase", bool(lowercase))
         if lowercase not in (None, stated):
             raise UnifiedError(f"{path}: lower case was asked to be {lowercase}, its {SETTINGS_NAME} says {stated}")
-        return cls(entries, name=os.fspath(path), **settings)
+        return cls(entries, name=os.fspath(path), special=special, **settings)
 
     def save(self, folder: str | Path) -> None:
         """Write the files from which :func:`unified.tokenization.load_tokenizer` makes this tokenizer again."""
         text = "".join(f"{entry}\n" for entry in self.entries)
         (Path(folder) / VOCABULARY_NAME).write_text(text, encoding="utf-8")
-        write_settings(Path(folder) / SETTINGS_NAME, self._settings)
+        named = {
+            SPECIAL_FIELDS[symbol][0]: entry
+            for entry, symbol in self.special.items()
+            if SPECIAL_ENTRIES.get(entry) != symbol
+        }
+        write_settings(Path(folder) / SETTINGS_NAME, self._settings, named)
 
     @property
     def content(self) -> dict[str, Any]:
@@ -116,6 +128,7 @@ class WordPieceTokenizer:
             lowercase=self.lowercase,
             strip_accents=self.strip_accents,
             split_chinese=self.split_chinese,
+            special=self.special,
         )
 
     @property
@@ -128,8 +141,7 @@ class WordPieceTokenizer:
 
     def encode(self, text: str) -> list[str]:
         """Pieces of ``text``, see :meth:`unified.tokenization.Tokenizer.encode`."""
-        pieces = self._tokenizer.encode(single_spaced(text)).tokens
-        return [SPECIAL_ENTRIES.get(piece, piece) for piece in pieces]
+        return [self._symbols[i] for i in self._tokenizer.encode(single_spaced(text)).ids]
 
     def encode_ids(self, texts: list[str]) -> tuple[np.ndarray, np.ndarray]:
         """Native ids of many texts in one array, and how many each has.
@@ -156,7 +168,7 @@ class WordPieceTokenizer:
 
     def native_symbols(self) -> list[str]:
         """The symbol of each native id, special ones under the names of the vocabulary."""
-        return [SPECIAL_ENTRIES.get(entry, entry) for entry in self.entries]
+        return list(self._symbols)
 
     def word_start(self, symbol: str) -> bool:
         """Whether ``symbol`` can only stand at the beginning of a word."""
@@ -208,6 +220,28 @@ def train_wordpiece(
             f"fewer than --vocabulary-size {vocabulary_size}"
         )
     return WordPieceTokenizer(entries, lowercase)
+
+
+def _named(path: Path) -> dict[str, str]:
+    """Entries of special symbols by their fields, as a ``tokenizer_config.json`` names them.
+
+    Raises:
+        UnifiedError: it names another entry than ``[UNK]`` for unknown words.
+    """
+    named = named_entries(read_object(path)) if path.is_file() else {}
+    unknown = named.get("unk_token", "[UNK]")
+    if unknown != "[UNK]":
+        raise UnifiedError(f"{path}: unk_token {shown(unknown)}, not '[UNK]'; no other is built for WordPiece")
+    return named
+
+
+def _special(entries: list[str], named: Mapping[str, str]) -> dict[str, str]:
+    """Our special symbols by their entries: those that are named, else BERT's, else those that are called like them."""
+    known, found = set(entries), dict[str, str]()
+    for usual, symbol in SPECIAL_ENTRIES.items():
+        entry = next((one for one in (named.get(SPECIAL_FIELDS[symbol][0]), usual, symbol) if one in known), usual)
+        found[entry] = symbol
+    return found
 
 
 def _normalizer(

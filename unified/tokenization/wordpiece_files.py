@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -130,10 +131,20 @@ def read_settings(path: Path) -> dict[str, bool]:
     return _stated(path, read_object(path), _CONFIG_FIELDS) if path.is_file() else {}
 
 
-def write_settings(path: Path, settings: dict[str, bool | None]) -> None:
-    """Write ``tokenizer_config.json``."""
+def named_entries(settings: Mapping[str, Any]) -> dict[str, str]:
+    """Entries that a ``tokenizer_config.json`` names, by its fields, such as ``cls_token``, and all its other texts."""
+    contents = {name: one.get("content") if isinstance(one, dict) else one for name, one in settings.items()}
+    return {name: content for name, content in contents.items() if isinstance(content, str)}
+
+
+def write_settings(path: Path, settings: dict[str, bool | None], special: dict[str, str]) -> None:
+    """Write ``tokenizer_config.json``.
+
+    Args:
+        special: entries of special symbols that are not called as BERT's are, by the fields that name them.
+    """
     named = {_CONFIG_FIELDS[name]: value for name, value in settings.items()}
-    text = json.dumps({"tokenizer_class": "BertTokenizer", **named}, indent=2)
+    text = json.dumps({"tokenizer_class": "BertTokenizer", **named, **special}, indent=2)
     path.write_text(text + "\n", encoding="utf-8")
 
 

@@ -283,6 +283,41 @@ def test_a_folder_without_a_vocabulary_is_no_berts(tmp_path):
     )
 
 
+@pytest.mark.parametrize(
+    ("special", "more"),
+    [({}, "<s> <mask> <pad>"), ({"cls_token": "[BOS]", "sep_token": "[EOS]"}, "[BOS] [EOS] </s>"), ({}, "##s")],
+)
+@pytest.mark.parametrize("name", ["tokenizer.json", "vocab.txt"])
+def test_special_symbols_have_the_rows_that_transformers_gives_them(tmp_path, special, more, name):
+    entries = ["[PAD]", "[UNK]", "w", *more.split(), "[CLS]", "[SEP]", "[MASK]"]
+    theirs = transformers.BertTokenizer({entry: i for i, entry in enumerate(entries)}, **special)
+    theirs.save_pretrained(tmp_path)
+    if name == "vocab.txt":
+        (tmp_path / "tokenizer.json").unlink()
+        (tmp_path / name).write_text("\n".join(entries) + "\n")
+    sizes = dict(hidden_size=4, num_hidden_layers=1, num_attention_heads=1, intermediate_size=4)
+    model = transformers.BertForMaskedLM(transformers.BertConfig(vocab_size=len(entries), **sizes))
+    model.save_pretrained(tmp_path)
+    trained = read_bert(tmp_path).trained
+    ours = trained.parameters["transformer.embeddings.tokens.weight"][trained.vocabulary.encode(["<s>", "w", "</s>"])]
+    assert ours.equal(model.bert.embeddings.word_embeddings.weight[theirs("w")["input_ids"]])
+    masks = trained.vocabulary.special.mask, trained.vocabulary.special.pad
+    rows = model.bert.embeddings.word_embeddings.weight[[theirs.mask_token_id, theirs.pad_token_id]]
+    assert trained.parameters["transformer.embeddings.tokens.weight"][list(masks)].equal(rows)
+
+
+@pytest.mark.parametrize("missing", ["[CLS]", "[SEP]"])
+def test_a_wordpiece_without_an_entry_for_cls_or_sep_is_no_berts(tmp_path, missing):
+    entries = [entry for entry in ["[UNK]", "[CLS]", "[SEP]", "w"] if entry != missing]
+    (tmp_path / "vocab.txt").write_text("\n".join(entries) + "\n")
+    with pytest.raises(UnifiedError) as raised:
+        read_tokenizer(tmp_path)
+    assert str(raised.value) == (
+        f"{tmp_path}: its vocabulary has no [CLS] or no [SEP], and tokenizer_config.json names no entry of it as "
+        "cls_token or sep_token"
+    )
+
+
 def tensorflow_variables(family: str, parameters: dict[str, torch.Tensor]) -> dict[str, np.ndarray]:
     """Parameters of ``transformers`` as the published code names and lays them out, of what the test needs."""
     found = {}

@@ -109,7 +109,7 @@ def test_a_vocabulary_is_utf_8(tmp_path):
 def test_settings_have_the_names_of_transformers(tmp_path):
     path = tmp_path / "tokenizer_config.json"
     assert read_settings(path) == {}
-    write_settings(path, {"lowercase": True, "strip_accents": None, "split_chinese": False})
+    write_settings(path, {"lowercase": True, "strip_accents": None, "split_chinese": False}, {})
     text = path.read_text()
     assert text == (
         '{\n  "tokenizer_class": "BertTokenizer",\n  "do_lower_case": true,\n  "strip_accents": null,\n'
@@ -227,6 +227,43 @@ def test_a_vocabulary_is_cased_where_nothing_says_it(tmp_path):
     assert load_tokenizer(tmp_path).lowercase is False and load_tokenizer(tmp_path, lowercase=True).lowercase is True
     own = load_tokenizer(tmp_path)
     assert (own.strip_accents, own.split_chinese) == (None, True)
+
+
+def test_an_entry_that_is_called_like_another_ones_symbol_gets_a_free_name(tmp_path):
+    """Where BERT's entry is missing, the one that is called like our symbol stands for it."""
+    own = WordPieceTokenizer(["[UNK]", "<s>", "[CLS]", "<mask>", "[MASK]", "</s>", "a"])
+    assert own.native_symbols() == ["<unk>", "[s]", "<s>", "[mask]", "<mask>", "</s>", "a"]
+    own.save(tmp_path)
+    assert load_tokenizer(tmp_path).native_symbols() == own.native_symbols()
+
+
+@pytest.mark.parametrize("begin", ["[BOS]", {"content": "[BOS]", "lstrip": False}])
+def test_special_symbols_are_the_entries_that_the_settings_name(tmp_path, begin):
+    entries = ["[UNK]", "[CLS]", "[BOS]", "[EOS]", "a"]
+    path = written(tmp_path, content())
+    whole = content()
+    whole["model"]["vocab"] = {entry: i for i, entry in enumerate(entries)}
+    written(tmp_path, whole)
+    named = {"cls_token": begin, "sep_token": "[EOS]", "mask_token": "[none]", "pad_token": None}
+    written(tmp_path, named, "tokenizer_config.json")
+    for own in (load_tokenizer(path), load_tokenizer(path).with_entries([])):
+        assert own.native_symbols() == ["<unk>", "[CLS]", "<s>", "</s>", "a"] and own.encode("a b") == ["a", "<unk>"]
+    path.unlink()
+    own.save(tmp_path)
+    settings = json.loads((tmp_path / "tokenizer_config.json").read_text())
+    assert (settings["cls_token"], settings["sep_token"]) == ("[BOS]", "[EOS]") and "mask_token" not in settings
+    assert load_tokenizer(tmp_path).native_symbols() == own.native_symbols()
+
+
+def test_unknown_words_are_unk(tmp_path):
+    (tmp_path / "vocab.txt").write_text("[UNK]\n<unk>\n")
+    path = written(tmp_path, {"unk_token": "<unk>"}, "tokenizer_config.json")
+    said = f"{path}: unk_token '<unk>', not '[UNK]'; no other is built for WordPiece"
+    assert refusal(load_tokenizer, tmp_path) == said
+    path.unlink()
+    (tmp_path / "vocab.txt").write_text("<unk>\na\n")
+    said = f"{tmp_path / 'vocab.txt'}: no [UNK] among its 2 entries; is it a WordPiece vocabulary?"
+    assert refusal(load_tokenizer, tmp_path) == said
 
 
 def test_a_copy_with_more_entries_keeps_its_settings():
