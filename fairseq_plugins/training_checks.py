@@ -12,13 +12,14 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from fairseq.data import data_utils
 from fairseq.dataclass import utils as dataclass_utils
 from fairseq.distributed import utils as distributed_utils
 from fairseq.file_io import PathManager
 from omegaconf import DictConfig
 
 from fairseq_plugins.config import LAST_CHECKPOINT, trains
-from fairseq_plugins.refusals import refusing
+from fairseq_plugins.refusals import refusal, refusing
 from unified.arguments import as_option
 from unified.errors import UnifiedError
 from unified.training.settings import LARGEST_SEED
@@ -55,6 +56,11 @@ def _check_splits(dataset: DictConfig) -> None:
         raise UnifiedError(
             f"--valid-subset {dataset.valid_subset}: validating on the split {_TRAINED!r} would set its training back "
             "to the first epoch; leave it out, and read it by fairseq-validate"
+        )
+    if dataset.combine_valid_subsets:
+        raise UnifiedError(
+            "--combine-val: splits are validated by themselves; leave it out and name them, as in --valid-subset "
+            "valid,valid1"
         )
 
 
@@ -137,7 +143,31 @@ def of_whole_numbers(convert: Callable[..., list[Any] | None]) -> Callable[..., 
     return eval_str_list
 
 
+def naming_splits(check: Callable[..., None]) -> Callable[..., None]:
+    """fairseq's check that no validation split is overlooked, in one line for our tasks; it advises ``--combine-val``.
+
+    Of pairs it takes every second split for overlooked, because it looks for the names of files.
+    """
+
+    def raise_if_valid_subsets_unintentionally_ignored(train_cfg: DictConfig) -> None:
+        try:
+            check(train_cfg)
+        except ValueError:
+            if not trains(train_cfg):
+                raise
+            raise refusal(
+                f"--valid-subset {train_cfg.dataset.valid_subset}: {train_cfg.task.data} holds other validation "
+                "splits, too; name them, as in --valid-subset valid,valid1, or pass --ignore-unused-valid-subsets; "
+                "pairs need both"
+            ) from None
+
+    return raise_if_valid_subsets_unintentionally_ignored
+
+
 def install() -> None:
-    """Wrap the function that starts a training, in one process or in those of several GPUs, and that of lists."""
+    """Wrap the function that starts a training, in one process or in those of several GPUs, and two helpers."""
+    data_utils.raise_if_valid_subsets_unintentionally_ignored = naming_splits(
+        data_utils.raise_if_valid_subsets_unintentionally_ignored
+    )
     dataclass_utils.eval_str_list = of_whole_numbers(dataclass_utils.eval_str_list)
     distributed_utils.call_main = _checking(distributed_utils.call_main)

@@ -9,6 +9,7 @@ from itertools import groupby
 import pytest
 import torch
 from fairseq import checkpoint_utils, tasks, trainer
+from fairseq.data import data_utils
 from fairseq.dataclass import utils
 from fairseq.distributed import utils as distributed_utils
 from fairseq.file_io import PathManager
@@ -32,6 +33,7 @@ CHANGED = {
     (checkpoint_utils, "load_checkpoint_to_cpu"): ["checkpoints"],
     (checkpoint_utils, "load_model_ensemble_and_task"): ["trust"],
     (tasks, "setup_task"): ["trust"],
+    (data_utils, "raise_if_valid_subsets_unintentionally_ignored"): ["training_checks"],
     (utils, "eval_str_list"): ["training_checks"],
     (utils, "override_module_args"): ["precision"],
     (Trainer, "get_train_iterator"): ["updates"],

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 from fairseq import options
+from fairseq.data import data_utils
 from fairseq.dataclass.configs import FairseqConfig
 from fairseq.distributed import utils as distributed_utils
 from omegaconf import OmegaConf
@@ -108,6 +109,33 @@ def test_validation_does_not_read_what_is_trained_on(tmp_path, splits):
     )
     check_training(configuration(tmp_path, dataset__valid_subset=splits, dataset__disable_validation=True))
     check_training(configuration(tmp_path, dataset__valid_subset="valid,train1"))
+
+
+def test_splits_are_not_combined_for_validation(tmp_path):
+    """The first one alone was read."""
+    assert refusal(tmp_path, dataset__combine_valid_subsets=True) == (
+        "--combine-val: splits are validated by themselves; leave it out and name them, as in --valid-subset "
+        "valid,valid1"
+    )
+    check_training(configuration(tmp_path, dataset__combine_valid_subsets=False, dataset__valid_subset="valid,valid1"))
+
+
+def test_a_validation_split_that_would_be_overlooked_is_refused_in_one_line(tmp_path):
+    """fairseq ended in a traceback that advises --combine-val."""
+    (tmp_path / "valid1.idx").touch()
+    check = data_utils.raise_if_valid_subsets_unintentionally_ignored
+    cfg = configuration(tmp_path, task={"_name": "unified_lm", "no_export": False, "data": str(tmp_path)})
+    with pytest.raises(SystemExit) as raised:
+        check(cfg)
+    assert str(raised.value) == (
+        f"unified_lm: error: --valid-subset valid: {tmp_path} holds other validation splits, too; name them, as in "
+        "--valid-subset valid,valid1, or pass --ignore-unused-valid-subsets; pairs need both"
+    )
+    cfg.dataset.valid_subset = "valid,valid1"
+    check(cfg)
+    other = configuration(tmp_path, task={"_name": "translation", "data": str(tmp_path)})
+    with pytest.raises(ValueError, match="^Valid paths"):
+        check(other)
 
 
 @pytest.mark.parametrize("option", ["--restore-file", "--finetune-from-model", "--continue-once"])
