@@ -258,9 +258,10 @@ def distance_buckets(distances: torch.Tensor) -> torch.Tensor:
 
 
 def _documents(states: torch.Tensor, reading: Mapping[str, torch.Tensor]) -> Iterator[_Document]:
-    """The documents of a batch, whose windows stand in any order. Numbers of words tell the order of all tokens."""
-    order = reading["words"].argsort(stable=True)
-    counts = reading["owners"].repeat_interleave(reading["sizes"]).bincount().tolist()
+    """The documents of a batch, whose windows stand in any order. Numbers of words tell the order of their tokens."""
+    owners, order = reading["owners"].repeat_interleave(reading["sizes"]), reading["words"].argsort(stable=True)
+    order = order[owners[order].argsort(stable=True)]
+    counts = owners.bincount().tolist()
     genres = reading["genres"].repeat_interleave(reading["sizes"])
     facts = [reading[name] for name in ("words", "sentences", "speakers", "windows")]
     by_document = (fact[order].split(counts) for fact in (states, genres, *facts))

@@ -58,10 +58,14 @@ class Encoded:
 
         Returns:
             ``sizes`` (E,): how many tokens of each example are read; ``owners`` (E,): the item of each, numbered from 0
-            by the order of the items; and each of :attr:`head_inputs`, concatenated along its first axis.
+            by the order of the items, where an item that is there twice counts as two; and each of
+            :attr:`head_inputs`, concatenated along its first axis.
         """
         sizes = np.array([len(self.examples[member].targets[TASK]) for member in members], dtype=np.int64)
-        owners = np.unique(self.owners[members], return_inverse=True)[1].astype(np.int64)
+        order = np.argsort(members, kind="stable")
+        times = np.empty_like(order)  # how often the example stands before
+        times[order] = np.arange(len(members)) - np.searchsorted(members[order], members[order])
+        owners = np.unique(self.owners[members] * len(members) + times, return_inverse=True)[1].astype(np.int64)
         head_inputs = {
             name: np.concatenate([arrays[member] for member in members]) for name, arrays in self.head_inputs.items()
         }

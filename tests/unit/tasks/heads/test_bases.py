@@ -54,6 +54,16 @@ def test_a_reading_has_the_order_of_its_members():
     assert found["sizes"].dtype == found["owners"].dtype == torch.int64
 
 
+def test_an_item_that_is_twice_in_a_batch_counts_as_two():
+    encoded = Tagging(("O", "B-x")).encode([WordsItem(str(i), ("w1",) * 5) for i in range(3)], runs.codec(6))
+    assert encoded.owners.tolist() == [0, 0, 1, 1, 2, 2]
+    for members, owners in (
+        ([2, 3, 0, 1, 2, 3], [1, 1, 0, 0, 2, 2]),
+        ([1, 0, 0, 1, 0, 4, 1], [0, 0, 1, 1, 2, 3, 2]),
+    ):
+        assert encoded.reading(np.array(members))["owners"].tolist() == owners
+
+
 def test_what_encoded_items_have_where_nobody_says_more():
     examples = Tagging(("O", "B-x")).encode([WordsItem("1", ("w1",))], runs.codec(6)).examples
     encoded = Encoded(examples, np.zeros(1, dtype=np.int64))

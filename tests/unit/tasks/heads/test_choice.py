@@ -105,6 +105,15 @@ def test_loss_and_correct_choices_are_those_of_a_loop():
     assert np.abs(per_item).max() < 1e-6  # of a softmax
 
 
+def test_an_item_that_is_twice_in_a_batch_has_the_loss_of_its_own_choices_twice():
+    items = [random_item(i, np.random.default_rng(1)) for i in range(3)]
+    encoded = Choice().encode(items, runs.codec(64))
+    members = np.concatenate([np.arange(len(encoded.examples)), np.flatnonzero(encoded.owners == 1)])
+    loss = Choice().loss(torch.zeros(len(members), 1), encoded.reading(members))
+    assert int(loss.count) == 4
+    assert float(loss.total) == pytest.approx(sum(math.log(len(items[i].choices)) for i in (0, 1, 2, 1)))
+
+
 def test_levels_are_scored_by_themselves_from_items_and_from_files(tmp_path, capsys):
     """Against counts: finetune's scores of items are those that `unified score choice` gives of the two files."""
     rng = np.random.default_rng(4)

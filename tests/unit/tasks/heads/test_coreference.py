@@ -171,6 +171,19 @@ def test_rankings_are_the_same_in_any_batch_and_in_any_portions():
         torch.testing.assert_close(small.scores, whole.scores, rtol=1e-10, atol=1e-10)
 
 
+def test_a_document_that_is_twice_in_a_batch_is_read_as_two():
+    case = Case(5)
+    once, reading = case.read(case.windows_of(0, 1))
+    twice, read_twice = case.read([*case.windows_of(0, 1), *case.windows_of(1)])
+    assert case.task.loss_count(read_twice) == len(twice) == 3
+    for ranking, expected in zip(twice, [once[0], once[1], once[1]], strict=True):
+        assert torch.equal(ranking.starts, expected.starts) and torch.equal(ranking.antecedents, expected.antecedents)
+        torch.testing.assert_close(ranking.scores, expected.scores)
+    alone, reading_alone = case.read(case.windows_of(1))
+    added = case.task.loss(alone, reading_alone).total
+    torch.testing.assert_close(case.task.loss(twice, read_twice).total, case.task.loss(once, reading).total + added)
+
+
 @pytest.mark.slow
 def test_runs_of_segments_keep_their_mentions():
     """What training reads of a document: spans are matched with the chains of the whole document."""
