@@ -30,7 +30,8 @@ from unified.errors import UnifiedError
 from unified.model import TransformerConfig
 from unified.tokenization import Tokenizer, ordinary_symbols
 from unified.tokenization.json_tokenizer import JsonTokenizer
-from unified.tokenization.wordpiece_files import JSON_NAME, read_added
+from unified.tokenization.wordpiece_files import JSON_NAME, SETTINGS_NAME, read_added
+from unified.tokenization.wordpiece_files import read_settings as read_tokenizer_settings
 from unified.tokenization.xlnet import XLNetTokenizer
 
 
@@ -53,6 +54,11 @@ def read_xlnet(source: Path, writes: str | None = None) -> Imported:
         tokenizer = JsonTokenizer.load(source / JSON_NAME)
     else:
         tokenizer = XLNetTokenizer.load(required(source / PIECES_NAME))
+        if read_tokenizer_settings(source / SETTINGS_NAME).get("lowercase"):
+            raise UnifiedError(
+                f"{source / SETTINGS_NAME}: do_lower_case true, which is not read beside {PIECES_NAME}; put "
+                f"{JSON_NAME}, which `AutoTokenizer.from_pretrained(...).save_pretrained(...)` writes, in its place"
+            )
         added = read_added(source, tokenizer.entries)
     settings, parameters, left_out = _read(source)
     own = settings.get(OWN_SETTINGS) or {}

@@ -30,6 +30,7 @@ from unified.tokenization.wordpiece_files import (
     read_entries,
     read_json,
     read_settings,
+    require_berts,
     write_settings,
 )
 
@@ -89,10 +90,11 @@ class WordPieceTokenizer:
             lowercase: what ``lowercase`` must be, where one of the files states it, and is where none does.
 
         Raises:
-            UnifiedError: a file is not what it should be or adds tokens that texts may contain, or two of them disagree
-                about lower case.
+            UnifiedError: a file is not what it should be, adds tokens that texts may contain, or is of a tokenizer other
+                than BERT's, or two of them disagree about lower case.
         """
         path = Path(path)
+        require_berts(path)
         if path.name == JSON_NAME:
             entries, settings = read_json(path)
         else:

@@ -33,6 +33,16 @@ _NORMALIZER_FIELDS = {
     "strip_accents": "strip_accents",
     "split_chinese": "handle_chinese_chars",
 }
+#: Classes of ``transformers`` that divide texts by ``vocab.txt`` as BERT's does; their names may end in "Fast".
+_CLASSES = frozenset(
+    f"{name}Tokenizer"
+    for name in (
+        "Bert", "ConvBert", "DPRContextEncoder", "DPRQuestionEncoder", "DPRReader", "DistilBert", "Electra", "LayoutLM",
+        "Lxmert", "MobileBert", "PreTrained", "Realm", "RetriBert", "Splinter", "SqueezeBert",
+    )
+) | {"TokenizersBackend"}  # fmt: skip
+#: Fields of ``tokenizer_config.json`` that Japanese BERTs have, whose words are not those between white space.
+_OTHER_WORDS = ("word_tokenizer_type", "subword_tokenizer_type")
 #: Field of ``tokenizer_config.json`` with the tokens that are added, by their ids.
 _ADDED = {"added_tokens_decoder": Maybe(Each({"content": str, "special": Maybe(bool)}))}
 #: Contents of ``tokenizer.json`` that make a tokenizer BERT's, by their section.
@@ -120,6 +130,27 @@ def _named_special(settings: dict[str, Any]) -> set[str]:
         elif isinstance(one, dict) and isinstance(one.get("content"), str):
             found.add(one["content"])
     return found
+
+
+def require_berts(path: Path) -> None:
+    """Refuses a ``vocab.txt`` or ``tokenizer.json`` with which another tokenizer than BERT's divides texts.
+
+    The settings beside it say so: ``tokenizer_config.json``, or ``config.json`` of older folders.
+
+    Raises:
+        UnifiedError: they do, or are no JSON objects.
+    """
+    files = [path.with_name(name) for name in (SETTINGS_NAME, "config.json")]
+    settings = [(file, read_object(file)) for file in files if file.is_file()]
+    stated = [(file, field, found[field]) for file, found in settings for field in _OTHER_WORDS if field in found]
+    if path.name != JSON_NAME:
+        classes = [(file, "tokenizer_class", found.get("tokenizer_class")) for file, found in settings]
+        named = [one for one in classes if one[2] is not None][:1]  # the first counts
+        stated += [one for one in named if str(one[2]).removesuffix("Fast") not in _CLASSES]
+    for file, field, value in stated:
+        raise UnifiedError(
+            f"{file}: {field} {shown(value)}; {path.name} is read only as BERT's own WordPiece tokenizer divides texts"
+        )
 
 
 def read_settings(path: Path) -> dict[str, bool]:

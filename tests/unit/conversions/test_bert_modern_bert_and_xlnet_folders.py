@@ -264,6 +264,28 @@ def test_the_pieces_of_an_xlnet_are_as_many_as_its_settings_say(tmp_path):
         read_xlnet(tmp_path / "out")
 
 
+def test_an_xlnet_that_lowers_case_is_read_from_tokenizer_json_alone(tmp_path):
+    export_xlnet(source("xlnet"), tmp_path)
+    settings = tmp_path / "tokenizer_config.json"
+    settings.write_text('{"tokenizer_class": "XLNetTokenizer", "do_lower_case": true}')
+    with pytest.raises(UnifiedError) as raised:
+        read_xlnet(tmp_path)
+    assert str(raised.value) == (
+        f"{settings}: do_lower_case true, which is not read beside spiece.model; put tokenizer.json, which "
+        "`AutoTokenizer.from_pretrained(...).save_pretrained(...)` writes, in its place"
+    )
+    model = PIECES.processor
+    vocabulary = [(piece, model.get_score(i)) for i, piece in enumerate(PIECES.entries)]
+    theirs = transformers.XLNetTokenizer(vocab=vocabulary, do_lower_case=True)
+    theirs.save_pretrained(tmp_path)
+    (tmp_path / "spiece.model").unlink()
+    ours = read_xlnet(tmp_path).tokenizer
+    assert ours.encode("A BIG Cat") == theirs.tokenize("A BIG Cat") == ours.encode("a big cat")
+    export_xlnet(source("xlnet"), tmp_path / "cased")
+    (tmp_path / "cased" / settings.name).write_text('{"do_lower_case": false}')
+    assert type(read_xlnet(tmp_path / "cased").tokenizer) is XLNetTokenizer
+
+
 @pytest.mark.parametrize(
     ("more", "said", "lowercase"),
     [((), None, True), (("Word",), None, False), ((), False, False), (("Word",), True, True), ((), True, True)],

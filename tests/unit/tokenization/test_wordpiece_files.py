@@ -100,6 +100,46 @@ def test_tokens_added_beside_a_vocabulary_that_are_not_built_are_refused(tmp_pat
     assert refusal(beside_vocabulary, tmp_path, **files) == f"{tmp_path}{said}"
 
 
+@pytest.mark.parametrize(
+    ("name", "settings", "field"),
+    [
+        ("tokenizer_config", {"word_tokenizer_type": "mecab", "subword_tokenizer_type": "wordpiece"},
+         "word_tokenizer_type 'mecab'"),
+        ("tokenizer_config", {"subword_tokenizer_type": "character"}, "subword_tokenizer_type 'character'"),
+        ("tokenizer_config", {"tokenizer_class": "BertJapaneseTokenizer"}, "tokenizer_class 'BertJapaneseTokenizer'"),
+        ("config", {"tokenizer_class": "BertJapaneseTokenizer"}, "tokenizer_class 'BertJapaneseTokenizer'"),
+        ("config", {"tokenizer_class": "FastTokenizer"}, "tokenizer_class 'FastTokenizer'"),
+        ("config", {"tokenizer_class": ["BertTokenizer"]}, "tokenizer_class ['BertTokenizer']"),
+    ],
+)  # fmt: skip
+def test_a_vocabulary_by_which_another_tokenizer_divides_texts_is_refused(tmp_path, name, settings, field):
+    ends = "is read only as BERT's own WordPiece tokenizer divides texts"
+    said = f"{tmp_path / name}.json: {field}; vocab.txt {ends}"
+    assert refusal(beside_vocabulary, tmp_path, **{name: settings}) == said
+    (tmp_path / "vocab.txt").unlink()
+    path = written(tmp_path, content())
+    if "tokenizer_class" in settings:  # a tokenizer.json says itself how it divides texts
+        assert load_tokenizer(path).entries == ENTRIES
+    else:
+        assert refusal(load_tokenizer, path) == said.replace("vocab.txt", "tokenizer.json")
+
+
+@pytest.mark.parametrize("ending", ["", "Fast"])
+def test_classes_that_divide_texts_as_berts_does_are_read(tmp_path, ending):
+    entries = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"ab", "##b", "\u6771", "\u4eac"]
+    text = "ab Abb \u6771\u4eac a"
+    names = "Bert ConvBert DistilBert Electra LayoutLM Lxmert MobileBert SqueezeBert"
+    (tmp_path / "vocab.txt").write_text("\n".join(entries) + "\n", encoding="utf-8")
+    for name in names.split():
+        named = {"tokenizer_class": f"{name}Tokenizer{ending}", "do_lower_case": False}
+        written(tmp_path, named, "tokenizer_config.json")
+        theirs = transformers.AutoTokenizer.from_pretrained(tmp_path).tokenize(text)
+        ours = load_tokenizer(tmp_path).encode(text)
+        assert ours == ["<unk>" if one == "[UNK]" else one for one in theirs] and ours[1:3] == ["##b", "<unk>"]
+    written(tmp_path, {"tokenizer_class": "BertJapaneseTokenizer"}, "config.json")  # the other file counts
+    assert load_tokenizer(tmp_path).encode(text) == ours
+
+
 def test_a_vocabulary_is_utf_8(tmp_path):
     path = tmp_path / "vocab.txt"
     path.write_bytes(b"ab\n\xff\n")
