@@ -90,8 +90,8 @@ class WordPieceTokenizer:
             lowercase: what ``lowercase`` must be, where one of the files states it, and is where none does.
 
         Raises:
-            UnifiedError: a file is not what it should be, adds tokens that texts may contain, or is of a tokenizer other
-                than BERT's, or two of them disagree about lower case.
+            UnifiedError: a file is not what it should be, adds tokens that texts may contain, or is of another
+                tokenizer than BERT's, or two of them disagree about lower case.
         """
         path = Path(path)
         require_berts(path)
