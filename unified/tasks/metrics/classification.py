@@ -220,8 +220,20 @@ def _constant(numbers: np.ndarray) -> bool:
 
 
 def _correlation(a: np.ndarray, b: np.ndarray) -> float:
-    a, b = a - a.mean(), b - b.mean()
-    return float(np.clip((a / np.linalg.norm(a)) @ (b / np.linalg.norm(b)), -1, 1))
+    a, b = _standardized(a), _standardized(b)
+    return float(np.clip(a @ b, -1, 1))
+
+
+def _standardized(numbers: np.ndarray) -> np.ndarray:
+    """Deviations from the mean, as a vector of length 1; they are scaled first, as squares of 1e160 are infinite."""
+    numbers = _scaled(numbers)
+    deviations = _scaled(numbers - numbers.mean())
+    return deviations / np.linalg.norm(deviations)
+
+
+def _scaled(numbers: np.ndarray) -> np.ndarray:
+    """Numbers divided by a power of two, which is exact, so that the largest is about 1."""
+    return np.ldexp(numbers, -np.frexp(np.abs(numbers).max())[1])
 
 
 def _ranks(values: np.ndarray) -> np.ndarray:

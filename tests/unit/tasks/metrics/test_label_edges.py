@@ -72,6 +72,17 @@ def test_a_side_that_is_constant_has_no_correlation():
     assert score_regression([1, 1, 2], [2, 2, 4])["pearson"] == pytest.approx(100)
 
 
+@pytest.mark.parametrize("scale", [1e160, 1e307, 1e-170, 1e-300])
+def test_the_correlation_of_huge_and_tiny_numbers_is_that_of_the_others(scale):
+    """Squares and sums of such numbers are infinite or 0."""
+    gold, predicted = np.array([1.0, 2, 5, 9, 9]), np.array([2.0, 1, 4, 8, 6])
+    expected = pytest.approx(score_regression(gold, predicted))
+    assert score_regression(scale * gold, predicted) == expected
+    assert score_regression(gold, scale * predicted) == expected
+    near = 1 + 1e-12 * gold
+    assert score_regression(scale * near, predicted)["pearson"] == pytest.approx(expected.expected["pearson"], abs=1e-2)
+
+
 def test_correlations_are_scipys_and_stay_within_their_range():
     rng = np.random.default_rng(2)
     beyond = 0
