@@ -29,6 +29,6 @@ class FolderTokenizer:
         """The text of pieces that spaces separate."""
         return self.tokenizer.decode(pieces.split())
 
-    def word_starts(self, vocabulary: Vocabulary) -> np.ndarray:
-        """bool (V,), True where a symbol begins a word."""
+    def word_starts(self, vocabulary: Vocabulary) -> np.ndarray | None:
+        """bool (V,), True where a symbol begins a word; None where the tokenizer's pieces do not tell."""
         return word_starts(self.tokenizer, vocabulary)

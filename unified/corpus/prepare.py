@@ -168,7 +168,9 @@ def prepare(
             vocabulary, dictionary = reserved, None
         _write_dictionaries(folder, settings.is_pairs, vocabulary, dictionary)
         tokenizer.save(folder)
-        np.save(folder / "word_starts.npy", word_starts(tokenizer, vocabulary))
+        starts = word_starts(tokenizer, vocabulary)
+        if starts is not None:
+            np.save(folder / "word_starts.npy", starts)
         manifest = _manifest(settings, tokenizer, vocabulary, writers, annotator)
         if settings.cleaning:
             manifest["cleaning"] = {name: asdict(report) for name, report in reports.items()}

@@ -43,8 +43,8 @@ class Tokenizer(Protocol):
     def native_symbols(self) -> list[str]:
         """Symbol of each native id; special ones under the vocabulary's names (``<s> <pad> </s> <unk> <mask>``)."""
 
-    def word_start(self, symbol: str) -> bool:
-        """True where ``symbol`` can only stand at the beginning of a word."""
+    def word_start(self, symbol: str) -> bool | None:
+        """True where ``symbol`` can only stand at the beginning of a word; None where no symbol of it tells."""
 
     def save(self, folder: str | Path) -> None:
         """Write the files from which ``load_tokenizer(folder)`` makes this tokenizer again."""
@@ -65,10 +65,14 @@ def ordinary_symbols(tokenizer: Tokenizer) -> list[str]:
     return symbols
 
 
-def word_starts(tokenizer: Tokenizer, vocabulary: Vocabulary) -> np.ndarray:
-    """bool (V,): True where the symbol of an id begins a word; so do special symbols, except perhaps ``<unk>``."""
+def word_starts(tokenizer: Tokenizer, vocabulary: Vocabulary) -> np.ndarray | None:
+    """bool (V,): True where the symbol of an id begins a word; so do special symbols, except perhaps ``<unk>``.
+
+    None where the tokenizer's pieces do not tell where words begin.
+    """
     alone = SPECIAL_SYMBOLS - {UNKNOWN}
-    return np.array([symbol in alone or tokenizer.word_start(symbol) for symbol in vocabulary.symbols], dtype=bool)
+    starts = [symbol in alone or tokenizer.word_start(symbol) for symbol in vocabulary.symbols]
+    return None if None in starts else np.array(starts, dtype=bool)
 
 
 def parts_of(source: str | Sequence[str]) -> list[str]:

@@ -146,9 +146,9 @@ class JsonTokenizer:
         """The symbol of each native id, special ones under the names of the vocabulary."""
         return list(self._symbols)
 
-    def word_start(self, symbol: str) -> bool:
-        """Whether ``symbol`` can only stand at the beginning of a word."""
-        return self._starts is not None and symbol.startswith(self._starts)
+    def word_start(self, symbol: str) -> bool | None:
+        """Whether ``symbol`` can only stand at the beginning of a word; None where pieces do not tell."""
+        return None if self._starts is None else symbol.startswith(self._starts)
 
     def _native_ids(self, added: list[str]) -> np.ndarray:
         """int32, the number of an entry by the id that the library tokenizers gives it.

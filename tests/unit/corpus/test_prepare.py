@@ -11,6 +11,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from tokenizers import Tokenizer, models
 
 import unified
 from tests.support import refusals
@@ -21,10 +22,14 @@ from unified.corpus.cleaning import Cleaning
 from unified.corpus.prepare import ADVICE, Settings, prepare
 from unified.corpus.readers import DocumentCorpus, RowPairCorpus
 from unified.corpus.tokenizer_source import TokenizerSource
+from unified.data.prepared_folder import DataFolder
 from unified.data.token_files import TokenFile
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
+from unified.objectives import parse_objectives
 from unified.tokenization import load_tokenizer, word_starts
+from unified.training.settings import TrainingSettings
+from unified.training.splits import open_split, training_rows
 
 CHARACTERS = TokenizerSource("char", character_coverage=1.0)
 
@@ -178,6 +183,18 @@ def test_a_dictionary_beside_the_tokenizer_is_taken_over_byte_for_byte(tmp_path)
     assert b"a 77\n" in dictionary.read_bytes()
     prepare(Settings(DocumentCorpus((text,)), tokenizer=again, reserve=1), tmp_path / "three")
     assert (tmp_path / "three" / "dict.txt").read_text() == dictionary.read_text() + "[unused1] 1\n"
+
+
+def test_a_folder_does_not_say_where_words_begin_if_pieces_do_not_tell(tmp_path):
+    model = models.WordLevel({"<unk>": 0, "a": 1, "b": 2}, unk_token="<unk>")
+    Tokenizer(model).save(str(tmp_path / "tokenizer.json"))
+    text, own = write(tmp_path / "a.txt", "a\nb\n"), TokenizerSource(str(tmp_path / "tokenizer.json"))
+    prepare(Settings(DocumentCorpus((text,)), tokenizer=own), tmp_path / "out")
+    assert "tokenizer.json" in tree(tmp_path / "out") and "word_starts.npy" not in tree(tmp_path / "out")
+    folder = DataFolder.open(tmp_path / "out", None, None)
+    files = open_split(folder, "train", folder.vocabulary())
+    with pytest.raises(UnifiedError, match="needs to know where words begin"):
+        training_rows(folder, files, folder.vocabulary(), parse_objectives("spanbert"), TrainingSettings().checked())
 
 
 def test_annotated_and_cleaned_documents(tmp_path):

@@ -11,8 +11,9 @@ import pytest
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
 
 from tests.support.locales import plain_locale
+from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
-from unified.tokenization import json_tokenizer
+from unified.tokenization import json_tokenizer, word_starts
 from unified.tokenization.json_tokenizer import SPECIAL_FIELDS, JsonTokenizer, added_token, write_special
 
 LETTERS = ["a", "b", "c", "ab"]
@@ -305,8 +306,9 @@ def test_pieces_become_a_text_by_the_decoder_or_with_spaces_between():
 def test_words_begin_with_the_mark_of_the_pre_tokenizer(changes, begin):
     own = tokenizer(bpe("<unk>", **changes))
     assert [own.word_start(f"{mark}a") for mark in ("\u0120", "\u2581", "", "a\u0120")] == [
-        begin == "\u0120", begin == "\u2581", False, False
-    ]  # fmt: skip
+        None if begin is None else own_mark == begin for own_mark in ("\u0120", "\u2581", "", "a\u0120")
+    ]
+    assert (word_starts(own, Vocabulary(["a"])) is None) == (begin is None)
 
 
 # Files
