@@ -109,8 +109,13 @@ class Classification(EnsembleUnderstanding[TextItem]):
         return mean_classes(scores)
 
     def score(self, items: Sequence[TextItem], predictions: Sequence[Mapping[str, Any]]) -> dict[str, float]:
-        """Measures of :func:`unified.tasks.metrics.score_classification`."""
+        """Measures of :func:`unified.tasks.metrics.score_classification`.
+
+        Those of ``positive`` are 0 where neither an item nor a prediction has that label.
+        """
         gold, predicted = [item.gold_class for item in items], [prediction["label"] for prediction in predictions]
+        if self.positive is not None and self.positive not in {*gold, *predicted}:
+            return {**score_classification(gold, predicted), "precision": 0.0, "recall": 0.0, "f1": 0.0}
         return score_classification(gold, predicted, positive=self.positive)
 
 

@@ -122,6 +122,12 @@ def test_numbers_are_learnt_and_scored_as_by_their_definitions():
         assert task.score(items_of(numbers), found) == score_regression(numbers, [one["label"] for one in found])
 
 
+def test_a_positive_class_that_neither_items_nor_predictions_have_scores_0():
+    predictions = [{"label": "a"}, {"label": "a"}]
+    expected = {**score_classification(["a", "c"], ["a", "a"]), "precision": 0.0, "recall": 0.0, "f1": 0.0}
+    assert Classification(LABELS, "b").score(items_of("ac"), predictions) == expected
+
+
 def test_means_of_several_models():
     """Of a classification the probabilities are averaged, of a regression the numbers."""
     scores = [torch.randn(4, 3, generator=torch.Generator().manual_seed(seed)) for seed in range(3)]
