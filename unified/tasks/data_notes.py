@@ -107,7 +107,7 @@ def capitals_note(
 
 
 def require_known_labels(judged: Iterable[tuple[Understanding[Any], Splits]]) -> None:
-    """Refuses items that no training item is like, because they can be neither predicted nor scored.
+    """Refuses items that cannot be predicted, as no training item is like them, or cannot be scored.
 
     Args:
         judged: heads as the training items settle them, with the splits of their task.
@@ -118,11 +118,14 @@ def require_known_labels(judged: Iterable[tuple[Understanding[Any], Splits]]) ->
     problems = Problems()
     for understanding, splits in judged:
         training = next((items for split, items in splits.items() if _is_train(split)), ())
-        if any(map(understanding.unlearnt, training)):
-            continue  # the head has labels of its own, and refuses these items where it encodes them
+        # If so, the head has labels of its own, and refuses these items where it encodes them.
+        own_labels = any(map(understanding.unlearnt, training))
         for split, items in splits.items():
-            said = ((item.id, understanding.unlearnt(item)) for item in items)
-            problems.extend((f"{split}, item {name}", reason) for name, reason in said if reason is not None)
+            for item in items:
+                unlearnt = None if own_labels else understanding.unlearnt(item)
+                unscored = None if _is_train(split) else understanding.unscored(item)
+                reasons = (reason for reason in (unlearnt, unscored) if reason is not None)
+                problems.extend((f"{split}, item {item.id}", reason) for reason in reasons)
     problems.check()
 
 

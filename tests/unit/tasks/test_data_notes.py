@@ -107,6 +107,21 @@ def test_labels_of_ones_own_are_those_that_are_learnt():
     )
 
 
+@pytest.mark.parametrize(("rules", "program"), [("1.1", "SQuAD 1.1"), ("coqa", "CoQA")])
+def test_questions_without_an_answer_are_refused_by_rules_that_score_none(rules, program):
+    """They may be trained on, and those with references can be scored."""
+    silent, answered = QuestionItem("1", "q", "c", (), True), QuestionItem("2", "q", "c", (Answer("c", 0),))
+    train, head = [silent, answered], parse_head(f"span(rules={rules!r})")
+    others = {"valid": [answered, replace(silent, references=("none",))], "test": [QuestionItem("3", "q", "c")]}
+    require_known_labels([(head.for_items(train), {"train": train, **others})])  # or refuses
+    with pytest.raises(UnifiedError) as caught:
+        require_known_labels([(head.for_items(train), {"train": train, "valid": [silent]})])
+    assert str(caught.value) == (
+        f"valid, item 1: it has no answer, and the rules of {program} score none; leave rules={rules!r} out"
+    )
+    require_known_labels([(parse_head("span").for_items(train), {"train": train, "valid": train})])  # or refuses
+
+
 TYPED = RelationItem("1", ("a", "b"), (Entity(0, 1, "PER"), Entity(1, 2, "ORG")), "no_relation")
 
 

@@ -197,6 +197,10 @@ class Understanding(ABC, Generic[ItemT]):
         """
         return None
 
+    def unscored(self, item: ItemT) -> str | None:
+        """Why the scores cannot take an item of validation or test; None where they can."""
+        return None
+
     def signed_score(self, items: Sequence[ItemT], predictions: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         """:meth:`score` of all, :attr:`measures` of subsets and their means, and the :attr:`signature`.
 

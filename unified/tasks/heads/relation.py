@@ -29,7 +29,7 @@ from unified.tasks.heads.base import (
 from unified.tasks.heads.entities import MARKERS, Entity, marked, masked, role_types
 from unified.tasks.heads.items import are_texts, class_name, stated
 from unified.tasks.metrics import score_relations, score_semeval2010_task8
-from unified.tasks.metrics.relations import OTHER
+from unified.tasks.metrics.relations import OTHER, require_directions
 
 _MARKERS, _TYPES = "markers", "types"
 _TACRED, _SEMEVAL = "tacred", "semeval2010"
@@ -63,8 +63,8 @@ class Relation(EnsembleUnderstanding[RelationItem]):
             (Baldini Soares et al. 2019); "types": a symbol for its role and type stands in its place, and CLS is read
             of TACRED [SpanBERT, sec. 4.2].
         rules: "tacred": micro-averaged F1 over all labels but ``negative``; "semeval2010": macro-averaged F1 of SemEval
-            2010, task 8.
-        negative: the label of no relation.
+            2010, task 8, whose labels have directions.
+        negative: the label of no relation, which the rules of TACRED leave out; None where all labels are relations.
         dropout: before the last projection.
     """
 
@@ -76,7 +76,7 @@ class Relation(EnsembleUnderstanding[RelationItem]):
     types: tuple[str, ...] = ()
     design: str = _MARKERS
     rules: str = _TACRED
-    negative: str = "no_relation"
+    negative: str | None = "no_relation"
     dropout: float = number_setting(0.1, 0, below=1)
 
     def __post_init__(self) -> None:
@@ -87,10 +87,12 @@ class Relation(EnsembleUnderstanding[RelationItem]):
         ):
             if value not in known:
                 raise UnifiedError(f"relation: {name} must be {' or '.join(map(repr, known))}, got {value!r}")
-        if self.rules == _TACRED and self.negative not in self.labels:
+        if self.rules == _SEMEVAL:
+            require_directions(self.labels)
+        elif self.negative is not None and self.negative not in self.labels:
             raise UnifiedError(
-                f"relation: no label is {self.negative!r}, which the rules of TACRED leave out; set negative='…' or "
-                "rules='semeval2010'"
+                f"relation: no label is {self.negative!r}, which the rules of TACRED leave out; set negative to the "
+                "label of no relation, or negative=None where all labels are relations"
             )
 
     @property
@@ -104,7 +106,8 @@ class Relation(EnsembleUnderstanding[RelationItem]):
     @property
     def signature(self) -> str:
         if self.rules == _TACRED:
-            return f"rules:tacred|avg:micro|without:{self.negative}"
+            labels = "labels:all" if self.negative is None else f"without:{self.negative}"
+            return f"rules:tacred|avg:micro|{labels}"
         return f"rules:semeval2010-task8|avg:macro|directions:yes|without:{OTHER}"
 
     @classmethod

@@ -185,6 +185,11 @@ class SpanAnswers(EnsembleUnderstanding[QuestionItem]):
             return "it has no answer, and all items of train have one"
         return unlearnt_label(item.label, self.labels, "answer outside the passage,")
 
+    def unscored(self, item: QuestionItem) -> str | None:
+        if NOTHING not in self.labels or not item.impossible or item.gold or self._official.scores_no_answer:
+            return None
+        return f"it has no answer, and the rules of {self._official.program} score none; leave rules={self.rules!r} out"
+
     def head(self, config: TransformerConfig) -> TaskHead:
         return self.model_design.head(config)
 

@@ -26,6 +26,7 @@ class AnswerRules:
         files: from predictions to files that the program reads, contents by name.
         best: from right answers, the best texts and the probabilities of no answer to the scores ``best_...`` by the
             best thresholds; None where the program searches for none.
+        scores_no_answer: whether questions may have no right answer.
     """
 
     program: str
@@ -34,6 +35,7 @@ class AnswerRules:
     f1: Callable[[Sequence[str], str], float]
     files: Callable[[Sequence[Mapping[str, Any]]], dict[str, Any]]
     best: Callable[[Gold, Sequence[str], Sequence[float]], dict[str, float]] | None = None
+    scores_no_answer: bool = False
 
 
 def _squad_v1(gold: Gold, texts: Sequence[str]) -> dict[str, float]:
@@ -70,6 +72,6 @@ def _numbered(values: Sequence[Any]) -> dict[str, Any]:
 
 ANSWER_RULES = {
     "1.1": AnswerRules("SQuAD 1.1", "rules:squad1.1|refs:best", _squad_v1, _squad_f1, squad_files),
-    "2.0": AnswerRules("SQuAD 2.0", "rules:squad2.0|refs:best", _squad_v2, _squad_f1, squad_files, _squad_best),
+    "2.0": AnswerRules("SQuAD 2.0", "rules:squad2.0|refs:best", _squad_v2, _squad_f1, squad_files, _squad_best, True),
     "coqa": AnswerRules("CoQA", COQA_SIGNATURE, _coqa, _coqa_f1, coqa_files),
 }

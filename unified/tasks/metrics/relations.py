@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,10 +15,11 @@ OTHER = "Other"
 _DIRECTIONS = ("(e1,e2)", "(e2,e1)")
 
 
-def score_relations(gold: Labels, predicted: Labels, *, negative: str | int = "no_relation") -> dict[str, float]:
+def score_relations(gold: Labels, predicted: Labels, *, negative: str | int | None = "no_relation") -> dict[str, float]:
     """Micro-averaged ``precision``, ``recall`` and ``f1`` (percentages) over all labels but ``negative``.
 
-    As the scorer of TACRED (Zhang et al. 2017): where nothing is predicted, precision is 100.
+    As the scorer of TACRED (Zhang et al. 2017): where nothing is predicted, precision is 100. With ``negative=None``
+    all labels count.
 
     Raises:
         UnifiedError: nothing to score, unequal lengths, or labels of another kind than ``negative``.
@@ -30,18 +31,19 @@ def score_relations(gold: Labels, predicted: Labels, *, negative: str | int = "n
 class Relations(ConfusionScores):
     """Labels that are scored as :func:`score_relations` says."""
 
-    negative: str | int = "no_relation"
+    negative: str | int | None = "no_relation"
 
     def __post_init__(self) -> None:
         classes = self.confusion.classes
-        if isinstance(self.negative, str) != (classes.dtype.kind in "US"):
+        if self.negative is not None and isinstance(self.negative, str) != (classes.dtype.kind in "US"):
             raise UnifiedError(
                 f"negative label {self.negative!r}: the labels are of another kind, such as {classes[0]!r}"
             )
 
     def measures(self, counts: np.ndarray | None = None) -> dict[str, float]:
         """All measures of a sample (:class:`unified.tasks.metrics.bootstrap.Examples`)."""
-        matrix, relation = self.confusion.matrix(counts), self.confusion.classes != self.negative
+        matrix = self.confusion.matrix(counts)
+        relation = np.array([label != self.negative for label in self.confusion.classes.tolist()])
         correct = matrix.diagonal()[relation].sum()
         found, wanted = matrix[:, relation].sum(), matrix[relation].sum()
         precision = correct / found if found else 1.0
@@ -72,11 +74,7 @@ class SemevalRelations(ConfusionScores):
     """Labels with directions that are scored as :func:`score_semeval2010_task8` says."""
 
     def __post_init__(self) -> None:
-        for label in self.confusion.classes.tolist():
-            if label != OTHER and not str(label).endswith(_DIRECTIONS):
-                raise UnifiedError(
-                    f"label {label!r}: expected {OTHER!r} or a relation with a direction, as in 'A-B(e1,e2)'"
-                )
+        require_directions(self.confusion.classes.tolist())
 
     def measures(self, counts: np.ndarray | None = None) -> dict[str, float]:
         """All measures of a sample (:class:`unified.tasks.metrics.bootstrap.Examples`)."""
@@ -99,6 +97,19 @@ class SemevalRelations(ConfusionScores):
             "accuracy": right / total,
         }
         return {name: 100 * float(value) for name, value in scores.items()}
+
+
+def require_directions(labels: Iterable[str]) -> None:
+    """Refuses labels that the rules of SemEval-2010 task 8 cannot score.
+
+    Raises:
+        UnifiedError: one is neither :data:`OTHER` nor a relation with a direction.
+    """
+    for label in labels:
+        if label != OTHER and not str(label).endswith(_DIRECTIONS):
+            raise UnifiedError(
+                f"label {label!r}: expected {OTHER!r} or a relation with a direction, as in 'A-B(e1,e2)'"
+            )
 
 
 def _relations(labels: np.ndarray) -> np.ndarray:

@@ -167,6 +167,8 @@ def test_scores_follow_the_rules():
     found = [{"label": label} for label in "aan"]
     scores = Relation(("a", "b", "n"), negative="n").score(items, found)
     assert (scores["precision"], scores["recall"], scores["f1"]) == (50, 50, 50)
+    scores = Relation(("a", "b", "n"), negative=None).score(items, found)
+    assert (scores["precision"], scores["recall"], scores["f1"]) == pytest.approx((200 / 3,) * 3)
     labels = ("A-B(e1,e2)", "A-B(e2,e1)", "Other")
     items = [RelationItem(str(i), ("a", "b"), (Entity(0, 1), Entity(1, 2)), label) for i, label in enumerate(labels)]
     scores = Relation(labels, rules="semeval2010").score(items, [{"label": labels[0]}] * 3)

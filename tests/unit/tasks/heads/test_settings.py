@@ -35,7 +35,8 @@ def test_what_a_relation_is():
     )  # fmt: skip
     assert (task.markers, task.measures) == (4, ("f1", "precision", "recall"))
     assert task.signature == "rules:tacred|avg:micro|without:no_relation"
-    other = Relation(("a", "b"), ("SUBJ=A", "OBJ=B", "OBJ=C"), "types", "semeval2010")
+    assert Relation(("a", "b"), negative=None).signature == "rules:tacred|avg:micro|labels:all"
+    other = Relation(("R(e1,e2)", "Other"), ("SUBJ=A", "OBJ=B", "OBJ=C"), "types", "semeval2010")
     assert (other.markers, other.measures) == (3, ("macro_f1", "micro_f1", "accuracy"))
     assert other.signature == "rules:semeval2010-task8|avg:macro|directions:yes|without:Other"
     for own, head_class in ((task, PairHead), (other, PooledHead)):
@@ -51,7 +52,12 @@ def test_what_a_relation_is():
         ({"rules": "x"}, "relation: rules must be 'tacred' or 'semeval2010', got 'x'"),
         (
             {"negative": "x"},
-            "relation: no label is 'x', which the rules of TACRED leave out; set negative='…' or rules='semeval2010'",
+            "relation: no label is 'x', which the rules of TACRED leave out; set negative to the label of no relation, "
+            "or negative=None where all labels are relations",
+        ),
+        (
+            {"rules": "semeval2010", "labels": ("Other", "R(e2,e1)", "born_in")},
+            "label 'born_in': expected 'Other' or a relation with a direction, as in 'A-B(e1,e2)'",
         ),
     ],
 )
