@@ -155,7 +155,8 @@ class UnifiedLMModel(BaseFairseqModel):
             logger.info("the new token head starts by comparing states with embeddings")
         if added:
             logger.info("symbols that the checkpoint lacks, with new rows: %d%s", len(added), _examples(added))
-        self._score_targets()
+        if strict:  # not the moving average, which is loaded again at every update and follows the model
+            self._score_targets()
 
     def _score_targets(self) -> None:
         """Take symbols that the checkpoint's softmax leaves out into it, where training has them as targets."""

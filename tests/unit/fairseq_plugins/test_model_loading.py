@@ -5,6 +5,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
+from fairseq.dataclass.configs import EMAConfig
+from fairseq.models.ema.ema import EMA
 
 from fairseq_plugins.dictionary import fairseq_dictionary
 from fairseq_plugins.models.unified_lm import UnifiedLMModel
@@ -166,6 +168,19 @@ def test_without_training_the_softmax_stays_and_where_nothing_is_left_out_nobody
     model = language_model()
     model.target_symbols = lambda symbols: pytest.fail("nothing is left out")
     assert loaded(model, language_model().state_dict()) == []
+
+
+def test_the_moving_average_asks_nothing_of_the_data_at_an_update(caplog):
+    """It takes over what the model has in its softmax."""
+    asked, model = [], language_model()
+    model.target_symbols = lambda symbols: asked.append(symbols) or symbols[:1]
+    model.load_state_dict(left_out_of(language_model(), [4, 5]))
+    average = EMA(model, EMAConfig(store_ema=True, ema_decay=0.5))
+    with caplog.at_level("INFO"):
+        for update in range(3):
+            average.step(model, update)
+    assert len(asked) == 1 and caplog.messages == []
+    assert average.get_model().core.symbols.left_out.nonzero().squeeze(1).tolist() == [5]
 
 
 def test_a_model_without_a_softmax_says_nothing_of_it(loaded):
