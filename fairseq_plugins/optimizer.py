@@ -8,7 +8,7 @@ unified_adamax makes the steps of fairseq's Adamax.
 
 from abc import ABC, abstractmethod
 from ast import literal_eval
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,6 +20,7 @@ from torch import nn
 
 from fairseq_plugins.parameter_groups import GroupsConfig, parameter_groups
 from fairseq_plugins.refusals import refusing
+from unified.errors import UnifiedError
 
 
 class OnePassAdamW(torch.optim.AdamW):
@@ -38,7 +39,7 @@ class GroupedOptimizer(FairseqOptimizer, ABC):
     def __init__(self, cfg: GroupsConfig, params: Iterable[nn.Parameter]):
         FairseqOptimizer.__init__(self, cfg)
         groups = parameter_groups(cfg, list(params))
-        self.ratios = [group.rate for group in groups]
+        self.ratios, self.decays = [group.rate for group in groups], [group.weight_decay for group in groups]
         settings = [{"params": group.parameters, "weight_decay": group.weight_decay} for group in groups]
         self._optimizer = self.build(settings)
         self.set_lr(cfg.lr[0])
@@ -46,6 +47,27 @@ class GroupedOptimizer(FairseqOptimizer, ABC):
     @abstractmethod
     def build(self, groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
         """The optimizer of these groups in torch's form; each subclass makes its own."""
+
+    @refusing()
+    def load_state_dict(self, state_dict: dict[str, Any], optimizer_overrides: Mapping[str, Any] | None = None) -> None:
+        """Loads a state; a decay among the overrides is that of the parameters with ``--weight-decay`` alone.
+
+        Raises:
+            UnifiedError: these cannot be told from biases and LayerNorms.
+        """
+        overrides = dict(optimizer_overrides or {})
+        decay = overrides.pop("weight_decay", None)
+        super().load_state_dict(state_dict, overrides)
+        if decay is None:
+            return
+        if not (self.cfg.weight_decay or self.cfg.decay_biases_and_norms):
+            raise UnifiedError(
+                "--optimizer-overrides: without --weight-decay biases and LayerNorms, which shall not decay, are in "
+                "one group with all other parameters; give --weight-decay with --reset-optimizer"
+            )
+        for group, own in zip(self.param_groups, self.decays, strict=True):
+            if own == self.cfg.weight_decay:
+                group["weight_decay"] = decay
 
     def set_lr(self, lr: float) -> None:
         for group, ratio in zip(self.param_groups, self.ratios, strict=True):

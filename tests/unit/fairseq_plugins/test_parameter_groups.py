@@ -194,6 +194,31 @@ def test_optimizers_have_their_names_and_the_papers_settings(name):
 
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
+def test_a_decay_of_the_overrides_is_that_of_the_parameters_with_weight_decay_alone(name):
+    kind, config, *_ = OPTIMIZERS[name]
+
+    def restarted(overrides, **changes):
+        parameters = marked(a=Role(), b=Role(decays=False), c=Role(head=True))
+        cfg = OmegaConf.create({**vars(config()), "lr": [0.5], **changes})
+        optimizer = kind(cfg, parameters.values())
+        optimizer.load_state_dict(kind(cfg, parameters.values()).state_dict(), overrides)
+        return [(one["weight_decay"], one["eps"]) for one in optimizer.param_groups]
+
+    own = {"weight_decay": 0.01, "head_weight_decay": 0.02}
+    assert restarted({"weight_decay": 0.1, "eps": 0.5}, **own) == [(0.1, 0.5), (0.0, 0.5), (0.02, 0.5)]
+    assert restarted({"eps": 0.5}, **own) == [(0.01, 0.5), (0.0, 0.5), (0.02, 0.5)]
+    assert restarted(None, weight_decay=0.01) == [(0.01, 1e-8), (0.0, 1e-8)]
+    assert restarted({"weight_decay": 0.1}, weight_decay=0.01) == [(0.1, 1e-8), (0.0, 1e-8)]
+    assert restarted({"weight_decay": 0.1}, decay_biases_and_norms=True) == [(0.1, 1e-8)]
+    with pytest.raises(SystemExit) as raised:
+        restarted({"weight_decay": 0.1})
+    assert str(raised.value) == (
+        "unified_lm: error: --optimizer-overrides: without --weight-decay biases and LayerNorms, which shall not "
+        "decay, are in one group with all other parameters; give --weight-decay with --reset-optimizer"
+    )
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
 def test_fairseq_builds_an_optimizer_by_its_name_with_the_defaults_of_what_nobody_gives(name):
     kind, config, *_ = OPTIMIZERS[name]
     assert OPTIMIZER_DATACLASS_REGISTRY[name] is config
