@@ -21,7 +21,7 @@ from unified.reports.run_page import Sample, Table
 _ANSWERS = {
     "label": ("label",),
     "tags": ("tags",),
-    "answer": ("answers",),
+    "answer": ("references", "choice", "answers"),
     "text": ("references", "target"),
     "chains": ("chains",),
 }
@@ -31,6 +31,7 @@ _SHAPES = {
     "tags": ([str], None),
     "answer": (str, float, None),
     "answers": ([(str, {"text": str})], None),
+    "choice": (str, None),
     "text": (str, None),
     "references": ([str], None),
     "target": (str, None),
@@ -86,7 +87,8 @@ class Answered:
             return None
         if self.field == "text":  # another text than the right one may be right, too
             return answer in _texts(gold) or None
-        return answer in _texts(gold) if self.field == "answer" else answer == gold
+        # A "yes" of CoQA is right where the reference is "Yes."
+        return answer in (*_texts(gold), item.get("choice")) if self.field == "answer" else answer == gold
 
     def samples(self, count: int, rng: random.Random) -> list[Sample]:
         """Random items with the answer of the model."""
