@@ -14,13 +14,15 @@ from unified.arguments import counted, shown
 from unified.checkpoints.parameters import listed, shape_name, without_values, wrong_kind
 from unified.checkpoints.trained import Trained, write
 from unified.checkpoints.vocabularies import over_symbols
-from unified.data.vocabulary import Vocabulary
+from unified.data.vocabulary import SEPARATOR, Vocabulary
 from unified.errors import UnifiedError, naming
 from unified.files.destination import new_folder
 from unified.generation.lengths import PairLengths
 from unified.generation.schemes import SCHEMES
 from unified.model import TransformerConfig, UnifiedModel
 from unified.tokenization import Tokenizer, ordinary_symbols
+from unified.tokenization.pair_template import read_pair_template
+from unified.tokenization.wordpiece_files import JSON_NAME
 
 #: Our activations under the names of ``transformers``.
 ACTIVATIONS = {"gelu": "gelu", "gelu_tanh": "gelu_new", "silu": "silu"}
@@ -223,12 +225,13 @@ def over_tokenizer(
     """Configuration and parameters over a dictionary of ours, that dictionary, and what of the tables is left out.
 
     Args:
-        source: where they came from, for messages.
+        source: folder that they came from; a ``tokenizer.json`` in it says how many separators a pair of texts has.
         config: as the file has it.
         found: parameters under our names, rows in the order of the tokenizer's entries, which may be fewer.
 
     Raises:
-        UnifiedError: the tables have fewer rows than the tokenizer entries, or shapes are not those of ``config``.
+        UnifiedError: the tables have fewer rows than the tokenizer entries, shapes are not those of ``config``, or the
+            post-processor of ``tokenizer.json`` is none.
     """
     vocabulary, symbols = Vocabulary(ordinary_symbols(tokenizer)), tokenizer.native_symbols()
     more = config.vocabulary_size - len(symbols)
@@ -238,7 +241,26 @@ def over_tokenizer(
         )
     left_out = [f"{counted(more, 'row')} that no entry of the vocabulary has"] if more else []
     found = over_symbols(fitting(source, found, config), symbols, vocabulary.symbols, config.initializer_range)
+    separators = _pair_separators(source, tokenizer)
+    if separators is None:
+        separators = 1
+        left_out.append(f"what {JSON_NAME} puts between two texts, which are read with one separator there")
+    config = replace(config, pair_separators=separators)
     return config.with_vocabulary(len(vocabulary)), found, vocabulary, left_out
+
+
+def _pair_separators(source: Path, tokenizer: Tokenizer) -> int | None:
+    """Separators that a folder's ``tokenizer.json`` puts between two texts, one where it does not say.
+
+    None where it puts there what no model is built for.
+    """
+    path = source / JSON_NAME
+    template = read_pair_template(path) if path.is_file() else None
+    if template is None:
+        return 1
+    symbols = tokenizer.native_symbols()
+    known = [i < len(symbols) and symbols[i] == SEPARATOR for i in template.between]
+    return len(known) if all(known) and 1 <= len(known) <= 2 else None
 
 
 def fitting(source: Path, found: Mapping[str, torch.Tensor], config: TransformerConfig) -> dict[str, torch.Tensor]:

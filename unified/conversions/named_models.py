@@ -17,6 +17,9 @@ from unified.runtime.progress import Progress
 
 #: Names the folder of converted models; by default it is ``unified`` in the user's folder of caches.
 CACHE_VARIABLE = "UNIFIED_CACHE"
+#: Enters the names of converted folders; raised where a conversion gives another model than before, so that a copy that
+#: an earlier version made is not taken.
+_CONVERSION = 1
 _HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[\w.-]+)?")
 #: Files of a model on the hub that are read here.
 _HUB_FILES = ["*.json", "vocab.txt", "spiece.model", DICTIONARY_NAME]
@@ -106,7 +109,7 @@ def _converted(folder: Path) -> Path:
     """The folder of ours that a folder of ``transformers`` was converted into, now or before."""
     files = sorted(path for path in folder.iterdir() if path.is_file())
     seen = [(path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in files]
-    key = hashlib.sha256(repr((str(folder.resolve()), seen)).encode()).hexdigest()
+    key = hashlib.sha256(repr((_CONVERSION, str(folder.resolve()), seen)).encode()).hexdigest()
     made = _cache() / f"{folder.resolve().name}-{key[:16]}"
     if not made.is_dir():
         try:

@@ -1,8 +1,8 @@
 """RoBERTa of ``transformers`` (Liu et al. 2019) becomes a folder of this library.
 
 It is BERT with other names, without next-sentence prediction, with positions that begin behind padding's id, and with
-one token type: a second one, which RobertaConfig has by default, is given to no text by RoBERTa's tokenizer.
-XLM-RoBERTa and CamemBERT are the same with other tokenizers.
+one token type: a second one, which RobertaConfig has by default, is given to no text by RoBERTa's tokenizer. Two
+separators stand between two texts. XLM-RoBERTa and CamemBERT are the same with other tokenizers.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from unified.conversions.bert import of_parameters
 from unified.data.vocabulary import PAD
 from unified.errors import UnifiedError
 from unified.tokenization import load_tokenizer
+from unified.tokenization.pair_template import read_pair_template
 from unified.tokenization.wordpiece_files import JSON_NAME
 
 MODEL_TYPES = ("roberta", "xlm-roberta", "camembert")
@@ -58,7 +59,9 @@ def read_transformers_roberta(source: Path, writes: str | None = None) -> Import
         )
     tokenizer = load_tokenizer(source / JSON_NAME)
     _check_padding(settings.get("pad_token_id", 1), tokenizer.native_symbols())
-    parameters, unused = as_bert(read_parameters(source), settings)
+    template = read_pair_template(source / JSON_NAME)
+    second_type = 0 if template is None else template.second_type
+    parameters, unused = as_bert(read_parameters(source), settings, second_type)
     read = of_parameters(source, settings_for_bert(settings), parameters, [], tokenizer, writes)
     told = read.told
     new = tuple(name for name in told.new if not name.startswith("heads.next_sentence."))
@@ -77,8 +80,15 @@ def _check_padding(pad: int | None, symbols: list[str]) -> None:
         )
 
 
-def as_bert(state: dict[str, torch.Tensor], settings: dict[str, Any]) -> tuple[dict[str, torch.Tensor], int]:
+def as_bert(
+    state: dict[str, torch.Tensor], settings: dict[str, Any], second_type: int = 0
+) -> tuple[dict[str, torch.Tensor], int]:
     """RoBERTa's parameters as BERT has them, and how many rows of positions are left out.
+
+    Args:
+        state: RoBERTa's parameters.
+        settings: of ``config.json``.
+        second_type: token type that the tokenizer gives to the second of two texts.
 
     Raises:
         UnifiedError: there are no positions.
@@ -95,7 +105,8 @@ def as_bert(state: dict[str, torch.Tensor], settings: dict[str, Any]) -> tuple[d
         raise UnifiedError("not the parameters of a RoBERTa: it has no position or token-type embeddings")
     unused = settings.get("pad_token_id", 1) + 1
     found[_POSITIONS] = found[_POSITIONS][unused:]
-    if len(found[_TOKEN_TYPES]) <= 2:  # RoBERTa's tokenizer gives both texts of a pair the first type
+    rows = len(found[_TOKEN_TYPES])
+    if rows == 1 or (rows == 2 and second_type == 0):  # both texts of a pair have the first type
         found[_TOKEN_TYPES] = found[_TOKEN_TYPES][:1].repeat(2, 1)
     return found, unused
 

@@ -11,6 +11,7 @@ from typing import Any
 from unified.checkpoints.vocabularies import SCORED
 from unified.conversions.export import Source
 from unified.data.vocabulary import BEGIN, SENTINELS, SEPARATOR, UNKNOWN
+from unified.model import TransformerConfig
 from unified.objectives.xlnet import CLS_TYPE
 from unified.tokenization.anna import AnnaTokenizer
 from unified.tokenization.anna_json import anna_json, no_anna_json
@@ -18,7 +19,7 @@ from unified.tokenization.json_tokenizer import SPECIAL_FIELDS, JsonTokenizer, a
 from unified.tokenization.sentencepiece_json import drops_marks, sentencepiece_json
 from unified.tokenization.sentencepiece_tokenizer import SentencePieceTokenizer
 from unified.tokenization.wordpiece import SPECIAL_ENTRIES, WordPieceTokenizer
-from unified.tokenization.wordpiece_files import CONTINUATION, JSON_NAME, SETTINGS_NAME
+from unified.tokenization.wordpiece_files import CONTINUATION, JSON_NAME, SETTINGS_NAME, VOCABULARY_NAME
 from unified.tokenization.xlnet import FILE_NAME as XLNET_NAME
 from unified.tokenization.xlnet import XLNetTokenizer
 
@@ -57,7 +58,9 @@ class TokenizerFiles:
 
 def no_bert_tokenizer(source: Source) -> str | None:
     """Why a model's tokenizer cannot be written beside a BERT; None where it can."""
-    tokenizer = source.tokenizer
+    tokenizer, separators = source.tokenizer, source.config.pair_separators
+    if isinstance(tokenizer, WordPieceTokenizer) and separators > 1:
+        return f"{VOCABULARY_NAME} stands for one separator between two texts, and the model reads {separators}"
     if isinstance(tokenizer, WordPieceTokenizer | JsonTokenizer) or type(tokenizer) is SentencePieceTokenizer:
         return None
     return source.other_tokenizer("WordPiece (vocab.txt), sentencepiece (tokenizer.model) or tokenizer.json")
@@ -186,7 +189,7 @@ def _json_files(
     new = [_free_entry(symbol, entries) for symbol in more]
     symbols, entries = [*symbols, *more], [*entries, *new]
     named = {symbol: entries[symbols.index(symbol)] for symbol in SPECIAL_FIELDS}
-    whole = _with_special(content, named, entries, new, cls_last=source.config.relative)
+    whole = _with_special(content, named, entries, new, source.config)
 
     def save(folder: Path) -> None:
         text = json.dumps(whole, ensure_ascii=False)
@@ -231,7 +234,11 @@ def _beyond(source: Source, symbols: Sequence[str]) -> list[str]:
 
 
 def _with_special(
-    content: Mapping[str, Any], named: Mapping[str, str], entries: Sequence[str], more: Sequence[str], cls_last: bool
+    content: Mapping[str, Any],
+    named: Mapping[str, str],
+    entries: Sequence[str],
+    more: Sequence[str],
+    config: TransformerConfig,
 ) -> dict[str, Any]:
     """A ``tokenizer.json`` whose special symbols are found in texts, and which puts CLS and SEP around texts.
 
@@ -239,7 +246,7 @@ def _with_special(
         named: the entry of each of our special symbols.
         entries: all of them, in the order of their ids.
         more: entries that the tokenizer's model lacks.
-        cls_last: whether CLS stands behind texts, as XLNet has it.
+        config: of the model that reads the texts.
     """
     ids = {entry: i for i, entry in enumerate(entries)}
     before = content.get("added_tokens") or []
@@ -248,23 +255,27 @@ def _with_special(
     return {
         **content,
         "added_tokens": sorted([*before, *new], key=lambda one: one["id"]),
-        "post_processor": _template(named[BEGIN], named[SEPARATOR], ids, cls_last),
+        "post_processor": _template(named[BEGIN], named[SEPARATOR], ids, config),
         "truncation": None,
         "padding": None,
     }
 
 
-def _template(cls: str, separator: str, ids: Mapping[str, int], cls_last: bool) -> dict[str, Any]:
-    """CLS A SEP, and CLS A SEP B SEP with token type 1 from B on; or CLS behind them, with a type of its own."""
+def _template(cls: str, separator: str, ids: Mapping[str, int], config: TransformerConfig) -> dict[str, Any]:
+    """CLS A SEP, and CLS A SEP B SEP with token type 1 from B on; or CLS behind them, with a type of its own.
+
+    RoBERTa's has two SEP between A and B. With relative positions CLS stands behind texts, as XLNet has it.
+    """
 
     def symbol(entry: str, segment: int) -> dict[str, Any]:
         return {"SpecialToken": {"id": entry, "type_id": segment}}
 
-    first, last = ([], [symbol(cls, CLS_TYPE)]) if cls_last else ([symbol(cls, 0)], [])
-    single = [*first, {"Sequence": {"id": "A", "type_id": 0}}, symbol(separator, 0)]
+    first, last = ([], [symbol(cls, CLS_TYPE)]) if config.relative else ([symbol(cls, 0)], [])
+    text = [*first, {"Sequence": {"id": "A", "type_id": 0}}]
+    between = [symbol(separator, 0)] * config.pair_separators
     return {
         "type": "TemplateProcessing",
-        "single": [*single, *last],
-        "pair": [*single, {"Sequence": {"id": "B", "type_id": 1}}, symbol(separator, 1), *last],
+        "single": [*text, symbol(separator, 0), *last],
+        "pair": [*text, *between, {"Sequence": {"id": "B", "type_id": 1}}, symbol(separator, 1), *last],
         "special_tokens": {entry: {"id": entry, "ids": [ids[entry]], "tokens": [entry]} for entry in (cls, separator)},
     }

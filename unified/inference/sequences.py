@@ -1,4 +1,7 @@
-"""Texts as sequences of a trained model: CLS a SEP, or CLS a SEP b SEP, under the mask that the model reads with."""
+"""Texts as sequences of a trained model: CLS a SEP, or CLS a SEP b SEP, under the mask that the model reads with.
+
+RoBERTa reads two texts as CLS a SEP SEP b SEP.
+"""
 
 from __future__ import annotations
 
@@ -45,6 +48,7 @@ class Codec:
         marks_entities: sequences say which tokens lie within named entities, which the model's attention reads.
         mask: name of the mask of a sequence, one of :data:`unified.masks.TEXT_MASKS`.
         token_types: of the first and the second text of a sequence.
+        pair_separators: how many SEP stand between two texts.
     """
 
     tokenizer: Tokenizer
@@ -54,6 +58,7 @@ class Codec:
     marks_entities: bool = False
     mask: str = "bidirectional"
     token_types: tuple[int, int] = (FIRST, SECOND)
+    pair_separators: int = 1
 
     @classmethod
     def for_model(cls, config: TransformerConfig, tokenizer: Tokenizer, vocabulary: Vocabulary, longest: int) -> Codec:
@@ -75,7 +80,12 @@ class Codec:
             marks_entities=config.reads_entities,
             mask=config.mask,
             token_types=token_types_under(config.mask, config),
+            pair_separators=config.pair_separators,
         )
+
+    def special_tokens(self, segments: int) -> int:
+        """Number of special symbols in a :func:`sequence` of one or two segments."""
+        return 2 if segments == 1 else 2 + self.pair_separators
 
     def room(self, special: int, least: int = 1) -> int:
         """Tokens that a sequence has for texts beside its special symbols.
@@ -127,13 +137,15 @@ def sequence(
 ) -> Example:
     """CLS and one or two segments, each followed by SEP, under the mask ``codec.mask``.
 
+    The first of two is followed by ``codec.pair_separators`` of them, which have its token type.
+
     With ``codec.cls_last`` CLS stands behind them, with a token type of its own (XLNet).
 
     Args:
         output_indices: int64 (N,), increasing indices of the tokens that are read; None for :func:`class_index` alone.
         entities: of each segment which tokens lie within named entities, bool; None where nobody says.
     """
-    tokens, lengths = joined(segments, codec.vocabulary.special)
+    tokens, lengths = joined(segments, codec.vocabulary.special, codec.pair_separators)
     types = np.repeat(codec.token_types[: len(segments)], lengths)
     if codec.cls_last:
         tokens, types = np.roll(tokens, -1), np.append(types[1:], CLS_TYPE)
@@ -156,7 +168,7 @@ def _marks(length: int, entities: tuple[np.ndarray, ...], codec: Codec) -> np.nd
     marks, start = np.zeros(length, dtype=bool), first_index(codec)
     for part in entities:
         marks[start : start + len(part)] = part
-        start += len(part) + 1
+        start += len(part) + codec.pair_separators
     return marks
 
 
@@ -172,7 +184,8 @@ def class_index(sizes: Sequence[int], codec: Codec) -> int:
 
 def _positions_and_mask(sizes: tuple[int, ...], codec: Codec) -> tuple[np.ndarray, AttentionMask]:
     """Positions, int64 (T,), and mask of a :func:`sequence` of such segments; shared, so never written to."""
-    first, second = sizes[0] + 1, sum(sizes[1:]) + len(sizes[1:])
+    between, second = (1, 0) if len(sizes) == 1 else (codec.pair_separators, sizes[1] + 1)
+    first = sizes[0] + between
     blocks = (first, second + 1) if codec.cls_last and second else (first + 1, second)
     return _shared(codec.mask, *(blocks if codec.mask == "seq2seq" else (sum(blocks),)))
 
@@ -188,3 +201,8 @@ def _shared(mask: str, *lengths: int) -> tuple[np.ndarray, AttentionMask]:
 def first_index(codec: Codec) -> int:
     """Index at which the first segment begins in a :func:`sequence`."""
     return 0 if codec.cls_last else 1
+
+
+def second_index(first_size: int, codec: Codec) -> int:
+    """Index at which the second segment begins in a :func:`sequence`, behind a first one of that length."""
+    return first_index(codec) + first_size + codec.pair_separators

@@ -80,6 +80,13 @@ class TransformerConfig:
         f"{', '.join(map(repr, TEXT_MASKS))} (the first text is read in both directions, the second from left to "
         "right); follows the objectives in pre-training",
     )
+    pair_separators: int = _option(
+        1,
+        "separators between the two texts of a pair that understanding tasks read: 1 (BERT), or 2 (RoBERTa), not with "
+        "relative positions",
+        least=1,
+        most=2,
+    )
     lstm: int = _option(
         0,
         "layers of a bidirectional LSTM between the Transformer and the heads of understanding tasks, drawn at "
@@ -183,6 +190,10 @@ class TransformerConfig:
         for name, none in (("attn_type", "bi"), ("clamp_len", 0)):
             if getattr(self, name) != none and not self.relative:
                 raise UnifiedError(f"{name} {getattr(self, name)!r} needs positions 'relative', got {self.positions!r}")
+        if self.pair_separators > 1 and self.relative:
+            raise UnifiedError(
+                f"pair_separators {self.pair_separators} needs positions 'learned' or 'rotary', got {self.positions!r}"
+            )
         if self.rotary_theta <= 0:
             raise UnifiedError(f"rotary_theta must be more than 0, got {self.rotary_theta}")
         for name in ("rotary_theta", "local_rotary_theta"):

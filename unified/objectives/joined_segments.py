@@ -201,13 +201,17 @@ def _lacks_second(name: str) -> UnifiedError:
     return UnifiedError(f"{name}: needs two segments, but the text has one (Text.second is None)")
 
 
-def joined(segments: tuple[np.ndarray, ...], special: SpecialTokens) -> tuple[np.ndarray, list[int]]:
-    """CLS and the segments, each followed by SEP; and the lengths of the blocks, CLS counted with the first."""
+def joined(segments: tuple[np.ndarray, ...], special: SpecialTokens, between: int = 1) -> tuple[np.ndarray, list[int]]:
+    """CLS and one or two segments, each followed by SEP; and the lengths of the blocks, CLS counted with the first.
+
+    Args:
+        between: how many SEP follow the first of two segments.
+    """
     lengths = [len(segment) + 1 for segment in segments]
-    lengths[0] += 1
+    lengths[0] += 1 if len(segments) == 1 else between
     tokens = np.full(sum(lengths), special.separator)
     tokens[0] = special.begin
-    tokens[1 : lengths[0] - 1] = segments[0]
+    tokens[1 : 1 + len(segments[0])] = segments[0]
     if len(segments) == 2:
         tokens[lengths[0] : -1] = segments[1]
     return tokens, lengths

@@ -215,8 +215,9 @@ class WritingJob(Job):
     @property
     def config(self) -> TransformerConfig:
         needed = max(objective.token_types for objective in parse_objectives(self.training.objective).objectives)
-        # The LSTM and the mask are for understanding tasks alone.
-        config = replace(self.start.config, lstm=0, mask=TransformerConfig.mask).with_token_head()
+        # The LSTM, the mask and the separators of pairs are for understanding tasks alone.
+        plain = {name: getattr(TransformerConfig, name) for name in ("lstm", "mask", "pair_separators")}
+        config = replace(self.start.config, **plain).with_token_head()
         return replace(config, max_positions=max(config.max_positions, self.training.max_length)).with_token_types(
             needed
         )

@@ -158,6 +158,7 @@ class TaskModel(TrainedModel):
             codec = predictor.codec
             properties["the lengths of sequences"] = codec.longest
             properties["the orders of a sequence"] = (codec.cls_last, codec.marks_entities, codec.token_types)
+            properties["the separators between two texts"] = codec.pair_separators
             properties["the masks of a sequence"] = codec.mask
         return properties
 

@@ -68,7 +68,7 @@ class JsonTokenizer:
             symbol: entry for symbol, entry in zip(self._symbols, self.entries, strict=True) if " " in entry
         }
         plain = _plain(content, set(self.special))
-        with _refusals(f"{name}: not a tokenizer that the library tokenizers reads"):
+        with refusals(f"{name}: not a tokenizer that the library tokenizers reads"):
             self._tokenizer = Tokenizer.from_str(json.dumps(plain))
         self._numbers = self._native_ids([one["content"] for one in plain["added_tokens"]])
         self._starts = _word_starts(content)
@@ -134,7 +134,7 @@ class JsonTokenizer:
 
     def _dividing(self) -> AbstractContextManager[None]:
         """Refuses what the tokenizer cannot divide, such as an unknown character where it has no unknown symbol."""
-        return _refusals(f"{self._name}: cannot divide a text into tokens")
+        return refusals(f"{self._name}: cannot divide a text into tokens")
 
     def decode(self, pieces: list[str]) -> str:
         """The text that ``pieces`` stand for."""
@@ -213,7 +213,7 @@ def _special(settings: Mapping[str, Any], entries: list[str]) -> dict[str, str]:
 
 
 @contextmanager
-def _refusals(problem: str) -> Iterator[None]:
+def refusals(problem: str) -> Iterator[None]:
     """A ``with`` block in which the library tokenizers may refuse something.
 
     It raises Exception itself, no subclass; where its own code fails, an exception that is none of Python's Exceptions.

@@ -36,11 +36,11 @@ SYMBOLS = [*NATIVE, *(symbol for symbol in KNOWN.symbols if symbol not in NATIVE
 FOLDED = train_sentencepiece(["a bad cat sat"] * 9, "char", lowercase=True)
 #: No setting is the default of this library, and no two numbers are the same.
 SHAPE = {
-    "layers": 3, "width": 8, "heads": 2, "feed_forward": 12, "gated": True, "sublayers": "neighbor,self,feed_forward",
-    "mask": "left_to_right", "attention_windows": "0,4", "clip_distance": 5, "max_positions": 20, "token_types": 7,
-    "boundary_offsets": 6, "sentence_head": True, "activation": "silu", "linear_without_bias": True, "dropout": 0.25,
-    "inner_dropout": 0.5, "attention_dropout": 0.125, "norm": "pre", "norm_type": "rms", "embedding_norm": True,
-    "norm_epsilon": 1e-5, "initializer_range": 0.0625,
+    "layers": 3, "width": 8, "heads": 4, "feed_forward": 12, "gated": True, "sublayers": "neighbor,self,feed_forward",
+    "mask": "left_to_right", "pair_separators": 2, "attention_windows": "0,4", "clip_distance": 5, "max_positions": 20,
+    "token_types": 7, "boundary_offsets": 6, "sentence_head": True, "activation": "silu", "linear_without_bias": True,
+    "dropout": 0.25, "inner_dropout": 0.5, "attention_dropout": 0.125, "norm": "pre", "norm_type": "rms",
+    "embedding_norm": True, "norm_epsilon": 1e-5, "initializer_range": 0.0625,
 }  # fmt: skip
 USUAL = {"positions": "learned", "rotary_theta": 10000.0, "local_rotary_theta": 0.0, "attn_type": "bi", "clamp_len": 0,
          "token_head": "transform"}  # fmt: skip

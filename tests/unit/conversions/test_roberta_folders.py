@@ -178,15 +178,15 @@ def test_it_writes_as_it_is_asked_where_it_has_the_token_types(tmp_path, asked, 
     assert read.trained.writes == writes and bool(read.told.remarks) is (types > 1)
 
 
-@pytest.mark.parametrize("rows", [1, 2, 3])
-def test_both_texts_of_a_pair_have_the_first_token_type_where_there_are_at_most_two(rows):
+@pytest.mark.parametrize(("rows", "second", "kept"), [(1, 0, 0), (1, 1, 0), (2, 0, 0), (2, 1, 2), (3, 0, 3)])
+def test_the_second_of_two_token_types_is_kept_where_the_tokenizer_gives_it(rows, second, kept):
     table = torch.randn(rows, 4)
     tables = {
         "embeddings.position_embeddings.weight": torch.ones(4, 4),
         "embeddings.token_type_embeddings.weight": table,
     }
-    found = as_bert(tables, {})[0]["bert.embeddings.token_type_embeddings.weight"]
-    assert torch.equal(found, table if rows == 3 else torch.stack([table[0], table[0]]))
+    found = as_bert(tables, {}, second)[0]["bert.embeddings.token_type_embeddings.weight"]
+    assert torch.equal(found, table[:kept] if kept else torch.stack([table[0], table[0]]))
 
 
 def test_heads_beside_a_transformer_without_a_prefix_keep_their_names():

@@ -114,6 +114,21 @@ def template(cls: str, separator: str, ids: tuple[int, int]) -> dict:
     }  # fmt: skip
 
 
+def test_the_template_of_two_texts_has_the_separators_of_the_model(tmp_path):
+    model = source(JSON, pair_separators=2)
+    assert no_bert_tokenizer(model) is None
+    bert_tokenizer_files(model).save(tmp_path)
+    read = Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
+    two = read.encode("a", "b")
+    assert two.tokens == ["[CLS]", "a", "</s>", "</s>", "b", "</s>"] and two.type_ids == [0, 0, 0, 0, 1, 1]
+    assert read.encode("a").tokens == ["[CLS]", "a", "</s>"]
+
+
+def test_a_vocab_txt_cannot_say_that_two_separators_stand_between_two_texts():
+    said = "vocab.txt stands for one separator between two texts, and the model reads 2"
+    assert no_bert_tokenizer(source(WORDPIECE, pair_separators=2)) == said
+
+
 @pytest.mark.parametrize("call", [bert_tokenizer_files, json_tokenizer_files])
 def test_another_tokenizer_is_written_as_tokenizer_json_with_all_special_symbols(tmp_path, call):
     model = source(JSON, "[unused1]", learnt=SENTINELS[:1])

@@ -9,7 +9,7 @@ from tests.support.tiny_models import vocabulary
 from unified import masks
 from unified.data.targets import TASK
 from unified.errors import UnifiedError
-from unified.inference.sequences import Codec, class_index, first_index, sequence, token_types_under
+from unified.inference.sequences import Codec, class_index, first_index, second_index, sequence, token_types_under
 from unified.masks import TEXT_MASKS
 from unified.model import TransformerConfig
 from unified.objectives.xlnet import CLS_TYPE
@@ -86,6 +86,33 @@ def test_the_last_symbol_stands_for_all_in_models_with_relative_positions():
         "mask 'right_to_left' needs positions 'learned': with 'relative' ones CLS stands at the end (XLNet), where it "
         "would see itself alone"
     )
+
+
+@pytest.mark.parametrize("mask", TYPES)
+def test_a_second_separator_between_two_texts_belongs_to_the_first(mask):
+    """As RoBERTa has it; a text alone is followed by one."""
+    _, types, _, read = TYPES[mask]
+    own = codec(mask=mask, pair_separators=2)
+    assert sequence(ONE, own).tokens.tolist() == [CLS, 7, 8, 9, SEP]
+    found = sequence(TWO, own)
+    assert found.tokens.tolist() == [CLS, 7, 8, 9, SEP, SEP, 10, 11, SEP]
+    assert found.token_types.tolist() == [types[0], *types]
+    assert found.positions.tolist() == list(range(9))
+    assert found.mask == TEXT_MASKS[mask](*((6, 3) if mask == "seq2seq" else (9,)))
+    assert found.targets[TASK].output_indices.ravel().tolist() == [read and 8] == [class_index([3, 2], own)]
+    inside = (np.array([True, False, True]), np.array([False, True]))
+    marks = sequence(TWO, replace(own, marks_entities=True), entities=inside).entities
+    assert np.flatnonzero(marks).tolist() == [1, 3, 7]
+
+
+@pytest.mark.parametrize(("changes", "one", "two", "second"), [
+    ({}, 2, 3, 5), ({"pair_separators": 2}, 2, 4, 6), ({"positions": "relative"}, 2, 3, 4),
+])  # fmt: skip
+def test_special_symbols_are_counted_and_the_second_text_is_found(changes, one, two, second):
+    own = codec(**changes)
+    assert (own.special_tokens(1), own.special_tokens(2)) == (one, two)
+    assert [len(sequence(texts, own).tokens) for texts in (ONE, TWO)] == [3 + one, 5 + two]
+    assert second_index(3, own) == second == sequence(TWO, own).tokens.tolist().index(10)
 
 
 def test_what_is_read_can_be_named():

@@ -24,6 +24,7 @@ FIELDS = {
     "positions": ("learned", None, None),
     "attn_type": ("bi", None, None),
     "mask": ("bidirectional", None, None),
+    "pair_separators": (1, 1, 2),
     "lstm": (0, 0, 1000),
     "rotary_theta": (10000.0, None, None),
     "local_rotary_theta": (0.0, 0, None),
@@ -133,6 +134,10 @@ def test_settings_have_their_types(settings, message):
         ({"attn_type": "uni"}, "attn_type 'uni' needs positions 'relative', got 'learned'"),
         ({"attn_type": "uni", "positions": "rotary"}, "attn_type 'uni' needs positions 'relative', got 'rotary'"),
         ({"clamp_len": 1}, "clamp_len 1 needs positions 'relative', got 'learned'"),
+        (
+            {"pair_separators": 2, "positions": "relative"},
+            "pair_separators 2 needs positions 'learned' or 'rotary', got 'relative'",
+        ),
         ({"rotary_theta": 0.0, "positions": "rotary"}, "rotary_theta must be more than 0, got 0.0"),
         ({"rotary_theta": -1.0, "positions": "rotary"}, "rotary_theta must be more than 0, got -1.0"),
         ({"rotary_theta": 10001.0}, "rotary_theta 10001.0 needs positions 'rotary', got 'learned'"),

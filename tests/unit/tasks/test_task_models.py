@@ -275,6 +275,7 @@ def test_models_that_do_not_belong_together_are_refused():
     ("change", "says"),
     [
         ({"longest": 16}, "the lengths of sequences differ (16 and 32)"),
+        ({"pair_separators": 2}, "the separators between two texts differ (2 and 1)"),
         ({"cls_last": True}, "the orders of a sequence differ ((True, False, (0, 1)) and (False, False, (0, 1)))"),
         ({"mask": "left_to_right"}, "the masks of a sequence differ (left_to_right and bidirectional)"),
     ],

@@ -61,9 +61,9 @@ def test_writing_needs_no_markers(start, tmp_path):
 
 
 def test_what_serves_understanding_alone_is_left_out(start, tmp_path):
-    shaped = start.with_changes(lstm=16, mask="left_to_right")
+    shaped = start.with_changes(lstm=16, mask="left_to_right", pair_separators=2)
     config = job(shaped, tmp_path).config
-    assert (config.lstm, config.mask) == (0, TransformerConfig.mask)
+    assert (config.lstm, config.mask, config.pair_separators) == (0, TransformerConfig.mask, 1)
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ class UnifiedConfig(PreTrainedConfig):
             from the first when the list ends; 0: all.
         attn_type: "bi", or "uni": no token sees what stands behind it, whatever the mask (XLNet).
         mask: how texts are read where no mask is given: "bidirectional", "left_to_right", "right_to_left" or "seq2seq".
+        pair_separators: separators between the two texts of a pair, which the tokenizer puts there.
         clamp_len: with relative positions, distances above this count as it; 0: all are told apart.
         clip_distance: greatest distance that "relative_key" and "relative_value" tell from farther ones.
         max_positions, token_types: rows of the tables of positions and of token types; 0 token types: no table.
@@ -72,6 +73,7 @@ class UnifiedConfig(PreTrainedConfig):
         attention_windows: str = "0",
         attn_type: str = "bi",
         mask: str = "bidirectional",
+        pair_separators: int = 1,
         clamp_len: int = 0,
         clip_distance: int = 16,
         max_positions: int = 512,
@@ -111,7 +113,8 @@ class UnifiedConfig(PreTrainedConfig):
         self.gated, self.linear_without_bias, self.attention_windows = gated, linear_without_bias, attention_windows
         self.rotary_theta, self.local_rotary_theta = rotary_theta, local_rotary_theta
         self.norm_type, self.embedding_norm = norm_type, embedding_norm
-        self.mask, self.clamp_len, self.clip_distance = mask, clamp_len, clip_distance
+        self.mask, self.pair_separators = mask, pair_separators
+        self.clamp_len, self.clip_distance = clamp_len, clip_distance
         self.max_positions, self.token_types, self.boundary_offsets = max_positions, token_types, boundary_offsets
         self.sentence_head, self.activation, self.token_head = sentence_head, activation, token_head
         self.dropout, self.inner_dropout, self.attention_dropout = dropout, inner_dropout, attention_dropout

@@ -25,10 +25,6 @@ from unified.tasks.metrics import score_classification
 BLANK = "_"
 
 
-#: CLS, and SEP behind each text.
-_SPECIAL = 3
-
-
 @dataclass(frozen=True)
 class ChoiceItem:
     """A context and its possible continuations, or possible answers to a question about it.
@@ -92,7 +88,7 @@ class Choice(EnsembleUnderstanding[ChoiceItem]):
         for owner in owners.tolist():
             second = next(seconds)
             examples.append(_example(contexts[owner], second, codec))
-            there = len(contexts[owner]) + len(second) + _SPECIAL
+            there = len(contexts[owner]) + len(second) + codec.special_tokens(2)
             lost[owner] = max(lost[owner], there - len(examples[-1].tokens))
         head_inputs = {}
         if all(item.label is not None for item in items):
@@ -177,7 +173,7 @@ def _owner_maxima(scores: torch.Tensor, owners: torch.Tensor) -> torch.Tensor:
 
 def _example(context: np.ndarray, second: np.ndarray, codec: Codec) -> Example:
     """A second text that does not fit loses its beginning (XLNet's code)."""
-    max_tokens = codec.room(_SPECIAL, least=2)
+    max_tokens = codec.room(codec.special_tokens(2), least=2)
     kept = second[max(0, len(second) - max_tokens) :]
     return sequence((context[: max_tokens - len(kept)], kept), codec)
 

@@ -38,7 +38,7 @@ def encode_texts(items: Sequence[TextItem], codec: Codec) -> tuple[list[Example]
         own = [next(encoded) for _ in item.texts]
         segments = tuple(tokens for tokens, _ in own)
         marks = tuple(mark for _, mark in own if mark is not None)
-        max_tokens = codec.room(1 + len(segments), least=len(segments))
+        max_tokens = codec.room(codec.special_tokens(len(segments)), least=len(segments))
         kept = fitting(segments, max_tokens)
         lost.append(sum(map(len, segments)) - sum(map(len, kept)))
         examples.append(sequence(kept, codec, entities=fitting(marks, max_tokens) if codec.marks_entities else None))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from unified.errors import UnifiedError
-from unified.inference.sequences import Codec, class_index, first_index, sequence
+from unified.inference.sequences import Codec, class_index, first_index, second_index, sequence
 from unified.tasks.heads.base import Encoded
 from unified.tasks.heads.named_entities import named_entities_of
 from unified.tasks.heads.passages import align, central, token_marks, windows
@@ -20,8 +20,6 @@ from unified.tasks.heads.span_decoding import Window
 NOT_ASKED = -1
 #: Kind of windows without the span, which another window holds.
 ELSEWHERE = -1
-#: CLS and a SEP behind each of two segments.
-_SPECIAL = 3
 
 
 @dataclass(frozen=True)
@@ -131,7 +129,7 @@ def _read(items: Sequence[QuestionItem], codec: Codec, max_query: int, stride: i
         asked = question[:max_query]
         kept = min(len(history), max_query - len(asked))
         query = np.concatenate([history[len(history) - kept :], asked])
-        window_length = codec.longest - len(query) - _SPECIAL
+        window_length = codec.longest - len(query) - codec.special_tokens(2)
         if window_length < 1:
             raise UnifiedError(
                 f"item {item.id}: sequences of {codec.longest} tokens leave no room for the passage beside a question "
@@ -192,9 +190,9 @@ def _output_indices(
 ) -> tuple[np.ndarray, int, int]:
     """Indices of a sequence's tokens that are read; among those the first of the passage's ``size`` tokens, and CLS."""
     cls = class_index((size, query) if passage_first else (query, size), codec)
-    start = first_index(codec) + (0 if passage_first else query + 1)
+    start = first_index(codec) if passage_first else second_index(query, codec)
     if whole:
-        return np.arange(query + size + _SPECIAL), start, cls
+        return np.arange(query + size + codec.special_tokens(2)), start, cls
     passage = start + np.arange(size)
     return (np.append(passage, cls), 0, size) if cls > start else (np.append(cls, passage), 1, 0)
 

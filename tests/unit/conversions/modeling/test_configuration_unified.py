@@ -20,9 +20,9 @@ MORE = {
 OTHERS = {
     "vocabulary_size": 31, "layers": 3, "width": 32, "heads": 4, "feed_forward": 33, "gated": True,
     "sublayers": "neighbor,feed_forward", "positions": "rotary", "rotary_theta": 77.0, "local_rotary_theta": 78.0,
-    "attention_windows": "0,5", "attn_type": "uni", "mask": "seq2seq", "clamp_len": 6, "clip_distance": 7,
-    "max_positions": 34, "token_types": 9, "boundary_offsets": 10, "sentence_head": True, "activation": "silu",
-    "linear_without_bias": True, "token_head": "plain", "dropout": 0.2, "inner_dropout": 0.3,
+    "attention_windows": "0,5", "attn_type": "uni", "mask": "seq2seq", "pair_separators": 2, "clamp_len": 6,
+    "clip_distance": 7, "max_positions": 34, "token_types": 9, "boundary_offsets": 10, "sentence_head": True,
+    "activation": "silu", "linear_without_bias": True, "token_head": "plain", "dropout": 0.2, "inner_dropout": 0.3,
     "attention_dropout": 0.4, "norm": "pre", "norm_type": "rms", "embedding_norm": True, "norm_epsilon": 1e-3,
     "initializer_range": 0.5, "prediction_heads": ["token", "boundary"], "task_head": "mine",
     "classifier_dropout": 0.6, "decoding": "cloze",

@@ -26,6 +26,7 @@ SYMBOLS = with_markers(vocabulary(), 4)
 RELATED = RelationItem("1", ("a", "b", "c"), (Entity(0, 1, "X"), Entity(2, 3, "Y")))
 
 
+@pytest.mark.parametrize("between", [1, 2])
 @pytest.mark.parametrize(
     ("task", "item", "least"),
     [
@@ -39,9 +40,14 @@ RELATED = RelationItem("1", ("a", "b", "c"), (Entity(0, 1, "X"), Entity(2, 3, "Y
     ],
     ids=lambda value: value.name if isinstance(value, Understanding) else "",
 )
-def test_a_token_of_each_text_fits_or_the_sequences_are_too_short(task: Understanding[Any], item: Any, least: int):
+def test_a_token_of_each_text_fits_or_the_sequences_are_too_short(
+    task: Understanding[Any], item: Any, least: int, between: int
+):
+    """A second separator between two texts takes a token more."""
+    least += between - 1 if least == 5 else 0
+
     def encoded(longest: int) -> list[int]:
-        codec = Codec(SymbolTokenizer(SYMBOLS.symbols), SYMBOLS, longest)
+        codec = Codec(SymbolTokenizer(SYMBOLS.symbols), SYMBOLS, longest, pair_separators=between)
         return [len(example.tokens) for example in task.encode([item], codec).examples]
 
     assert set(encoded(least)) == {least}
