@@ -11,7 +11,7 @@ from unified.errors import MissingField, Problems, UnifiedError
 from unified.files.ids import name_text
 from unified.files.json_text import NotJson, ObjectOf, parse_json
 from unified.files.shapes import kind_of
-from unified.files.text_files import numbered_lines
+from unified.files.text_files import text_pieces
 
 #: Values of a JSON object, or of a row of a table, by field.
 Fields = dict[str, Any]
@@ -26,7 +26,7 @@ def read_json(path: str | Path, object_of: ObjectOf | None = None) -> object:
     Raises:
         UnifiedError: the file cannot be read, or is not JSON.
     """
-    text = "\n".join(line for _, line in numbered_lines(path))
+    text = "".join(text_pieces(str(path)))  # a line may have any length
     try:
         return parse_json(text, object_of)
     except NotJson as error:

@@ -26,6 +26,13 @@ def test_a_file_is_one_value_plain_or_compressed(tmp_path):
     assert str(refused.value) == f"{tmp_path / 'a.json'}, line 3: not JSON (Expecting value)"
 
 
+def test_a_compressed_value_may_be_one_long_line(tmp_path):
+    """As the training files of SQuAD are."""
+    value = ["x" * (17 << 20)]
+    (tmp_path / "a.json.gz").write_bytes(gzip.compress(json.dumps(value).encode(), compresslevel=0))
+    assert read_json(tmp_path / "a.json.gz") == value
+
+
 def test_a_record_refuses_a_missing_field_and_names_those_that_are_there():
     record = Record(a=1, b=2)
     assert record["a"] == 1 and record.get("c") is None
