@@ -19,7 +19,8 @@ CHUNK_BYTES = 1 << 20
 LONGEST_LINE_BYTES = 1 << 28
 #: Longest line of a compressed file; a small one can hold a line of any length.
 LONGEST_COMPRESSED_LINE_BYTES = 1 << 24
-_BYTE_ORDER_MARK = "\ufeff"
+#: Programs of Windows begin a file of UTF-8 with it.
+BYTE_ORDER_MARK = "\ufeff"
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ class Chunk:
         """
         text = self._decoded()
         if self.first_line == 1:
-            text = text.removeprefix(_BYTE_ORDER_MARK)
+            text = text.removeprefix(BYTE_ORDER_MARK)
         # Not splitlines(): that would cut at form feeds and Unicode line separators too.
         return lines_of(text.removesuffix("\n"))
 

@@ -69,6 +69,8 @@ def test_items_are_those_of_a_file_a_stream_a_pipe_or_one_object(rows, tmp_path,
     assert items(path) == [(1, "a"), (3, "b")]
     monkeypatch.setattr(sys, "stdin", io.StringIO(Path(path).read_text()))
     assert items("-") == [(1, "a"), (3, "b")]
+    monkeypatch.setattr(sys, "stdin", io.StringIO('\ufeff{"text": "a"}\n{"text": "\ufeffb"}\n'))
+    assert items("-") == [(1, "a"), (2, "\ufeffb")]
     os.mkfifo(tmp_path / "pipe")
     text = Path(path).read_text()
     writer = threading.Thread(target=lambda: (tmp_path / "pipe").write_text(text), daemon=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -15,6 +15,7 @@ from unified.files.fields import FieldNames
 from unified.files.json_files import Fields
 from unified.files.raw_text import require_text_name
 from unified.files.rows import has_fields, read_rows
+from unified.files.text_files import numbered_lines
 
 _T = TypeVar("_T")
 _OWN_NAMES = FieldNames()
@@ -25,13 +26,13 @@ _LINE = re.compile(r"([STHDP])-([0-9]{1,18})\t(.*)", re.DOTALL)
 
 
 def read_lines(path: str | Path) -> list[str]:
-    """Lines of a UTF-8 file without their line ends; an empty line is an empty sentence.
+    """Lines of a UTF-8 file, plain or compressed, without their line ends; an empty line is an empty sentence.
 
     Raises:
         UnifiedError: there is no such file, it is empty, a table by its name, or a line is not UTF-8.
     """
     require_text_name(path)
-    lines = list(_lines(path))
+    lines = [line for _, line in numbered_lines(path)]
     if not lines:
         raise UnifiedError(f"{path}: the file is empty; expected one sentence a line")
     return lines
@@ -103,7 +104,7 @@ def _references(fields: Fields, pooled: bool) -> list[str]:
 def is_generate_output(path: str | Path) -> bool:
     """Whether ``path`` holds lines such as ``H-12<tab>…``, as ``fairseq-generate`` writes them."""
     return not has_fields(path) and any(
-        match is not None and match[1] == "H" for match in map(_LINE.fullmatch, _lines(path))
+        match is not None and match[1] == "H" for match in (_LINE.fullmatch(line) for _, line in numbered_lines(path))
     )
 
 
@@ -121,7 +122,7 @@ def read_generate_output(paths: Sequence[str | Path], *, need_references: bool =
     seen: dict[tuple[str, int], str] = {}
     for path in paths:
         current = None
-        for number, line in enumerate(_lines(path), 1):
+        for number, line in numbered_lines(path):
             match = _LINE.fullmatch(line)
             if match is None:
                 continue
@@ -159,7 +160,7 @@ def read_n_best(paths: Sequence[str | Path]) -> list[list[Written]]:
     texts: dict[int, list[str]] = {}
     scores: dict[int, list[list[float]]] = {}
     for path in paths:
-        for number, line in enumerate(_lines(path), 1):
+        for number, line in numbered_lines(path):
             match = _LINE.fullmatch(line)
             if match is None or match[1] not in "DP":
                 continue
@@ -221,18 +222,3 @@ def _in_order(
             f"{files}: no T- line for sentence {without[0]} ({len(without)} in all); pass --references FILE instead"
         )
     return [hypotheses[i] for i in range(count)], [references[i] for i in range(count)] if need_references else []
-
-
-def _lines(path: str | Path) -> Iterator[str]:
-    """Lines end at a line feed alone: Unicode knows more line ends, and generated text may hold them."""
-    try:
-        with open(path, "rb") as file:
-            for number, line in enumerate(file, 1):
-                try:
-                    yield line.decode("utf-8").rstrip("\r\n")
-                except UnicodeDecodeError as error:
-                    raise UnifiedError(f"{path}, line {number}: not UTF-8 at byte {error.start} of the line") from None
-    except FileNotFoundError:
-        raise UnifiedError(f"{path}: no such file") from None
-    except IsADirectoryError:
-        raise UnifiedError(f"{path}: a folder; expected a file") from None

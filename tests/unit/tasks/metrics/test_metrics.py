@@ -314,7 +314,7 @@ def broken_inputs(folder) -> dict[str, tuple[list[str], str]]:
         "empty": ([good, empty], "empty: the file is empty"),
         "not UTF-8": ([good, str(binary)], "binary, line 2: not UTF-8"),
         "missing": ([good, str(folder / "nowhere")], "nowhere: no such file"),
-        "folder": ([good, str(folder)], "a folder"),
+        "folder": ([good, str(folder)], "not a file"),
         "one plain file": ([good], "--references"),
         "three plain files": ([good, good, good], "two plain files"),
         "mixed": ([str(generated), good], "expected output of fairseq-generate"),

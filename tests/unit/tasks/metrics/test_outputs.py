@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import lzma
 import math
 import random
 from pathlib import Path
@@ -46,11 +48,22 @@ def refusal(call, *arguments, **settings) -> str:
 def test_lines_end_at_line_feeds(write):
     assert read_lines(write("aX\r\n\n b \u2028c\n\rd")) == ["aX", "", " b \u2028c", "\rd"]
     assert refusal(read_lines, write("")) == "f: the file is empty; expected one sentence a line"
-    assert refusal(read_lines, write(b"a\nb\xffc\n")) == "f, line 2: not UTF-8 at byte 1 of the line"
+    assert refusal(read_lines, write(b"a\nb\xffc\n")) == (
+        "f, line 2: not UTF-8 (byte 0xff at byte 2 of the line); convert the file to UTF-8"
+    )
     assert refusal(read_lines, "missing") == "missing: no such file"
-    assert refusal(read_lines, ".") == ".: a folder; expected a file"
+    assert refusal(read_lines, ".") == ".: not a file; list the files themselves"
     with pytest.raises(UnifiedError, match="^f.csv: "):
         read_lines(write("a\n", "f.csv"))
+
+
+def test_files_may_be_compressed_and_may_begin_with_a_byte_order_mark(write):
+    assert read_lines(write("\ufeffa\n\ufeffb\n")) == ["a", "\ufeffb"]
+    for name, compress in (("f.gz", gzip.compress), ("f.xz", lzma.compress)):
+        assert read_lines(write(compress("\ufeffé\nb\n".encode()), name)) == ["é", "b"]
+        path = write(compress(blocks((0, ["our"], "right")).encode()), name)
+        assert is_generate_output(path) and read_generate_output([path]) == (["our"], ["right"])
+        assert [[one.text for one in own] for own in read_n_best([path])] == [["our"]]
 
 
 def test_hypotheses_are_lines_or_texts_of_rows(write):

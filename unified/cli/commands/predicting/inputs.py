@@ -12,6 +12,7 @@ from unified.arguments import counted
 from unified.errors import EmptyField, Problems, UnifiedError
 from unified.files.fields import FieldNames
 from unified.files.rows import Row, read_rows, row_of_line
+from unified.files.text_files import BYTE_ORDER_MARK
 
 if TYPE_CHECKING:
     from unified.tasks.prediction import Predictor
@@ -90,8 +91,9 @@ def _streamed(stream: Iterable[str], source: str) -> Iterator[Row]:
     number = 0
     try:
         for number, line in enumerate(stream, 1):
-            if line.strip():
-                yield row_of_line(number, line)
+            text = line.removeprefix(BYTE_ORDER_MARK) if number == 1 else line
+            if text.strip():
+                yield row_of_line(number, text)
     except UnicodeDecodeError:
         raise UnifiedError(f"{called(source)}: not UTF-8 behind line {number}") from None
 
