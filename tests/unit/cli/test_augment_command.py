@@ -223,6 +223,9 @@ NEEDS = "fine-tuning needs both --data and --init"
         ("--init asks", NEEDS),
         ("--finetune", NEEDS),
         ("--data reads --init asks", "--data reads: no file train-v2.0*.json*"),
+        ("--data squad --init asks --unanswerable 0",
+         "--unanswerable 0: the first stage would learn from answered questions alone, and the dev file of --data has "
+         "others; give a share above 0, or leave out --data and --init"),
         ("--data squad --init asks --first-stage \"--a 'b\"",
          "--first-stage \"--a 'b\": a quotation mark is not closed"),
         ("--data squad --init asks --second-stage \"--a 'b\"",

@@ -257,6 +257,11 @@ def _two_stages(args: argparse.Namespace, output: Path) -> TwoStages | None:
         if args.data or args.init or args.finetune:
             raise UnifiedError("fine-tuning needs both --data and --init")
         return None
+    if not args.unanswerable:
+        raise UnifiedError(
+            "--unanswerable 0: the first stage would learn from answered questions alone, and the dev file of --data "
+            "has others; give a share above 0, or leave out --data and --init"
+        )
     first = tuple(words_of("--first-stage", args.first_stage))
     second = tuple(words_of("--second-stage", args.second_stage))
     generated = (output / GENERATED).parent
