@@ -25,12 +25,14 @@ class FieldNames:
         given: names in rows by part; a part that is not there is called as in items.
         labels: names of labels that rows have as numbers from 0, or as false and true.
         skip_empty: whether rows in which a part is empty are left out instead of refused.
+        has_options: whether options name the fields; none name those of predictions.
     """
 
     parts: Mapping[str, str] = field(default_factory=dict)
     given: Mapping[str, str] = field(default_factory=dict)
     labels: tuple[str, ...] = ()
     skip_empty: bool = False
+    has_options: bool = True
 
     def check(self, reader: str, classes: bool) -> None:
         """Refuse names of parts that items do not have.
@@ -68,7 +70,7 @@ class FieldNames:
 
     @contextmanager
     def explaining(self, fields: Fields) -> Iterator[None]:
-        """Adds the option that names a missing field to the error.
+        """Adds the option that names a missing field to the error, where there is one.
 
         Args:
             fields: of the row, as the user has them.
@@ -77,7 +79,7 @@ class FieldNames:
             yield
         except MissingField as problem:
             part = next((part for part, name in self.parts.items() if name == problem.name), None)
-            option = None if part is None or part in self.given else option_of(part)
+            option = None if part is None or part in self.given or not self.has_options else option_of(part)
             raise MissingField(problem.name, list(fields), option=option) from None
 
     def _require_filled(self, fields: Fields) -> None:

@@ -22,8 +22,9 @@ from unified.files.text_files import numbered_lines, without_compression
 from unified.tasks.metrics.conll import read_tags
 
 _T = TypeVar("_T")
-#: Files of labels, of tags, and of answers, whose fields have their own names.
-LABEL, TAGS, ANSWER = (FieldNames({"label": name}) for name in ("label", "tags", "answer"))
+#: Files of labels, of tags, and of predicted answers, whose fields have their own names.
+LABEL, TAGS = FieldNames({"label": "label"}), FieldNames({"label": "tags"})
+ANSWER = FieldNames({"label": "answer"}, has_options=False)
 
 
 def read_labels(
@@ -101,7 +102,7 @@ def _paired(
     gold: str | Path, predicted: str | Path, read: Callable[[str | Path, FieldNames], dict[str, _T]], names: FieldNames
 ) -> tuple[dict[str, _T], dict[str, _T]]:
     """Labels of both files in the order of the first."""
-    wanted, found = read(gold, names), read(predicted, FieldNames(names.parts))
+    wanted, found = read(gold, names), read(predicted, FieldNames(names.parts, has_options=False))
     require_common(predicted, found, gold, wanted, "id")
     if len(wanted) != len(found):
         raise UnifiedError(f"{predicted}: {counted(len(found), 'label')}, but {len(wanted)} in {gold}")

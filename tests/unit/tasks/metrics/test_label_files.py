@@ -144,6 +144,16 @@ def test_every_bad_row_is_named(write):
     )
 
 
+def test_no_option_is_named_for_a_field_that_predictions_lack(write):
+    """The options name the fields of the other file."""
+    rows, lacking = write("g.jsonl", {"label": 1}), write("p.csv", "id,prediction", "1,1")
+    for read in (read_labels, read_numbers):
+        assert refusal(read, rows, lacking) == "p.csv, line 2: no field 'label'; its fields: 'id', 'prediction'"
+    tagged = write("t.jsonl", {"tags": ["O"]})
+    assert refusal(read_tagged, tagged, lacking) == "p.csv, line 2: no field 'tags'; its fields: 'id', 'prediction'"
+    assert refusal(read_answers, lacking) == "p.csv, line 2: no field 'answer'; its fields: 'id', 'prediction'"
+
+
 def test_numbers_of_lines_and_of_rows(write):
     lines = write("g", "b\t1.5", "a\t-2")
     rows = write("p.jsonl", {"id": "a", "label": 3}, {"id": "b", "label": " 0.25 "})
