@@ -95,6 +95,7 @@ class UnifiedLMTaskConfig(ExportConfig):
     )
     seed: int = II("common.seed")
     max_tokens: Optional[int] = II("dataset.max_tokens")
+    max_valid_steps: Optional[int] = II("dataset.max_valid_steps")
     update_freq: list[int] = II("optimization.update_freq")
     best_checkpoint_metric: str = II("checkpoint.best_checkpoint_metric")
     maximize_best_checkpoint_metric: bool = II("checkpoint.maximize_best_checkpoint_metric")

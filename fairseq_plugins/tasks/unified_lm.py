@@ -79,6 +79,8 @@ class UnifiedLMTask(DictionaryTask):
         check_folders(folders, task.vocabulary)
         check_options(cfg, task.mixture, task.folder.paired)
         if cfg.eval_task and not of_checkpoint:
+            if cfg.max_valid_steps:
+                raise UnifiedError("--max-valid-steps: scores of --eval-task are of all pairs of a split; leave it out")
             task.official = OfficialScores(cfg.eval_task, cfg.eval_items)
         return task
 

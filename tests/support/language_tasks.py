@@ -46,7 +46,7 @@ def settings(*folders: Path, **changes: Any) -> UnifiedLMTaskConfig:
     """Options of the task as fairseq has resolved them."""
     of_other_groups = {
         "max_tokens": None, "update_freq": [1], "best_checkpoint_metric": "loss",
-        "maximize_best_checkpoint_metric": False, "seed": 3, "tokens_per_sample": 32,
+        "maximize_best_checkpoint_metric": False, "seed": 3, "tokens_per_sample": 32, "max_valid_steps": None,
     }  # fmt: skip
     return UnifiedLMTaskConfig(data=":".join(map(str, folders)), **{**of_other_groups, **changes})
 

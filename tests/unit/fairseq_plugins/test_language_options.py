@@ -12,7 +12,8 @@ def test_options_have_these_defaults():
         "tokens_per_sample": 512, "memory": 0, "padded": False, "max_source": None, "max_target": None,
         "eval_generate": None, "eval_task": None, "eval_items": None, "eval_generate_args": '{"beam": 1}',
         "length_penalty": "fairseq", "no_repeat_ngram_ignore": "", "seed": "${common.seed}",
-        "max_tokens": "${dataset.max_tokens}", "update_freq": "${optimization.update_freq}",
+        "max_tokens": "${dataset.max_tokens}", "max_valid_steps": "${dataset.max_valid_steps}",
+        "update_freq": "${optimization.update_freq}",
         "best_checkpoint_metric": "${checkpoint.best_checkpoint_metric}",
         "maximize_best_checkpoint_metric": "${checkpoint.maximize_best_checkpoint_metric}",
     }  # fmt: skip
