@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import typing
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -58,3 +59,13 @@ def trains(cfg: DictConfig) -> bool:
         cfg: all options of the command.
     """
     return cfg.common_eval.path is None and "no_export" in cfg.task
+
+
+def last_checkpoint(cfg: DictConfig) -> str:
+    """Path of the checkpoint that a training goes on from when its command is given again.
+
+    Args:
+        cfg: fairseq's options of checkpoints.
+    """
+    stem, suffix = os.path.splitext(LAST_CHECKPOINT)
+    return os.path.join(cfg.save_dir, f"{stem}{cfg.checkpoint_suffix or ''}{suffix}")

@@ -1,8 +1,8 @@
 """Changes to fairseq where it goes on from a checkpoint that other options have made, or that has all updates.
 
 fairseq has deleted the parameters of a checkpoint when it wants to begin their average (``--store-ema``) with them, and
-refuses another optimizer, criterion or schedule by tracebacks with names of classes. It looks for the end of a training
-behind an update, so that one that has ended had one more whenever its command was given again.
+refuses another optimizer, criterion, schedule or number of groups by tracebacks with names of classes. It looks for the
+end of a training behind an update, so that one that has ended had one more whenever its command was given again.
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from fairseq import checkpoint_utils
+from fairseq.file_io import PathManager
 from fairseq.registry import REGISTRIES
 from fairseq.trainer import Trainer
 from omegaconf import DictConfig, open_dict
 
-from fairseq_plugins.config import LAST_CHECKPOINT
+from fairseq_plugins.config import LAST_CHECKPOINT, last_checkpoint
 from fairseq_plugins.refusals import refusal
 from unified.arguments import counted
 
@@ -30,10 +31,14 @@ _PRECISIONS = {
 }
 
 
+_RESET = "--reset-optimizer goes on with the parameters alone and counts updates from 0"
+
+
 def loading_what_other_options_made(load: Callable[..., Any]) -> Callable[..., Any]:
     """The method of fairseq's trainer that loads a checkpoint, for one without an average of parameters, too.
 
-    Another optimizer, criterion or schedule than the checkpoint's is refused by its option.
+    Another optimizer, criterion or schedule than the checkpoint's is refused by its option; so are other groups of
+    parameters.
     """
 
     def load_checkpoint(trainer: Trainer, filename: str, *arguments: Any, **keywords: Any) -> Any:
@@ -46,6 +51,13 @@ def loading_what_other_options_made(load: Callable[..., Any]) -> Callable[..., A
             if difference is None:
                 raise
             raise refusal(f"{filename} was trained with {difference}") from None
+        except ValueError as error:
+            if "parameter group" not in str(error):  # torch's words
+                raise
+            raise refusal(
+                f"{filename} was trained with other groups of parameters (--weight-decay, --layer-decay, --head-lr, "
+                f"--head-weight-decay, --decay-biases-and-norms) or other heads; {_RESET}"
+            ) from None
         finally:
             _set_average(trainer, averages)
         if averages and extra_state is not None:
@@ -58,16 +70,17 @@ def loading_what_other_options_made(load: Callable[..., Any]) -> Callable[..., A
 def ending_what_is_done(load: Callable[..., Any]) -> Callable[..., Any]:
     """fairseq's function that loads the checkpoint from which a training goes on; one with all updates ends then.
 
-    A checkpoint of ``--restore-file`` that leaves no update to make is refused.
+    A checkpoint of ``--restore-file`` or ``--continue-once`` that leaves no update to make is refused.
     """
 
     def load_checkpoint(cfg: DictConfig, trainer: Trainer, **keywords: Any) -> Any:
         loaded = load(cfg, trainer, **keywords)
         done, asked = trainer.get_num_updates(), trainer.cfg.optimization.max_update
         if 0 < asked <= done:
-            if cfg.restore_file != LAST_CHECKPOINT:
+            other = _other_training(cfg)
+            if other is not None:
                 raise refusal(
-                    f"--max-update {asked}: {cfg.restore_file} has {counted(done, 'update')}; raise it, or count "
+                    f"--max-update {asked}: {other} has {counted(done, 'update')}; raise it, or count "
                     "from 0 with --reset-optimizer"
                 )
             logger.info("%s holds all updates of --max-update %d (%d): none is made", cfg.save_dir, asked, done)
@@ -76,6 +89,13 @@ def ending_what_is_done(load: Callable[..., Any]) -> Callable[..., Any]:
         return loaded
 
     return load_checkpoint
+
+
+def _other_training(cfg: DictConfig) -> str | None:
+    """The checkpoint of another training that this one goes on from; None where it is this training's own."""
+    if cfg.restore_file != LAST_CHECKPOINT:
+        return cfg.restore_file
+    return None if PathManager.exists(last_checkpoint(cfg)) else cfg.continue_once
 
 
 def _set_average(trainer: Trainer, stored: bool) -> None:
@@ -100,10 +120,7 @@ def _difference(trainer: Trainer) -> str | None:
     for kind, now in (("criterion", trainer.get_criterion()), ("optimizer", trainer.optimizer)):
         before, own = last[f"{kind}_name"], type(now).__name__
         if before != own:
-            return (
-                f"{_said(kind, before)}, this run has {_said(kind, own)}; --reset-optimizer goes on with the "
-                "parameters alone and counts updates from 0"
-            )
+            return f"{_said(kind, before)}, this run has {_said(kind, own)}; {_RESET}"
     if last["lr_scheduler_state"].keys() != trainer.lr_scheduler.state_dict().keys():
         return "another --lr-scheduler; --reset-lr-scheduler begins that of this run"
     return None

@@ -16,9 +16,9 @@ from fairseq.data import data_utils
 from fairseq.dataclass import utils as dataclass_utils
 from fairseq.distributed import utils as distributed_utils
 from fairseq.file_io import PathManager
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 
-from fairseq_plugins.config import LAST_CHECKPOINT, trains
+from fairseq_plugins.config import LAST_CHECKPOINT, last_checkpoint, trains
 from fairseq_plugins.refusals import refusal, refusing
 from unified.arguments import as_option
 from unified.errors import UnifiedError
@@ -41,6 +41,13 @@ def check_training(cfg: DictConfig) -> None:
     _check_numbers(cfg)
     if cfg.common.fp16 and not torch.cuda.is_available():  # fairseq's answer to an overflow is on a GPU
         raise UnifiedError("--fp16 needs a GPU; without one leave it out, or train with --bf16")
+    for option in ("memory_efficient_fp16", "memory_efficient_bf16"):
+        if cfg.common[option] and OmegaConf.select(cfg, "optimizer._name") == "unified_adam":
+            whole = option.removeprefix("memory_efficient_")
+            raise UnifiedError(
+                f"{as_option(option)} does not go with --optimizer unified_adam, whose kernel wants parameters in "
+                f"float32; take --{whole}, or --optimizer adam"
+            )
     _check_splits(cfg.dataset)
     _check_start(cfg.checkpoint)
 
@@ -95,8 +102,7 @@ def _check_start(checkpoint: DictConfig) -> None:
             )
         _require_file("--restore-file", restore)
         return
-    suffix = checkpoint.checkpoint_suffix or ""
-    if PathManager.exists(os.path.join(checkpoint.save_dir, f"checkpoint_last{suffix}.pt")):
+    if PathManager.exists(last_checkpoint(checkpoint)):
         return  # the training goes on, whatever it began with
     for name in ("continue_once", "finetune_from_model"):
         if checkpoint[name] is not None:

@@ -137,7 +137,7 @@ class UnifiedUnderstandingTask(DictionaryTask):
 
     def _dataset(self, head: str, split: str) -> ItemFairseqDataset:
         task, training = self.tasks[head], None
-        if split == "train":
+        if split == "train" and not self.of_checkpoint:
             training = TrainingOrder(self.cfg.seed, self.entries[head].weight, task.longest_run, self.masked)
         return ItemFairseqDataset(
             self._encoded(head, split),
@@ -224,7 +224,8 @@ class UnifiedUnderstandingTask(DictionaryTask):
         own = [items[owner] for owner in owners]
         with refusing():
             found = predicted_items(self.tasks[head], own, encoded, members, scores, sample["reading"])
-        if split != "train":  # whose first batch stands in where a process has none of its own
+        # A batch of training stands in where a process has none of its own.
+        if split != "train" or self.of_checkpoint:
             self.predictions.add(split, head, dict(zip(owners, found, strict=True)))
         return loss, size, {**log, "share": len(owners) / sum(map(len, self.items[split].values()))}
 

@@ -101,6 +101,37 @@ def test_another_optimizer_or_criterion_is_named_by_its_option(changes, of_run, 
     assert own.cfg.ema.store_ema is True
 
 
+def test_other_groups_of_parameters_are_refused_by_their_options():
+    """Those of torch's optimizers: a traceback said that their number differs."""
+
+    def loading(saved, own):
+        def load(trainer, name):
+            weights = [nn.Parameter(torch.zeros(1)) for _ in range(3)]
+            state, optimizer = (torch.optim.SGD(groups(weights), lr=1.0) for groups in (saved, own))
+            optimizer.load_state_dict(state.state_dict())
+
+        with pytest.raises(SystemExit) as raised:
+            loading_what_other_options_made(load)(trainer(history=[BASE]), "a.pt")
+        return str(raised.value)
+
+    def one(weights):
+        return [{"params": weights}]
+
+    def two(weights):
+        return [{"params": weights[:1]}, {"params": weights[1:]}]
+
+    assert (
+        loading(one, two)
+        == loading(two, one)
+        == loading(one, lambda weights: one(weights[:2]))
+        == (
+            "unified_lm: error: a.pt was trained with other groups of parameters (--weight-decay, --layer-decay, "
+            "--head-lr, --head-weight-decay, --decay-biases-and-norms) or other heads; --reset-optimizer goes on with the "
+            "parameters alone and counts updates from 0"
+        )
+    )
+
+
 def test_another_schedule_is_refused():
     def load(trainer, name):
         raise KeyError("best")
@@ -112,7 +143,7 @@ def test_another_schedule_is_refused():
 
 
 @pytest.mark.parametrize("history", [[], [BASE]], ids=["nothing is read", "nothing differs"])
-@pytest.mark.parametrize("error", [AssertionError, KeyError])
+@pytest.mark.parametrize("error", [AssertionError, KeyError, ValueError])
 def test_errors_of_other_causes_stay_what_they_are(history, error):
     def load(trainer, name):
         raise error("model")
@@ -121,11 +152,11 @@ def test_errors_of_other_causes_stay_what_they_are(history, error):
         loading_what_other_options_made(load)(trainer(history=history), "a.pt")
 
 
-def going_on(max_update, done, restore="checkpoint_last.pt", max_epoch=0):
+def going_on(max_update, done, restore="checkpoint_last.pt", max_epoch=0, once=None, save_dir="run"):
     """Loads a checkpoint of ``done`` updates; returns ``--max-epoch`` as the training finds it then."""
     own = {"optimization": {"max_update": max_update, "max_epoch": max_epoch}, "checkpoint": {"restore_file": restore}}
     cfg = OmegaConf.create(own)
-    cfg.checkpoint.save_dir = "run"
+    cfg.checkpoint.update(save_dir=str(save_dir), continue_once=once, checkpoint_suffix=None)
     OmegaConf.set_struct(cfg, True)
     trainer = SimpleNamespace(cfg=cfg, get_num_updates=lambda: done)
     load = ending_what_is_done(lambda cfg, trainer, **more: ("state", more))
@@ -152,6 +183,17 @@ def test_a_checkpoint_of_another_training_that_leaves_no_update_is_refused():
     said = "--max-update 5: a.pt has 6 updates; raise it, or count from 0 with --reset-optimizer"
     assert str(raised.value) == f"unified_lm: error: {said}"
     assert going_on(7, 6, "a.pt") == going_on(0, 6, "a.pt") == 0
+
+
+def test_a_training_that_would_begin_with_all_its_updates_is_refused(tmp_path):
+    """It said that a folder holds them in which nothing was."""
+    with pytest.raises(SystemExit) as raised:
+        going_on(5, 6, once="a.pt", save_dir=tmp_path)
+    said = "--max-update 5: a.pt has 6 updates; raise it, or count from 0 with --reset-optimizer"
+    assert str(raised.value) == f"unified_lm: error: {said}"
+    assert going_on(7, 6, once="a.pt", save_dir=tmp_path) == 0
+    (tmp_path / "checkpoint_last.pt").touch()
+    assert going_on(5, 6, once="a.pt", save_dir=tmp_path) == -1
 
 
 def test_the_trainer_has_the_change():

@@ -90,6 +90,19 @@ def test_fp16_without_a_gpu_is_refused(tmp_path, monkeypatch, more):
     check_training(configuration(tmp_path, common__fp16=True, **more))
 
 
+@pytest.mark.parametrize("precision", ["fp16", "bf16"])
+def test_the_fused_optimizer_is_not_memory_efficient(tmp_path, monkeypatch, precision):
+    """fairseq ended in a traceback that named a class."""
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    option = {f"common__memory_efficient_{precision}": True}
+    assert refusal(tmp_path, optimizer={"_name": "unified_adam"}, **option) == (
+        f"--memory-efficient-{precision} does not go with --optimizer unified_adam, whose kernel wants parameters in "
+        f"float32; take --{precision}, or --optimizer adam"
+    )
+    check_training(configuration(tmp_path, optimizer={"_name": "adam"}, **option))
+    check_training(configuration(tmp_path, optimizer={"_name": "unified_adam"}))
+
+
 @pytest.mark.parametrize("split", ["valid", "train1", ""])
 def test_the_split_that_is_trained_on_has_one_name(tmp_path, split):
     """Another one was read in the order, with the seed and the padding of validation."""

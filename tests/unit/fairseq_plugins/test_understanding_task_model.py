@@ -1,5 +1,7 @@
 """The task of understanding around its model: how it is built, validated, and scored over a whole split."""
 
+import re
+
 import numpy as np
 import pytest
 import torch
@@ -30,7 +32,7 @@ def make(tmp_path):
     """Makes the task on the items of these heads."""
 
     def made(head="classification", **options):
-        names = [entry.partition("(")[0] for entry in head.split(", ")]
+        names = [re.split(r"[(:]", entry)[0] for entry in head.split(", ")]
         data = tmp_path / "data"
         return understanding_task(data if data.exists() else item_folder(data, *names), head, **options)
 
@@ -186,6 +188,20 @@ def test_a_batch_of_training_stands_in_without_being_predicted(make):
     )[2]  # fmt: skip
     assert validation.task.predictions.found == {} and validation.task.predictions.split is None
     assert log["share"] == 1 / 7
+
+
+@pytest.mark.parametrize("head", ["classification:0.5", "classification:0.5, tagging:3"])
+def test_what_was_trained_on_is_scored_with_a_checkpoint(make, head):
+    """All items once, in the order of a validation: fairseq-validate ended in a traceback."""
+    task = make(head)
+    task.of_checkpoint = True
+    validation = Validation(task, "train")
+    logs, found = validation.run()
+    assert sum(log["share"] for log in logs) == pytest.approx(1)
+    several = len(task.tasks) > 1
+    for name in task.tasks:
+        expected = validation.official(name, "train")["accuracy"]
+        assert found[f"{name}_accuracy" if several else "accuracy"] == round(expected, 2)
 
 
 def test_a_validation_forgets_the_last_one(make, monkeypatch):
