@@ -9,6 +9,7 @@ import sys
 import threading
 from collections import Counter
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -25,17 +26,29 @@ from unified.cli.parsing import make_parser
 from unified.errors import EmptyField, Problems, UnifiedError, require_fields
 from unified.files.fields import FieldNames
 from unified.tasks.catalogue import task_named
+from unified.tasks.heads.items import text_item
+
+
+class Numbered(NamedTuple):
+    """The number of a row, by which it is called, and its text."""
+
+    number: int
+    text: str
+
+    @property
+    def id(self) -> str:
+        return str(self.number)
 
 
 class Predictor:
-    """Makes of a row its number and its fields, of which ``needed`` must be there."""
+    """Makes of a row its number and its text; the fields ``needed`` must be there."""
 
     def __init__(self, *needed: str):
         self.needed = needed
 
     def item(self, fields, number):
         require_fields(fields, *self.needed)
-        return number, fields["text"]
+        return Numbered(number, fields["text"])
 
 
 NAMES = FieldNames({"text": "text"})
@@ -115,6 +128,19 @@ def test_a_file_is_checked_to_its_end(rows, capsys):
         f"{path}: 2 lines (1, 3): no field 'text'; its fields: 't'; --text-field names the one to read"
     )
     assert capsys.readouterr().err == ""
+
+
+def test_ids_that_several_rows_of_a_file_have_are_refused(rows):
+    """Predictions are named by them; a row without an id has its number."""
+
+    class Texts:
+        def item(self, fields, number):
+            return text_item(fields, number, labelled=False)
+
+    path = rows({"id": "a", "text": "x"}, {"id": "3", "text": "y"}, {"text": "z"}, {"id": "a", "text": "x"})
+    says = "an earlier row has this id, too; each needs an id of its own"
+    assert refusal(lambda: checked(path, Texts(), NAMES)) == f"{path}: 2 items (3, a): {says}"
+    assert checked(rows({"id": "a", "text": "x"}, {"id": "b", "text": "x"}), Texts(), NAMES) == 2
 
 
 def test_an_object_begins_with_a_brace_and_inputs_have_names():

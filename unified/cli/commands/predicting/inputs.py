@@ -25,10 +25,17 @@ def checked(source: str, predictor: Predictor | Writer, names: FieldNames) -> in
     Standard error says how many rows are left out because a field is empty, where ``names.skip_empty`` asks for that.
 
     Raises:
-        UnifiedError: there is none, or rows of it are wrong, of which the first ten are named.
+        UnifiedError: there is none, or rows of it are wrong, of which the first ten are named; so are ids that several
+            rows have.
     """
     problems, empty = Problems(), Counter[str]()
-    count = sum(1 for _ in items_of(source, predictor, names, problems, empty))
+    ids = set[str]()
+    count = 0
+    for item in items_of(source, predictor, names, problems, empty):
+        count += 1
+        if item.id in ids:
+            problems.add(f"item {item.id}", "an earlier row has this id, too; each needs an id of its own")
+        ids.add(item.id)
     problems.check(f"{source}: ")
     for reason, rows in empty.items():
         print(f"{source}: {counted(rows, 'row')} left out, {reason}", file=sys.stderr)
