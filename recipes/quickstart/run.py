@@ -22,6 +22,7 @@ from report import METRICS, SHOWN_SAMPLES, Metric, Sample, Task, environment_fac
 from steps import ROOT, Run, Step
 
 from unified import masks
+from unified.files.rows import read_rows
 from unified.masks.pictures import svg
 from unified.reports.charts import Chart
 from unified.reports.training_log import loss_curves, next_sentence_note, read_training_log
@@ -228,7 +229,7 @@ class Trial:
         """The file that holds the test sources, the sources, and the references."""
         pairs = self.corpus / self.experiment.name
         if (pairs / "test.jsonl").exists():
-            rows = [json.loads(line) for line in read_lines(pairs / "test.jsonl")]
+            rows = [row.fields for row in read_rows(pairs / "test.jsonl")]
             return pairs / "test.jsonl", [row["source"] for row in rows], [row["target"] for row in rows]
         return pairs / "test.source", read_lines(pairs / "test.source"), read_lines(pairs / "test.target")
 

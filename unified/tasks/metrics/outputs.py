@@ -13,7 +13,7 @@ from typing import TypeVar
 from unified.errors import Problems, UnifiedError, require_fields
 from unified.files.fields import FieldNames
 from unified.files.json_files import Fields
-from unified.files.raw_text import require_text_name
+from unified.files.raw_text import RawTextReader
 from unified.files.rows import has_fields, read_rows
 from unified.files.text_files import numbered_lines
 
@@ -29,10 +29,9 @@ def read_lines(path: str | Path) -> list[str]:
     """Lines of a UTF-8 file, plain or compressed, without their line ends; an empty line is an empty sentence.
 
     Raises:
-        UnifiedError: there is no such file, it is empty, a table by its name, or a line is not UTF-8.
+        UnifiedError: there is no such file, it is empty, a table or JSON lines, or a line is not UTF-8.
     """
-    require_text_name(path)
-    lines = [line for _, line in numbered_lines(path)]
+    lines = [line for chunk in RawTextReader(str(path)).chunks() for line in chunk.lines]
     if not lines:
         raise UnifiedError(f"{path}: the file is empty; expected one sentence a line")
     return lines
@@ -44,9 +43,16 @@ def read_hypotheses(path: str | Path) -> list[str]:
     Raises:
         UnifiedError: as :func:`read_lines`, or a row has no such text.
     """
-    if not has_fields(path):
-        return read_lines(path)
-    return _of_rows(path, _OWN_NAMES, _hypothesis)
+    return _texts(path, "text")
+
+
+def read_sources(path: str | Path) -> list[str]:
+    """Sources of texts: the lines of a file, or the field ``source`` of rows.
+
+    Raises:
+        UnifiedError: as :func:`read_hypotheses`.
+    """
+    return _texts(path, "source")
 
 
 def read_references(path: str | Path, names: FieldNames = TARGET) -> list[list[str]]:
@@ -61,6 +67,13 @@ def read_references(path: str | Path, names: FieldNames = TARGET) -> list[list[s
     if not has_fields(path):
         return [[line] for line in read_lines(path)]
     return _of_rows(path, names, partial(_references, pooled=not names.given))
+
+
+def _texts(path: str | Path, field: str) -> list[str]:
+    """Lines of a file, or a field of its rows."""
+    if not has_fields(path):
+        return read_lines(path)
+    return _of_rows(path, _OWN_NAMES, partial(_text, field=field))
 
 
 def _of_rows(path: str | Path, names: FieldNames, read: Callable[[Fields], _T]) -> list[_T]:
@@ -83,11 +96,11 @@ def _of_rows(path: str | Path, names: FieldNames, read: Callable[[Fields], _T]) 
     return found
 
 
-def _hypothesis(fields: Fields) -> str:
-    require_fields(fields, "text")
-    text = fields["text"]
+def _text(fields: Fields, field: str) -> str:
+    require_fields(fields, field)
+    text = fields[field]
     if not isinstance(text, str):
-        raise UnifiedError(f"'text' must be a text, got {text!r}")
+        raise UnifiedError(f"{field!r} must be a text, got {text!r}")
     return text
 
 

@@ -22,6 +22,7 @@ from unified.tasks.metrics.outputs import (
     read_lines,
     read_n_best,
     read_references,
+    read_sources,
 )
 
 
@@ -75,6 +76,22 @@ def test_hypotheses_are_lines_or_texts_of_rows(write):
     assert refusal(read_hypotheses, write([], "f.jsonl")) == "f.jsonl: the file is empty; expected a text a row"
     with pytest.raises(UnifiedError):
         read_hypotheses(write([{"text": ""}, {}], "f.jsonl"))
+
+
+def test_sources_are_lines_or_a_field_of_rows(write):
+    assert read_sources(write("a b\n\n")) == ["a b", ""]
+    rows = [{"source": "a b", "target": "a"}, {"source": ""}]
+    assert read_sources(write(rows, "f.jsonl")) == ["a b", ""]
+    assert refusal(read_sources, write([{"source": ["a", "b"]}, {"text": "a"}], "f.jsonl")) == (
+        "f.jsonl, line 1: 'source' must be a text, got ['a', 'b']; f.jsonl, line 2: no field 'source'; its fields: "
+        "'text'"
+    )
+
+
+def test_rows_under_the_name_of_a_text_are_refused(write):
+    path = write([{"id": 1, "text": "a"}], "f.txt")
+    for read in (read_lines, read_hypotheses, read_references, read_sources):
+        assert refusal(read, path) == "f.txt: not raw text but JSON lines, which a name with .jsonl says"
 
 
 def test_references_are_lines_or_fields_of_rows(write):

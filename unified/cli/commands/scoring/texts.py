@@ -39,7 +39,8 @@ def add_parsers(scores: ScoreParsers) -> None:
     generation.add_argument(
         "--sources",
         metavar="FILE",
-        help="file with the sources of the texts, one a line: says how many of the content words come from them",
+        help="file with the sources of the texts, one a line, or rows with the field source: says how many of "
+        "the content words come from them",
     )
     add_clean_up(generation)
     questions = add_parser(
@@ -51,7 +52,8 @@ def add_parsers(scores: ScoreParsers) -> None:
         "--sources",
         required=True,
         metavar="FILE",
-        help="file with the source sentences, one a line; the hypotheses of equal sources are scored together",
+        help="file with the source sentences, one a line, or rows with the field source; the hypotheses of equal "
+        "sources are scored together",
     )
     form = questions.add_mutually_exclusive_group()
     form.add_argument(
@@ -238,14 +240,14 @@ def _questions(args: argparse.Namespace) -> Examples:
 
 
 def _sources(args: argparse.Namespace, hypotheses: list[str]) -> list[str]:
-    """The lines of ``--sources``, one for each hypothesis.
+    """The texts of ``--sources``, one for each hypothesis.
 
     Raises:
-        UnifiedError: the file cannot be read, or has more or fewer lines.
+        UnifiedError: the file cannot be read, or has more or fewer of them.
     """
     from unified.tasks.metrics import outputs
 
-    sources = outputs.read_lines(args.sources)
+    sources = outputs.read_sources(args.sources)
     if len(sources) != len(hypotheses):
         raise UnifiedError(
             f"{args.sources}: {counted(len(sources), 'source')} for "
