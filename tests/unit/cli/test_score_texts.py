@@ -60,6 +60,19 @@ def test_texts_are_read_with_all_their_references(line, hypotheses, references):
     assert read_inputs(arguments(line)) == (hypotheses, references)
 
 
+def test_rows_of_texts_and_sources_are_matched_by_their_ids(capsys):
+    for name, field, rows in (
+        ("h.jsonl", "text", {"a": "x y", "b": "p q"}), ("r.jsonl", "target", {"b": "p q", "a": "x y"}),
+        ("s.jsonl", "source", {"b": "p", "a": "x y"}),
+    ):  # fmt: skip
+        lines = (json.dumps({"id": key, field: text}) for key, text in rows.items())
+        Path(name).write_text("\n".join(lines), encoding="utf-8")
+    assert read_inputs(arguments("h.jsonl r.jsonl")) == (["x y", "p q"], [["x y"], ["p q"]])
+    assert read_inputs(arguments("h.jsonl more")) == (["x y", "p q"], [["a b"], ["x y"]])
+    found = json.loads(score(capsys, "generation", "h.jsonl r.jsonl --sources s.jsonl --json"))
+    assert (found["exact_match"], found["source_words"]) == (100, 75)
+
+
 EXPECTED = (
     "expected output of fairseq-generate (one file or its shards), two plain files (hypotheses, references), or one "
     "plain file with --references; got "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -12,6 +13,7 @@ from typing import TypeVar
 
 from unified.errors import Problems, UnifiedError, require_fields
 from unified.files.fields import FieldNames
+from unified.files.ids import item_id
 from unified.files.json_files import Fields
 from unified.files.raw_text import RawTextReader
 from unified.files.rows import has_fields, read_rows
@@ -67,6 +69,43 @@ def read_references(path: str | Path, names: FieldNames = TARGET) -> list[list[s
     if not has_fields(path):
         return [[line] for line in read_lines(path)]
     return _of_rows(path, names, partial(_references, pooled=not names.given))
+
+
+def read_ids(path: str | Path) -> list[str] | None:
+    """Ids of a file's rows, of a row without one its number; None for lines, and where no row has an id.
+
+    Raises:
+        UnifiedError: an id occurs twice, or is neither a text nor an integer.
+    """
+    rows = list(read_rows(path)) if has_fields(path) else []
+    if all(row.fields.get("id") is None for row in rows):
+        return None
+    ids = [item_id(row.fields, row.number).strip() for row in rows]
+    key, count = Counter(ids).most_common(1)[0]
+    if count > 1:
+        raise UnifiedError(f"{path}: {count} rows have the id {key!r}; each needs an id of its own")
+    return ids
+
+
+def matched(path: str | Path, values: list[_T], other: str | Path, wanted: list[str] | None) -> list[_T]:
+    """Values of a file's rows in the order of another file's, matched by id; as they are where either has no ids.
+
+    Args:
+        wanted: ids of the other file, from :func:`read_ids`.
+
+    Raises:
+        UnifiedError: an id occurs in one of the files alone.
+    """
+    found = None if wanted is None else read_ids(path)
+    if wanted is None or found is None:
+        return values
+    rows, others = dict(zip(found, values, strict=True)), set(wanted)
+    alone = [(path, other, key) for key in wanted if key not in rows]
+    alone += [(other, path, key) for key in found if key not in others]
+    if alone:
+        lacking, having, key = alone[0]
+        raise UnifiedError(f"{lacking}: no row has the id {key!r} of {having}; both files need the same ids, or none")
+    return [rows[key] for key in wanted]
 
 
 def _texts(path: str | Path, field: str) -> list[str]:

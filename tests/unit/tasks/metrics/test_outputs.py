@@ -17,8 +17,10 @@ from unified.tasks.metrics.outputs import (
     TARGET,
     Written,
     is_generate_output,
+    matched,
     read_generate_output,
     read_hypotheses,
+    read_ids,
     read_lines,
     read_n_best,
     read_references,
@@ -85,6 +87,26 @@ def test_sources_are_lines_or_a_field_of_rows(write):
     assert refusal(read_sources, write([{"source": ["a", "b"]}, {"text": "a"}], "f.jsonl")) == (
         "f.jsonl, line 1: 'source' must be a text, got ['a', 'b']; f.jsonl, line 2: no field 'source'; its fields: "
         "'text'"
+    )
+
+
+def test_rows_are_matched_by_their_ids(write):
+    assert read_ids(write("a\n")) is None and read_ids(write([{"text": "a"}, {"id": None}], "f.jsonl")) is None
+    ours = write([{"id": "b"}, {"id": 7}, {}], "a.jsonl")
+    right = write([{"id": "7"}, {"id": "3"}, {"id": "b"}], "b.jsonl")
+    ids = read_ids(ours)
+    assert ids == ["b", "7", "3"] and matched(right, ["x", "y", "z"], ours, ids) == ["z", "x", "y"]
+    for path, wanted in ((right, None), (write("x\ny\nz\n"), ids), (write([{"text": "x"}] * 3, "f.jsonl"), ids)):
+        assert matched(path, ["x", "y", "z"], ours, wanted) == ["x", "y", "z"]
+    same = "both files need the same ids, or none"
+    assert refusal(matched, right, ["x", "y", "z"], ours, ["b", "c", "3"]) == (
+        f"b.jsonl: no row has the id 'c' of a.jsonl; {same}"
+    )
+    assert refusal(matched, right, ["x", "y", "z"], ours, ["b", "3"]) == (
+        f"a.jsonl: no row has the id '7' of b.jsonl; {same}"
+    )
+    assert refusal(read_ids, write([{"id": 2}, {"id": "x"}, {"id": "2 "}], "f.jsonl")) == (
+        "f.jsonl: 2 rows have the id '2'; each needs an id of its own"
     )
 
 

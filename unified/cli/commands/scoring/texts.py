@@ -154,7 +154,7 @@ def add_inputs(parser: argparse.ArgumentParser) -> None:
 
 
 def read_inputs(args: argparse.Namespace) -> tuple[list[str], list[list[str]]]:
-    """Hypotheses, and for each the list of its references, from files of any format.
+    """Hypotheses, and for each the list of its references, from files of any format; rows with ids are matched by them.
 
     Raises:
         UnifiedError: a file cannot be read, the files do not go together, or their lengths differ.
@@ -180,6 +180,8 @@ def read_inputs(args: argparse.Namespace) -> tuple[list[str], list[list[str]]]:
             [outputs.read_references(path, fields) for path in plain[1:]],
         )
         names = plain[1:]
+        ids = outputs.read_ids(plain[0])
+        columns = [outputs.matched(path, column, plain[0], ids) for path, column in zip(names, columns, strict=True)]
     for name, column in zip(names, columns, strict=True):
         if len(column) != len(hypotheses):
             raise UnifiedError(
@@ -247,7 +249,8 @@ def _sources(args: argparse.Namespace, hypotheses: list[str]) -> list[str]:
     """
     from unified.tasks.metrics import outputs
 
-    sources = outputs.read_sources(args.sources)
+    sources, ids = outputs.read_sources(args.sources), outputs.read_ids(args.files[0])
+    sources = outputs.matched(args.sources, sources, args.files[0], ids)
     if len(sources) != len(hypotheses):
         raise UnifiedError(
             f"{args.sources}: {counted(len(sources), 'source')} for "
