@@ -83,14 +83,15 @@ class FieldNames:
             raise MissingField(problem.name, list(fields), option=option) from None
 
     def _require_filled(self, fields: Fields) -> None:
-        """Refuse an empty text, or null, where a part of an item should be, by the name that the user has for it."""
+        """Refuse an empty text or list, or null, where a part of an item should be, by the user's name for it."""
         for part, own in self.parts.items():
             name = self.given.get(part, own)
             if own in _MAY_BE_EMPTY or name not in fields:
                 continue
             value = fields[name]
             is_null = value is None and part != "second"  # the second of two texts may be lacking
-            if is_null or (isinstance(value, str) and not value.strip()):
+            is_empty_list = value == [] and part != "label"  # a file of tags to score may have a sentence without words
+            if is_null or is_empty_list or (isinstance(value, str) and not value.strip()):
                 raise EmptyField(name)
 
     def _named(self, label: Any) -> Any:

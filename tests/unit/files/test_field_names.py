@@ -36,7 +36,13 @@ def test_an_empty_text_is_refused_by_the_users_name(empty):
     # What else the user's rows hold does not matter, nor a field that another one stands in for.
     row = {"a": "x", "words": empty, "note": empty}
     assert FieldNames(PARTS, {"text": "a"}).renamed(row)["words"] == "x"
-    assert FieldNames(PARTS).renamed({"words": [], "tags": 0}) == {"words": [], "tags": 0}
+    assert FieldNames(PARTS).renamed({"words": [""], "tags": 0}) == {"words": [""], "tags": 0}
+
+
+def test_an_empty_list_of_words_is_refused_as_an_empty_text_is():
+    with pytest.raises(EmptyField, match="^the field 'a' is empty$"):
+        FieldNames(PARTS, {"text": "a"}).renamed({"a": [], "tags": []})
+    assert FieldNames(PARTS).renamed({"words": ["x"], "tags": []}) == {"words": ["x"], "tags": []}
 
 
 @pytest.mark.parametrize("own", ["answers", "second"])
