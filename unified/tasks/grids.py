@@ -154,7 +154,7 @@ def parse_seeds(text: str) -> tuple[int, ...]:
 
 def described(setting: Setting) -> str:
     """A setting in words of the command line."""
-    return ", ".join(f"{option(name)} {value:g}" for name, value in setting.items()) or "as given"
+    return ", ".join(f"{option(name)} {_shown(value)}" for name, value in setting.items()) or "as given"
 
 
 def option(name: str) -> str:
@@ -164,7 +164,7 @@ def option(name: str) -> str:
 
 def run_folder(setting: Setting, seed: int) -> str:
     """Name of the folder of a run."""
-    return "_".join((*(f"{option(name)}-{value:g}" for name, value in setting.items()), f"seed-{seed}"))
+    return "_".join((*(f"{option(name)}-{_shown(value)}" for name, value in setting.items()), f"seed-{seed}"))
 
 
 def table(grid: Sequence[Tried], seeds: Iterable[int], measure: str, chosen: Tried) -> str:
@@ -177,8 +177,14 @@ def table(grid: Sequence[Tried], seeds: Iterable[int], measure: str, chosen: Tri
         mean = "" if math.isnan(tried.mean) else f"{tried.mean:.2f}"
         mean += "" if tried.deviation is None else f" ± {tried.deviation:.2f}"
         said = "chosen" if tried is chosen else "; ".join(f"seed {s}: {why}" for s, why in tried.problems.items())
-        rows.append([*(f"{value:g}" for value in tried.setting.values()), *shown, mean, said])
+        rows.append([*map(_shown, tried.setting.values()), *shown, mean, said])
     return "\n".join(table_lines([*names, *(f"seed {seed}" for seed in seeds), measure, ""], rows))
+
+
+def _shown(value: float) -> str:
+    """Six digits of a value, or all where it has more: different values have different texts."""
+    short = f"{value:g}"
+    return short if float(short) == value else repr(value)
 
 
 def _values(word: str, listed: str, parse: Callable[[str], _Number]) -> tuple[_Number, ...]:

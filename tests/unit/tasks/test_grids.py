@@ -69,6 +69,9 @@ def test_settings_in_words_and_as_names_of_folders():
     assert described(setting) == "lr 1e-05, batch-size 16" and described({}) == "as given"
     assert run_folder(setting, 3) == "lr-1e-05_batch-size-16_seed-3" and run_folder({}, 3) == "seed-3"
     assert option("max_length") == "max-length"
+    near = [{"lr": value} for value in (1.23456e-5, 1.234561e-5)]  # the same in six digits
+    assert [run_folder(one, 1) for one in near] == ["lr-1.23456e-05_seed-1", "lr-1.234561e-05_seed-1"]
+    assert described(near[1]) == "lr 1.234561e-05" and "| 1.234561e-05 |" in table([Tried(near[1])], [], "F1", None)
 
 
 def tried(setting, *scores) -> Tried:
