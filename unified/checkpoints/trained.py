@@ -212,6 +212,17 @@ def trained_objectives(content: dict[str, Any]) -> str:
     return objectives
 
 
+def require_no_training(folder: Path) -> None:
+    """Refuse a folder of which :func:`find_checkpoint` would take another checkpoint than :func:`write` writes.
+
+    Raises:
+        UnifiedError: names the file that says so.
+    """
+    for name in (FILE_NAME, CHECKPOINTS[0]):
+        if (folder / name).exists():
+            raise UnifiedError(f"{folder}: holds a training ({name}); name another folder for the model")
+
+
 def write(trained: Trained, folder: Path, destination: Path) -> None:
     """``dict.txt`` and ``checkpoint_last.pt``, as ``fairseq-train`` would have written it, without an optimizer.
 

@@ -116,7 +116,12 @@ def _converted(folder: Path) -> Path:
             check_destination(made, overwrite=False)
         except UnifiedError as error:
             raise UnifiedError(f"{error}; {CACHE_VARIABLE} may name another folder for converted models") from None
-        told = read_folder(folder).save(made)
+        try:
+            told = read_folder(folder).save(made)
+        except (UnifiedError, OSError):
+            if made.is_dir():  # another process has made it in the meantime
+                return made
+            raise
         Progress.say(f"{folder}: converted, and kept in {made}")
         for remark in told.remarks:
             Progress.say(f"{folder}: {remark}")

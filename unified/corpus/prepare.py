@@ -74,7 +74,7 @@ class Settings:
         oracle: take along where the sentences of the sources are and which of them the oracle takes.
         reserve: fewest symbols ``[unused1]``, ``[unused2]``, ... of the dictionary, which no text contains and later
             tasks take as markers (:mod:`unified.data.markers`).
-        seed: of the validation share and of the sample the tokenizer is trained on.
+        seed: of the validation share and of the sample the tokenizer is trained on, from 0 to 2^64 - 1.
     """
 
     train: Corpus
@@ -94,6 +94,8 @@ class Settings:
             raise UnifiedError(f"--valid-share is at least 0 and below 1, got {self.valid_share}")
         if self.reserve < 0:
             raise UnifiedError(f"--reserve must be at least 0, got {self.reserve}")
+        if not 0 <= self.seed < 2**64:
+            raise UnifiedError(f"--seed must be from 0 to 2^64 - 1, got {self.seed}")
         if self.valid_share and self.valid:
             raise UnifiedError("--valid and --valid-share both say what the validation split is; give one of them")
         if self.cleaning and self.is_pairs:
@@ -264,7 +266,7 @@ def _empty_rows(chunk: DocumentChunk | PairChunk | RowPairs, encoded: Sequence[A
     if not isinstance(rows, RowDocuments):
         return 0
     found = cleaned[0].input.documents if cleaned else sum(one.documents for one in encoded if one is not None)
-    return rows.chunk.count - found
+    return rows.chunk.row_count - found
 
 
 def _bytes_of(corpus: Corpus) -> int | None:

@@ -22,7 +22,7 @@ from unified.masks.steps import Integers
 
 @dataclass(frozen=True)
 class Documents:
-    """Documents of a file, as ids and in numbers.
+    """Documents of a file that have tokens, as ids and in numbers.
 
     Attributes:
         tokens: int64 (tokens,) of each, its lines one after another as pre-training reads them.
@@ -48,10 +48,11 @@ def read_documents(path: Path, lm: UnifiedLM, text_field: str = "text") -> Docum
     lines = [own for chunk in corpus.chunks(whole_documents=True) for _, own in chunk.documents()]
     codec = Codec(lm.tokenizer, lm.vocabulary, lm.model.config.position_limit)
     encoded = iter(codec.encode([line for own in lines for line in own]))
-    tokens = [np.concatenate([next(encoded) for _ in own]) for own in lines]
-    if not sum(map(len, tokens)):
+    pairs = [(np.concatenate([next(encoded) for _ in own]), "\n".join(own)) for own in lines]
+    pairs = [(ids, text) for ids, text in pairs if len(ids)]  # what has no token has nothing to predict
+    if not pairs:
         raise UnifiedError(f"{path}: holds no text")
-    texts = ["\n".join(own) for own in lines]
+    tokens, texts = zip(*pairs, strict=True)
     return Documents(
         tokens,
         np.array([len(text.split()) for text in texts]),

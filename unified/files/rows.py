@@ -86,6 +86,11 @@ class RowChunk(ABC):
     def rows(self) -> Iterator[Row]:
         """The rows, which may be parsed only now."""
 
+    @property
+    @abstractmethod
+    def row_count(self) -> int:
+        """Number of rows, for which blank lines do not count."""
+
 
 @dataclass(frozen=True)
 class LineRows(RowChunk):
@@ -104,6 +109,11 @@ class LineRows(RowChunk):
             if line and not line.isspace():
                 yield row_of_line(number, line) if self.json else Row(number, f"line {number}", {TEXT: line.strip()})
 
+    @property
+    def row_count(self) -> int:
+        """Number of lines that are not blank."""
+        return sum(bool(line) and not line.isspace() for line in self.raw.lines)
+
 
 @dataclass(frozen=True)
 class ParsedRows(RowChunk):
@@ -113,6 +123,11 @@ class ParsedRows(RowChunk):
 
     def rows(self) -> Iterator[Row]:
         return iter(self.parsed)
+
+    @property
+    def row_count(self) -> int:
+        """Number of rows that were parsed."""
+        return len(self.parsed)
 
 
 def row_of_line(number: int, line: str) -> Row:

@@ -89,6 +89,8 @@ class GenerationConfig:
         if not self.sampling and (self.top_k or self.top_p < 1):
             raise UnifiedError(f"top_k {self.top_k} and top_p {self.top_p} choose what is drawn; they need sampling")
         object.__setattr__(self, "no_repeat_ngram_ignore", frozenset(self.no_repeat_ngram_ignore))
+        for token in self.no_repeat_ngram_ignore:
+            require_integer("an id of no_repeat_ngram_ignore", token, 0)
         if self.no_repeat_ngram_ignore and not self.no_repeat_ngram_size:
             raise UnifiedError(
                 "no_repeat_ngram_ignore names what no_repeat_ngram_size never blocks; it needs a size of at least 1"
@@ -111,4 +113,9 @@ class GenerationConfig:
             if isinstance(symbol, str) and symbol not in vocabulary.symbols:
                 raise UnifiedError(f"no_repeat_ngram_ignore: {symbol!r} is not a symbol of the dictionary")
         ids = frozenset(vocabulary.index(symbol) if isinstance(symbol, str) else symbol for symbol in ignored)
+        unknown = next((one for one in ids if isinstance(one, int) and one >= len(vocabulary)), None)
+        if unknown is not None:
+            raise UnifiedError(
+                f"no_repeat_ngram_ignore: the dictionary has ids from 0 to {len(vocabulary) - 1}, got {unknown}"
+            )
         return cls(**{**options, "no_repeat_ngram_ignore": ids})

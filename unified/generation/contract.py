@@ -53,8 +53,12 @@ class Decoder(Protocol):
                 known.
         """
 
-    def step(self, last_tokens: torch.Tensor | None, state: Any) -> torch.Tensor:
-        """Scores (R, V) of the next token; ``last_tokens`` int64 (R,), None at the first step."""
+    def step(self, last_tokens: torch.Tensor | None, state: Any, temperature: float = 1.0) -> torch.Tensor:
+        """Scores (R, V) of the next token, from logits that are divided by the temperature.
+
+        Args:
+            last_tokens: int64 (R,), None at the first step.
+        """
 
     def check_positions(self, needed: int) -> None:
         """Raises UnifiedError unless the model has this many positions."""

@@ -127,8 +127,10 @@ class CachedDecoder:
         )
         return DecodingState(source, beam, keys, values)
 
-    def step(self, last_tokens: torch.Tensor | None, state: DecodingState | FixedState) -> torch.Tensor:
-        """Logits (R, V) for the next token, which the next step may overwrite.
+    def step(
+        self, last_tokens: torch.Tensor | None, state: DecodingState | FixedState, temperature: float = 1.0
+    ) -> torch.Tensor:
+        """Logits (R, V) for the next token, divided by the temperature, which the next step may overwrite.
 
         Args:
             last_tokens: int64 (R,), what each row wrote last; None at the first step.
@@ -137,8 +139,10 @@ class CachedDecoder:
         Raises:
             UnifiedError: the next token lies beyond the position table.
         """
-        if isinstance(state, FixedState):
-            return state.step(last_tokens)
+        logits = state.step(last_tokens) if isinstance(state, FixedState) else self._step_growing(last_tokens, state)
+        return logits if temperature == 1 else logits.float() / temperature
+
+    def _step_growing(self, last_tokens: torch.Tensor | None, state: DecodingState) -> torch.Tensor:
         tokens = self._asking(last_tokens, state)
         kept = 1 if last_tokens is not None or not self._asks_beside else 0
         size = kept + 1 if self._asks_beside else 1

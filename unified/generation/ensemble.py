@@ -98,10 +98,10 @@ class EnsembleDecoder:
         pairs = zip(self.members, source.members, strict=True)
         return EnsembleState(tuple(member.begin(own, beam, most) for member, own in pairs))
 
-    def step(self, last_tokens: torch.Tensor | None, state: EnsembleState) -> torch.Tensor:
-        """Logarithms (R, V) of the mean probability of each token that comes next."""
+    def step(self, last_tokens: torch.Tensor | None, state: EnsembleState, temperature: float = 1.0) -> torch.Tensor:
+        """Logarithms (R, V) of the mean probability of each token that comes next, each model's at the temperature."""
         pairs = zip(self.members, state.members, strict=True)
-        return mean_classes([member.step(last_tokens, own) for member, own in pairs])
+        return mean_classes([member.step(last_tokens, own, temperature) for member, own in pairs])
 
     def check_positions(self, needed: int) -> None:
         """Refuse to write more tokens than a member has positions for."""

@@ -111,10 +111,11 @@ class _Search:
     def run(self) -> list[list[Hypothesis]]:
         last = None
         for step in range(self.config.max_length + 1):
-            log_probs = self._allowed(self.decoder.step(last, self.state), step)
+            cut = step == self.config.max_length
+            log_probs = self._allowed(self.decoder.step(last, self.state, self.config.temperature), step)
             log_probs = log_probs.unflatten(0, (-1, self.config.beam))
-            rows, tokens = self._sampled(log_probs, step) if self.config.sampling else self._best(log_probs)
-            self._advance(log_probs, rows, tokens, cut=step == self.config.max_length)
+            rows, tokens = self._sampled(log_probs, step) if self.config.sampling else self._best(log_probs, cut)
+            self._advance(log_probs, rows, tokens, cut)
             if not self.sentences:
                 break
             last = self.tokens[:, -1]
@@ -126,8 +127,7 @@ class _Search:
 
     def _allowed(self, logits: torch.Tensor, step: int) -> torch.Tensor:
         """Log-probabilities (R, V), -inf where a token may not follow."""
-        logits = logits.float() if self.config.temperature == 1 else logits.float() / self.config.temperature
-        allowed = torch.log_softmax(logits, dim=-1)
+        allowed = torch.log_softmax(logits.float(), dim=-1)
         ending = allowed[:, self.end].clone()
         if step >= self.config.max_length:
             return _only(allowed, torch.full_like(ending, self.end, dtype=torch.long))
@@ -149,8 +149,10 @@ class _Search:
 
     # Candidates: rows int64 (N, C) within the sentence and their next tokens int64 (N, C), best first
 
-    def _best(self, log_probs: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    def _best(self, log_probs: torch.Tensor, cut: bool) -> tuple[torch.Tensor, torch.Tensor]:
         """The 2 x beam best continuations of each sentence: enough even if every row would end."""
+        if cut and self.decoder.scheme.prompt:  # the end that is left does not count
+            log_probs = log_probs.where(log_probs.isneginf(), 0.0)
         wanted = 2 * self.config.beam
         # No row has more of them: sums with all of its log-probabilities would be one more pass over the vocabulary.
         own, tokens = log_probs.topk(min(wanted, log_probs.size(-1)))

@@ -11,7 +11,15 @@ from typing import Any
 import torch
 
 from unified.arguments import by_length, counted, require_list, require_path, require_texts
-from unified.checkpoints.trained import Trained, heads_of, pair_lengths, restore, trained_objectives, write
+from unified.checkpoints.trained import (
+    Trained,
+    heads_of,
+    pair_lengths,
+    require_no_training,
+    restore,
+    trained_objectives,
+    write,
+)
 from unified.data.targets import TOKEN
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
@@ -132,13 +140,14 @@ class UnifiedLM(FillingModel):
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write the model as ``fairseq-train`` would, with its dictionary and tokenizer; :func:`unified.load` reads it.
 
-        A checkpoint that is there is replaced: a kill at any moment leaves the old one or the new one.
+        A checkpoint of :meth:`save` that is there is replaced: a kill at any moment leaves the old one or the new one.
 
         Raises:
-            UnifiedError: this is an ensemble.
+            UnifiedError: this is an ensemble, or the folder holds a training whose checkpoint would be read instead.
         """
         self._require_one_model("save")
         path = Path(require_path("folder", folder))
+        require_no_training(path)
         path.mkdir(parents=True, exist_ok=True)
         self.tokenizer.save(path)
         write(self._as_trained(), path, path)

@@ -67,6 +67,10 @@ class Mixture:
         for name, ratio in zip(names, self.ratios, strict=True):
             if finite(ratio) is None or ratio < 0:
                 raise UnifiedError(f"{name}: a weight must be a finite number of at least 0, got {ratio}")
+        if not math.isfinite(sum(map(float, self.ratios))):
+            raise UnifiedError(
+                f"the weights of {', '.join(names)} are too large to be added; divide them all by a number"
+            )
         kept = [entry for entry in zip(self.objectives, map(float, self.ratios), names, strict=True) if entry[1] > 0]
         if not kept:
             problem = "every objective has weight 0" if names else "no objective is listed"

@@ -205,8 +205,8 @@ class ReplaceSpans(_Noised):
     def most_runs(self, tokens: np.ndarray) -> np.ndarray:
         """Greatest number of runs of noise in texts of given lengths, int64.
 
-        Two standard deviations above their mean, so that rows are full; one text in 40 exceeds them, and its last runs,
-        one of 1,000 altogether, stay as they are.
+        Two standard deviations above their mean, so that rows are full; fewer than one text in 60 exceeds them, and its
+        last runs, fewer than one of 500 altogether, stay as they are.
         """
         # A run begins at a token with probability p (1 - p), and never at two in a row.
         begin = self.noise_density * (1 - self.noise_density)

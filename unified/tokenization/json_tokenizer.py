@@ -254,13 +254,24 @@ def _plain(content: Mapping[str, Any], special: set[str]) -> dict[str, Any]:
     added = [
         one for one in content.get("added_tokens") or [] if not one.get("special") and one["content"] not in special
     ]
+    # A model would find its own special pieces in a text. No word has a space at its ends.
     if isinstance(model["vocab"], list):
-        # Unigram would find its own special pieces in a text. None holds a space, which pre-tokenizers replace.
-        of_text = [[f" {entry} " if entry in special else entry, score] for entry, score in model["vocab"]]
-        model["vocab"] = of_text
+        model["vocab"] = [[f" {entry} " if entry in special else entry, score] for entry, score in model["vocab"]]
+    else:
+        unknown = model.get("unk_token")  # the model needs it, and a text that has its name is no known word either
+        found = {entry for entry in special if entry != unknown}
+        model["vocab"] = {f" {entry} " if entry in found else entry: i for entry, i in model["vocab"].items()}
+        if isinstance(model.get("merges"), list):
+            model["merges"] = [pair for pair in model["merges"] if found.isdisjoint(_merged(pair))]
     return {
         **content, "model": model, "added_tokens": added, "post_processor": None, "truncation": None, "padding": None
     }  # fmt: skip
+
+
+def _merged(pair: object) -> list[str]:
+    """Both entries of a merge of BPE, which older files have in one text, and the entry that it makes."""
+    parts = list(map(str, pair)) if isinstance(pair, list) else str(pair).split(" ")
+    return [*parts, "".join(parts)]
 
 
 def _word_starts(content: Mapping[str, Any]) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import sys
 import tempfile
 from collections.abc import Iterable
@@ -24,6 +25,8 @@ _SPACE = "\u2581"
 # Sums of unigram training depend on how sentences are dealt to threads: the number must not depend on the machine.
 _TRAINING_THREADS = 8
 _DEFAULT_SIZE = 32000
+#: Options of sentencepiece that its messages advise -> those of `unified prepare`.
+_OPTIONS = {"vocab_size": "--vocabulary-size", "character_coverage": "--character-coverage"}
 
 
 class SentencePieceTokenizer:
@@ -185,5 +188,6 @@ def _without_rules_file(model: bytes) -> bytes:
 
 
 def _reason(error: RuntimeError) -> str:
-    """sentencepiece's sentence without its source file and condition."""
-    return str(error).rpartition("] ")[2].strip().rstrip(".") or "too little text"
+    """sentencepiece's sentence without its source file and condition, and with this library's names of its options."""
+    said = str(error).rpartition("] ")[2].strip().rstrip(".") or "too little text"
+    return re.sub("(?:--)?(vocab_size|character_coverage)", lambda name: _OPTIONS[name[1]], said)

@@ -156,8 +156,10 @@ def test_help_of_the_search_describes_each_setting_and_says_its_default(capsys, 
             continue  # symbols on the command line, ids in Python
         shown = f"--{field.name.replace('_', '-')} {values.get(field.name, 'N ')}{field.metadata['help']}"
         if type(field.default) in (int, float):
-            trained = "as in training, or " if field.name == "max_length" else ""
-            shown += f" (default: {trained}{field.default})"
+            default = str(field.default)
+            if field.name == "max_length":
+                default = f"as in training; without pairs {default}, at most a quarter of the positions"
+            shown += f" (default: {default})"
         assert shown in text
 
 

@@ -94,6 +94,11 @@ def test_a_model_is_trained_and_the_next_command_is_printed(folders, trained, ca
     assert (repeated["data"], repeated["model"], repeated["max-update"]) == ("documents", "tiny", 40)
 
 
+def test_an_empty_mixture_is_not_the_default(folders, trained):
+    assert main(["pretrain", "documents", "--output", "runs/a", "--model", "tiny", "--objectives", "", *SMALL]) == 2
+    assert not trained
+
+
 def test_after_a_training_on_pairs_the_next_command_generates(folders, trained, capsys):
     assert main(["pretrain", "pairs", "--output", "runs/a", "--model", "tiny", *SMALL]) == 0
     assert by_name(trained[0])["--objectives"] == "target_cloze:1"

@@ -158,6 +158,14 @@ def test_several_objectives_and_a_negative_seed_are_refused(objectives, seed, sa
     assert str(refused.value) == says
 
 
+def test_a_text_that_may_take_more_sentinels_than_there_are_is_refused():
+    words = " ".join(f"w{number}" for number in range(900))
+    with pytest.raises(UnifiedError) as refused:
+        example_of("replace_spans", words, None, 1)
+    assert str(refused.value).startswith("objective replace_spans: a text of 900 tokens may take ")
+    assert "100 sentinels" not in str(example_of("random_spans", words, None, 1))
+
+
 def test_an_example_depends_on_its_seed_alone():
     text = "a b c d e f g h"
     found = [str(example_of("bert", text, None, seed)) for seed in (*range(9), *range(9))]

@@ -133,6 +133,27 @@ def test_a_folder_of_transformers_is_converted_until_a_file_of_it_changes(theirs
     assert len({first, second, checkpoint_named(theirs)}) == 3
 
 
+def test_what_another_process_has_converted_in_the_meantime_is_taken(theirs, monkeypatch, capsys):
+    first = checkpoint_named(theirs)
+    first.parent.rename(first.parent.with_name("elsewhere"))
+
+    def read(folder):
+        first.parent.with_name("elsewhere").rename(first.parent)
+        raise UnifiedError("not empty")
+
+    monkeypatch.setattr(named_models, "read_folder", read)
+    assert checkpoint_named(theirs) == first
+    monkeypatch.setattr(named_models, "read_folder", refusing)
+    assert checkpoint_named(theirs) == first
+    (theirs / "more").touch()
+    with pytest.raises(UnifiedError, match="cannot be read"):
+        checkpoint_named(theirs)
+
+
+def refusing(folder):
+    raise UnifiedError("cannot be read")
+
+
 @pytest.mark.parametrize("own", ["checkpoint_best.pt", "checkpoint_last.pt"])
 def test_a_folder_with_checkpoints_of_ours_is_ours(theirs, own):
     (theirs / own).touch()

@@ -140,6 +140,7 @@ def test_paths(text, left):
     [
         ("one<br/>two <b>three</b> <a href='x y' id=z>four</a><!-- five -->", "one two three four"),
         ("AT&amp;T &lt;br&gt;&nbsp;&#233;&#x41; &amp;amp; &unknown; R&D", "AT&T éA & &unknown; R&D"),
+        ("one&nbsp;two&#160;&emsp;three&#10;four&#9;five&#8203;six", "one two three four fivesix"),
         ("Known since 1900[12][citation needed], and ([1]) later [edit].", "Known since 1900, and later."),
         ("An [ [update]] is () or [ ] there ().", "An is or there."),
         ("Title ===== text ---- end ****** ok", "Title text end ok"),

@@ -213,6 +213,14 @@ def test_annotated_and_cleaned_documents(tmp_path):
     assert manifest["cleaning"]["train"]["removed"]["short_sentences"]["sentences"] == 1
 
 
+def test_blank_lines_among_json_lines_are_no_rows(tmp_path):
+    (tmp_path / "a.jsonl").write_text('{"text": "a tree"}\n\n \n{"text": " "}\n{"text": "a"}\n\n', encoding="utf-8")
+    corpus = DocumentCorpus((str(tmp_path / "a.jsonl"),))
+    settings = Settings(corpus, tokenizer=word_pieces(tmp_path, ["a", "tree"]), skip_empty=True)
+    found = prepare(settings, tmp_path / "data")["splits"]["train"]
+    assert (found["documents"], found["skipped"]) == (2, 1)
+
+
 def test_rows_without_text_are_counted_once_where_a_share_is_for_validation(tmp_path):
     rows = [{"text": "a tree" if number % 3 else ""} for number in range(60)]
     corpus = DocumentCorpus((jsonl(tmp_path / "a.jsonl", rows),), chunk_bytes=200)

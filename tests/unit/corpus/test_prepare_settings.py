@@ -28,6 +28,8 @@ ORACLE = "--oracle is for files of `unified pairs --oracle`; give --source-field
         ({"valid_share": 1.0}, "--valid-share is at least 0 and below 1, got 1.0"),
         ({"valid_share": float("nan")}, "--valid-share is at least 0 and below 1, got nan"),
         ({"reserve": -1}, "--reserve must be at least 0, got -1"),
+        ({"seed": -1}, "--seed must be from 0 to 2^64 - 1, got -1"),
+        ({"seed": 2**64}, "--seed must be from 0 to 2^64 - 1, got 18446744073709551616"),
         (
             {"valid_share": 0.1, "valid": DOCUMENTS},
             "--valid and --valid-share both say what the validation split is; give one of them",
@@ -48,7 +50,8 @@ def test_settings_that_contradict_each_other_are_refused(settings, message):
 
 
 def test_numbers_at_their_limits_are_accepted():
-    Settings(DOCUMENTS, valid_share=0, reserve=0, valid=OTHER_DOCUMENTS)
+    Settings(DOCUMENTS, valid_share=0, reserve=0, valid=OTHER_DOCUMENTS, seed=2**64 - 1)
+    Settings(DOCUMENTS, seed=0)
     Settings(DOCUMENTS, valid_share=0.999)
 
 

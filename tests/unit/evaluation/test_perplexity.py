@@ -18,6 +18,7 @@ from unified.evaluation.windows import scores_in_windows, window_size, windows
 from unified.files.text_files import CHUNK_BYTES
 from unified.tasks.metrics.bootstrap import bootstrap_intervals
 from unified.tokenization.symbol_tokenizer import SymbolTokenizer
+from unified.tokenization.wordpiece import WordPieceTokenizer
 
 TEXT = "w1 w2 w3\nw4 w5 w6 w7\n\nw8 w9 w0 w1\nw2 w3 w4 w5 w6 w7 w8\n\n\nw1 é w2\n"
 
@@ -53,6 +54,10 @@ def test_documents_are_those_of_pretraining_and_counted_in_words_characters_and_
     assert read_documents(tmp_path / "rows.jsonl", lm).words.tolist() == [2]
     (tmp_path / "windows.txt").write_bytes(b"w1 w2\r\nw3\r\n\r\nw4\r\n")
     assert read_documents(tmp_path / "windows.txt", lm).size.tolist() == [8, 2]
+    pieces = WordPieceTokenizer([*vocabulary().symbols[:5], "[UNK]", "[CLS]", "[SEP]", "[MASK]", "w1"])
+    (tmp_path / "invisible.txt").write_text("w1\n\n\u200b\n\nw1 w1\n")
+    by_pieces = UnifiedLM(lm.model, lm.vocabulary, pieces, "left_to_right", None)
+    assert read_documents(tmp_path / "invisible.txt", by_pieces).words.tolist() == [1, 2]
     (tmp_path / "empty.txt").write_text("\n \n")
     with pytest.raises(UnifiedError, match="empty.txt: holds no text"):
         read_documents(tmp_path / "empty.txt", lm)

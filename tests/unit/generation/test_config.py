@@ -108,6 +108,14 @@ def test_a_users_keywords_may_name_symbols():
         ({"no_repeat_ngram_ignore": "w3"}, "no_repeat_ngram_ignore must be a list of symbols or ids, got 'w3'"),
         ({"no_repeat_ngram_ignore": 3}, "no_repeat_ngram_ignore must be a list of symbols or ids, got 3"),
         ({"no_repeat_ngram_ignore": ["w99"]}, "no_repeat_ngram_ignore: 'w99' is not a symbol of the dictionary"),
+        ({"no_repeat_ngram_size": 1, "no_repeat_ngram_ignore": [None]}, "an id of no_repeat_ngram_ignore must be an "
+         "integer of at least 0, got None"),
+        ({"no_repeat_ngram_size": 1, "no_repeat_ngram_ignore": [2.5]}, "an id of no_repeat_ngram_ignore must be an "
+         "integer of at least 0, got 2.5"),
+        ({"no_repeat_ngram_size": 1, "no_repeat_ngram_ignore": ["w3", -1]}, "an id of no_repeat_ngram_ignore must be "
+         "an integer of at least 0, got -1"),
+        ({"no_repeat_ngram_ignore": [len(vocabulary())]}, "no_repeat_ngram_ignore: the dictionary has ids from 0 to "
+         f"{len(vocabulary()) - 1}, got {len(vocabulary())}"),
     ],
 )  # fmt: skip
 def test_unknown_keywords_and_symbols_are_refused(options, says):

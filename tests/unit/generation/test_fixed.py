@@ -99,9 +99,9 @@ def test_sentences_leave_at_different_steps(scheme, beam):
         fixed, growing = both(scheme, end)
         step = fixed.step
 
-        def counting(last, state, step=step):
+        def counting(last, state, temperature, step=step):
             sizes.append((len(state.source.indices), state.sentences))
-            return step(last, state)
+            return step(last, state, temperature)
 
         fixed.step = counting
         config = GenerationConfig(beam=beam, nbest=beam, max_length=20, min_length=0)

@@ -198,9 +198,9 @@ def test_sentences_that_are_done_leave_and_the_search_stops_early(monkeypatch):
     sizes = []
     step = CachedDecoder.step
 
-    def counting(self, last, state):
+    def counting(self, last, state, temperature):
         sizes.append((len(state.source.visible), state.keys[0].size(0)))
-        return step(self, last, state)
+        return step(self, last, state, temperature)
 
     monkeypatch.setattr(CachedDecoder, "step", counting)
     cached.model.heads["token"].bias.data[END] += 8.0

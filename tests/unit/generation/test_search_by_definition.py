@@ -81,10 +81,10 @@ class Table:
         self.called.append(("begin", beam, most))
         return Rows(source, source.state.repeat_interleave(beam))
 
-    def step(self, last: torch.Tensor | None, rows: Rows) -> torch.Tensor:
+    def step(self, last: torch.Tensor | None, rows: Rows, temperature: float = 1.0) -> torch.Tensor:
         self.called.append("step")
         rows.state = rows.state if last is None else after(rows.state, last)
-        return self.table[rows.state]
+        return self.table[rows.state] / temperature
 
 
 def by_definition(
@@ -99,20 +99,20 @@ def by_definition(
     going, finished = [((), 0.0)], []
     for length in range(config.max_length + 1):
         found = []
+        is_cut = length == config.max_length and table.scheme.prompt  # then the end is not the model's
         for text, total in going:
             state = start
             for token in text:
                 state = after(state, token)
             scores = (table.table[state].double() / config.temperature).log_softmax(0).tolist()
             for token in followers(prompt, list(text), config, prefix):
-                found.append((total + scores[token], text, token))
+                found.append((total if is_cut else total + scores[token], text, token))
         found = sorted(found, reverse=True)[: 2 * config.beam]
-        counted = length if length == config.max_length and table.scheme.prompt else length + 1
+        counted = length if is_cut else length + 1
         penalty = PENALTIES[config.length_penalty](counted, config.lenpen)
         for rank, (total, text, token) in enumerate(found):
             if token == END and rank < config.beam and len(finished) < config.beam:
-                before = next(own for known, own in going if known == text)
-                finished.append((list(text), (before if counted == length else total) / penalty))
+                finished.append((list(text), total / penalty))
         going = [((*text, token), total) for total, text, token in found if token != END][: config.beam]
         if len(finished) == config.beam or not going:
             break

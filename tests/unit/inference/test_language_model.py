@@ -39,6 +39,14 @@ def test_a_model_is_saved_into_a_new_folder_and_read_again(saved, tmp_path):
     assert refused(lm.save, 3).startswith("folder: expected the path of a file or folder, got ")
 
 
+@pytest.mark.parametrize("name", ["checkpoint_best.pt", "results.json"])
+def test_a_model_is_not_saved_beside_a_training_that_would_be_read_instead(saved, tmp_path, name):
+    (tmp_path / name).touch()
+    said = refused(UnifiedLM.from_pretrained(saved).save, tmp_path)
+    assert said == f"{tmp_path}: holds a training ({name}); name another folder for the model"
+    assert [file.name for file in tmp_path.iterdir()] == [name]
+
+
 def test_models_of_tasks_are_refused_by_the_names_of_their_heads():
     require_no_heads([])
     assert refused(require_no_heads, ["rte", "cola"]) == (

@@ -209,6 +209,9 @@ def test_a_mixture_made_by_hand_is_checked_too():
         Mixture((Seq2Seq(), LeftToRight()), (1.0,))
     with pytest.raises(UnifiedError, match="seq2seq: a weight must be a finite number of at least 0, got -2"):
         Mixture((Seq2Seq(),), (-2,))
+    with pytest.raises(UnifiedError, match="the weights of seq2seq, left_to_right are too large to be added"):
+        Mixture((Seq2Seq(), LeftToRight()), (1e308, 1e308))
+    assert Mixture((Seq2Seq(), LeftToRight()), (8e307, 8e307)).weights == (0.5, 0.5)
     with pytest.raises(UnifiedError, match="no objective is listed"):
         Mixture((), ())
     with pytest.raises(UnifiedError, match="objectives: expected one text, got int 5"):

@@ -215,6 +215,22 @@ def test_special_symbols_in_a_text_are_text_and_nothing_is_put_around_it():
     assert unigram["model"]["vocab"][1] == ["<s>", -1.0]
 
 
+@pytest.mark.parametrize("merges", [[["<", "s"], ["<s", ">"]], ["< s", "<s >"]])
+def test_a_vocabulary_by_words_or_merges_does_not_find_special_symbols_in_a_text(merges):
+    ids = {entry: i for i, entry in enumerate(["<unk>", "<s>", "a", "<", "s", ">", "<s"])}
+    words = {"type": "WordLevel", "unk_token": "<unk>", "vocab": ids}
+    bpe_model = {"type": "BPE", "unk_token": "<unk>", "vocab": ids, "merges": merges}
+    for model, pieces in (
+        (words, ["a", "<unk>", "a"]),
+        (bpe_model, ["a", "<s", ">", "a"]),
+        ({**bpe_model, "ignore_merges": True}, ["a", "<s", ">", "a"]),
+    ):
+        own = tokenizer({"model": model, "pre_tokenizer": {"type": "WhitespaceSplit"}})
+        assert own.encode("a <s> a") == pieces
+        assert 1 not in own.encode_ids(["<s>", "<unk>"])[0]
+        assert own.content["model"] == model and own.entries == list(ids)
+
+
 def test_white_space_before_a_text_counts_where_the_tokenizer_is_byte_level():
     own = tokenizer()
     assert own.encode("a") == ["a"] and own.encode(" a ") == ["\u0120a"] == own.encode("\t a")

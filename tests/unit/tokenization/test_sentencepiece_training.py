@@ -125,6 +125,9 @@ def test_a_failure_is_told_by_sentencepieces_last_words(monkeypatch):
 
     assert fails("Internal: src/a.cc(3) [(x) > 0] Too few words. ") == "Too few words"
     assert fails("a.cc(3) [x] The limit is X.") == "The limit is X"
+    assert fails("x] Increase vocab_size or decrease character_coverage with --character_coverage option.") == (
+        "Increase --vocabulary-size or decrease --character-coverage with --character-coverage option"
+    )
     assert fails("just so") == "just so" and fails("Internal: a.cc [x] ") == fails("") == "too little text"
 
 

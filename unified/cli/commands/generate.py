@@ -102,7 +102,7 @@ def _add_search(group: argparse._ArgumentGroup) -> None:
         else:
             value_type, default, known = type(field.default), field.default, str(field.default)
             if field.name == "max_length":
-                default, known = None, f"as in training, or {known}"
+                default, known = None, f"as in training; without pairs {known}, at most a quarter of the positions"
             group.add_argument(
                 option, type=value_type, default=default, metavar="N", help=f"{sentence} (default: {known})"
             )

@@ -104,7 +104,8 @@ def _pretraining(args: argparse.Namespace) -> Pretraining:
     from unified.training.pretraining import Pretraining, preset_named
 
     data = DataFolder.open(args.data, None, None)
-    objectives = args.objectives or (DEFAULT_FINETUNING if data.paired else DEFAULT_PRETRAINING)
+    default = DEFAULT_FINETUNING if data.paired else DEFAULT_PRETRAINING
+    objectives = default if args.objectives is None else args.objectives
     mixture = parse_objectives(objectives)
     require_content(mixture, objectives, args.data, data.paired)
     return Pretraining(

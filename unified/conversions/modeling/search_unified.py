@@ -151,15 +151,16 @@ class Text:
             For each hypothesis that goes on the row that it continues and its new token, int64 (B,) twice; None if no
             more are needed.
         """
-        beam, cut = self.settings.beam, step == self.settings.max_length
+        beam, unscored_end = self.settings.beam, self.prompt and step == self.settings.max_length
         allowed = self.restricted((logits.float() / self.settings.temperature).log_softmax(-1), step)
-        rows, symbols = self.drawn(allowed, step) if self.settings.sampling else self._best(allowed)
+        ranked = allowed.where(allowed.isneginf(), 0.0) if unscored_end else allowed
+        rows, symbols = self.drawn(allowed, step) if self.settings.sampling else self._best(ranked)
         gained = allowed[rows, symbols]
         sums = self.totals.to(gained.device)[rows] + gained
         picked = list(zip(rows.tolist(), symbols.tolist(), gained.tolist(), sums.tolist(), strict=True))
         for row, symbol, log_prob, total in picked[:beam]:
             if symbol == self.end and total > -torch.inf and len(self.finished) < beam:
-                self.finish(self.tokens[row], [*self.log_probs[row], log_prob], cut and self.prompt)
+                self.finish(self.tokens[row], [*self.log_probs[row], log_prob], unscored_end)
         going = [i for i, (_, symbol, _, total) in enumerate(picked) if symbol != self.end and total > -torch.inf]
         going = going[:beam]
         if not going or len(self.finished) >= beam:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import re
+from collections.abc import Callable
 
 _URL = re.compile(r"\b(?:(?:https?|ftp)://|www\.)[^\s<>\"]*[^\s<>\".,;:!?'()\[\]{}”’»]", re.IGNORECASE)
 
@@ -50,13 +51,18 @@ def strip_noise(sentence: str) -> str:
     """
     for _ in range(_DEEPEST):
         previous = sentence
-        sentence = _ENTITY.sub(lambda entity: html.unescape(entity[0]), sentence)
+        sentence = _strip(_ENTITY, _resolved, sentence)
         sentence = _strip(_SPACED, " ", _strip(_GLUED, "", sentence))
         if sentence == previous:
             break
     return sentence if any(map(str.isalnum, sentence)) else ""
 
 
-def _strip(pattern: re.Pattern[str], replacement: str, sentence: str) -> str:
+def _resolved(entity: re.Match[str]) -> str:
+    return html.unescape(entity[0])
+
+
+def _strip(pattern: re.Pattern[str], replacement: str | Callable[[re.Match[str]], str], sentence: str) -> str:
+    """The sentence with each match replaced; where there is one, its words stand one blank apart."""
     stripped = pattern.sub(replacement, sentence)
     return sentence if stripped == sentence else " ".join(stripped.split())

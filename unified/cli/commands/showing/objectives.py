@@ -93,6 +93,11 @@ def example_of(objective: str, first: str, second: str | None, seed: int) -> Sho
     if seed < 0:
         raise UnifiedError(f"--seed must be at least 0, got {seed}")
     text, vocabulary = _text(objectives[0], first, second)
+    longest = len(text.tokens) if text.second is None else len(text.tokens) + len(text.second)
+    supply = Supply(vocabulary.special, word_starts=True, longest=longest, annotations=KINDS)
+    problem = objectives[0].unmet(supply)
+    if problem:
+        raise UnifiedError(f"objective {objective}: {problem}")
     return ShownExample(objective, objectives[0](text, np.random.default_rng(seed)), vocabulary)
 
 
