@@ -12,7 +12,7 @@ from unified.errors import UnifiedError
 from unified.files.yaml_text import read_yaml_object
 from unified.inference.language_model import UnifiedLM
 from unified.reports.charts import HELD_OUT, Chart, Point
-from unified.reports.results import FILE_NAME, measures_of, read_results
+from unified.reports.results import FILE_NAME, chosen_run, measures_of, read_results
 from unified.reports.run_page import RunPage, Sample, Table
 from unified.reports.training_log import LOG_NAME, loss_curves, next_sentence_note, outcome, read_training_log
 from unified.tasks.language_samples import language_samples
@@ -42,6 +42,9 @@ def report_of(run: Path, samples: int, seed: int) -> RunPage:
         raise UnifiedError(f"{run}: no such folder")
     path = run / LOG_NAME
     if not path.is_file():
+        chosen = chosen_run(run / FILE_NAME)
+        if chosen is not None:
+            raise UnifiedError(f"{run}: holds the runs of a grid; give the folder of one, such as the chosen one, {chosen}")
         raise UnifiedError(
             f"{run}: holds no {LOG_NAME}; give the folder of a run (--output of unified pretrain or unified finetune)"
         )

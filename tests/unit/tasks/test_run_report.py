@@ -192,6 +192,15 @@ def test_what_is_no_folder_is_no_run(tmp_path, name):
     assert str(raised.value) == f"{tmp_path / name}: no such folder"
 
 
+def test_the_folder_of_a_grid_is_refused_with_the_folder_of_its_chosen_run(tmp_path):
+    (tmp_path / "results.json").write_text('{"chosen": {"folder": "lr-1_seed-2"}}')
+    with pytest.raises(UnifiedError) as raised:
+        report_of(tmp_path, 1, 1)
+    assert raised.value.details == (
+        f"{tmp_path}: holds the runs of a grid; give the folder of one, such as the chosen one, {tmp_path}/lr-1_seed-2"
+    )
+
+
 def test_a_folder_without_a_log_is_no_run(tmp_path):
     with pytest.raises(UnifiedError) as raised:
         report_of(tmp_path, 1, 1)
