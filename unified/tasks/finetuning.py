@@ -235,11 +235,12 @@ class Job(ABC):
 
         Args:
             cards: GPUs, each with a process; 0 trains on the CPU.
-            most: sequences that a process reads at once; None for its share of an update.
+            most: sequences that a process reads at once, at most; None for its share of an update. Its micro-batches
+                are equal, so that they have its share together.
         """
         share = math.ceil(self.training.batch_size / max(cards, 1))
-        micro_batches = math.ceil(share / (most or share))
-        at_once = math.ceil(share / micro_batches)
+        at_once = max(size for size in range(1, min(most or share, share) + 1) if share % size == 0)
+        micro_batches = share // at_once
         total = self.updates(splits, at_once, micro_batches * max(cards, 1))
         options: dict[str, object] = {
             **self._options(splits),

@@ -179,15 +179,15 @@ def test_a_checkpoint_is_chosen_within_an_epoch_where_that_is_wanted(start, tmp_
 
 
 @pytest.mark.parametrize("cards", [0, 1, 2, 3])
-@pytest.mark.parametrize("most", [None, 1, 2, 5, 100])
+@pytest.mark.parametrize("most", [None, 1, 2, 5, 12, 100])
 @pytest.mark.parametrize("batch_size", [1, 7, 8, 32])
 def test_an_update_has_its_sequences_however_they_are_divided(start, tmp_path, cards, most, batch_size):
-    """By the definition: a process reads its share of an update in the fewest batches of the same size that fit."""
+    """By the definition: a process reads exactly its share of an update, in the fewest equal batches that fit."""
     found = by_name(job(start, tmp_path, epochs=3, batch_size=batch_size).command(SPLITS, 1, cards, most))
     at_once, times, processes = int(found["--batch-size"]), int(found["--update-freq"]), max(cards, 1)
     share = math.ceil(batch_size / processes)
-    assert at_once <= (most or share) and at_once * times >= share and (at_once - 1) * times < share
-    assert times == next(n for n in range(1, 99) if share / n <= (most or share))
+    assert at_once <= (most or share) and at_once * times == share
+    assert times == next(n for n in range(1, 99) if share % n == 0 and share // n <= (most or share))
     batches = math.ceil(10 / at_once)
     assert int(found["--max-update"]) == 3 * math.ceil(batches / (times * processes))
 

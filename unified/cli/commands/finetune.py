@@ -103,7 +103,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--micro-batch",
         type=int,
         metavar="N",
-        help="sequences that one GPU reads at once (default: its whole share of an update)",
+        help="sequences that one GPU reads at once, at most (default: its whole share of an update)",
     )
     parser.add_argument(
         "--lr", type=float, metavar="R", help="learning rate at its peak (default: the task's published rate)"
