@@ -57,10 +57,14 @@ class Predictor:
         """The item to predict, from a JSON object; its number is its name where it has none.
 
         Raises:
-            UnifiedError: it is not one of the task, or holds half of a surrogate pair.
+            UnifiedError: it is not one of the task, holds half of a surrogate pair, or cannot be predicted because the
+                training items had nothing like it.
         """
         item = self.task.item(fields, number, labelled=False)
         require_whole_characters(vars(item))
+        unlearnt = self.task.unlearnt(item)
+        if unlearnt is not None:
+            raise UnifiedError(unlearnt)
         return item
 
     def score(self, items: Sequence[Any], predictions: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from unified.reports.results import read_results, write_result
 from unified.tasks import prediction, publishing
 from unified.tasks.evaluation import SplitOutcome, outcomes
 from unified.tasks.finetuning import Learnt
-from unified.tasks.heads import Classification
+from unified.tasks.heads import Classification, Relation
 from unified.tasks.heads.items import TextItem
 from unified.tasks.loading import require_language_model, require_task_model
 from unified.tasks.prediction import Predictor, batches_of, cut_note
@@ -208,6 +208,18 @@ class _Broken:
 def test_an_item_with_half_of_a_surrogate_pair_is_refused(predictor):
     assert predictor.item({"text": "w1"}, 3).id == "3"
     assert "surrogate" in refused(predictor.item, {"text": "w1 \ud800"}, 3)
+
+
+def test_an_entity_of_a_type_that_training_lacks_is_refused_as_the_item_is_read():
+    """A file of items is read to its end before anything is predicted."""
+    task = Relation(("a", "b"), ("SUBJ=PER", "OBJ=ORG"), design="types", negative=None)
+    reader = Predictor(small_model(task, CODEC), "task", task, CODEC)
+    entities = [{"start": 0, "stop": 1, "type": "PER"}, {"start": 1, "stop": 2, "type": "ORG"}]
+    fields = {"words": ["w1", "w2"], "entities": entities}
+    assert reader.item(fields, 3).id == "3"
+    assert refused(reader.item, fields | {"entities": entities[::-1]}, 3) == (
+        "no item of train has its type of an entity 'SUBJ=ORG'"
+    )
 
 
 def test_the_longest_items_are_predicted_first_and_equal_ones_in_their_order(predictor, monkeypatch):
