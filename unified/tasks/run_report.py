@@ -44,7 +44,9 @@ def report_of(run: Path, samples: int, seed: int) -> RunPage:
     if not path.is_file():
         chosen = chosen_run(run / FILE_NAME)
         if chosen is not None:
-            raise UnifiedError(f"{run}: holds the runs of a grid; give the folder of one, such as the chosen one, {chosen}")
+            raise UnifiedError(
+                f"{run}: holds the runs of a grid; give the folder of one, such as the chosen one, {chosen}"
+            )
         raise UnifiedError(
             f"{run}: holds no {LOG_NAME}; give the folder of a run (--output of unified pretrain or unified finetune)"
         )

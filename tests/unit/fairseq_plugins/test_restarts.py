@@ -120,16 +120,12 @@ def test_other_groups_of_parameters_are_refused_by_their_options():
     def two(weights):
         return [{"params": weights[:1]}, {"params": weights[1:]}]
 
-    assert (
-        loading(one, two)
-        == loading(two, one)
-        == loading(one, lambda weights: one(weights[:2]))
-        == (
-            "unified_lm: error: a.pt was trained with other groups of parameters (--weight-decay, --layer-decay, "
-            "--head-lr, --head-weight-decay, --decay-biases-and-norms) or other heads; --reset-optimizer goes on with the "
-            "parameters alone and counts updates from 0"
-        )
+    said = (
+        "unified_lm: error: a.pt was trained with other groups of parameters (--weight-decay, --layer-decay, "
+        "--head-lr, --head-weight-decay, --decay-biases-and-norms) or other heads; --reset-optimizer goes on with the "
+        "parameters alone and counts updates from 0"
     )
+    assert loading(one, two) == loading(two, one) == loading(one, lambda weights: one(weights[:2])) == said
 
 
 def test_another_schedule_is_refused():
