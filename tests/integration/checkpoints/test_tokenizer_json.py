@@ -245,7 +245,7 @@ def test_folders_without_a_tokenizer_that_is_read_say_what_is(tmp_path, capsys):
     assert "model_type 'xlnet'; --from roberta reads roberta, xlm-roberta, camembert" in capsys.readouterr().err
     changed(tmp_path / "bert" / "theirs" / "config.json", lambda c: c.update(model_type="distilbert"))
     (tmp_path / "bert" / "theirs" / "tokenizer.json").unlink()
-    (tmp_path / "bert" / "theirs" / "vocab.txt").write_text("[UNK]\n")
+    (tmp_path / "bert" / "theirs" / "vocab.txt").write_text("[UNK]\n[CLS]\n[SEP]\n")
     with pytest.raises(UnifiedError, match="model_type 'distilbert'; --from bert reads models of type 'bert'"):
         read_bert(tmp_path / "bert" / "theirs").save(tmp_path / "out")
 
