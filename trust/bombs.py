@@ -7,6 +7,7 @@ memory is measured beside that of the modules; a refusal must be one line, as th
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import gzip
 import io
@@ -218,6 +219,12 @@ def _json_lists() -> bytes:
     return b'{"a":[' + b",".join([b"[]"] * 3_000_000) + b"]}\n"
 
 
+def _gzip_lists() -> bytes:
+    """70 million empty lists behind a text that cannot be compressed, gzip"""
+    text = base64.b64encode(random.Random(0).randbytes(8_600_000))
+    return gzip.compress(b'[{"a": "' + text + b'", "b": [' + b"[]," * 70_000_000 + b"[]]}]", compresslevel=1)
+
+
 def _json_integer() -> bytes:
     """an integer of 9 million digits"""
     return b'{"a": ' + b"9" * 9_000_000 + b"}\n"
@@ -362,6 +369,9 @@ BOMBS = [
     *(_rows("bomb.jsonl", content) for content in (
         _json_columns, _json_deep, _json_objects_deep, _json_lists, _json_integer, _json_float, _json_string)),
     _rows("bomb.json", _array_backslashes),
+    _rows("bomb.json.gz", _gzip_lists),
+    Bomb("one JSON value: 70 million empty lists, gzip", "bomb.json.gz",
+         lambda: sample_file("bomb.json.gz", _gzip_lists())(), lambda: read_json("bomb.json.gz")),
     *(_rows("bomb.parquet", content) for content in (_parquet_text, _parquet_rows, _parquet_columns)),
     Bomb("one JSON value: 9 million brackets", "bomb.json", lambda: sample_file("bomb.json", _json_deep())(),
          lambda: read_json("bomb.json")),

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from unified.errors import UnifiedError
 from unified.files.json_files import Fields, object_or_error
 from unified.files.json_text import NotJson, parse_beginning
-from unified.files.text_files import CHUNK_BYTES, LONGEST_LINE_BYTES, text_pieces
+from unified.files.text_files import CHUNK_BYTES, longest_line, text_pieces
 
 _BLANKS = " \t\r\n"
 #: An error of ``json`` so close to the end of what was read may only mean that more has to be read.
@@ -15,18 +15,18 @@ _NEAR_THE_END = 16
 
 
 def array_entries(
-    path: str, piece_bytes: int = CHUNK_BYTES, longest: int = LONGEST_LINE_BYTES
+    path: str, piece_bytes: int = CHUNK_BYTES, longest: int | None = None
 ) -> Iterator[tuple[str, Fields | UnifiedError]]:
     """Place, such as "line 7", and fields of each entry; the error instead of fields where an entry is no object.
 
     Args:
         piece_bytes: bytes that are read at once.
-        longest: most characters of an entry.
+        longest: most characters of an entry; None for those of a line.
 
     Raises:
         UnifiedError: the file cannot be read, or is no JSON array, or an entry is longer than a line may be.
     """
-    yield from _Array(path, piece_bytes, longest).entries()
+    yield from _Array(path, piece_bytes, longest_line(path) if longest is None else longest).entries()
 
 
 class _Array:

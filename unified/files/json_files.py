@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NoReturn
@@ -11,7 +12,12 @@ from unified.errors import MissingField, Problems, UnifiedError
 from unified.files.ids import name_text
 from unified.files.json_text import NotJson, ObjectOf, parse_json
 from unified.files.shapes import kind_of
-from unified.files.text_files import text_pieces
+from unified.files.text_files import is_compressed, text_pieces
+
+#: Values that one JSON value of a compressed file may hold; of a large file, one for so many of its bytes.
+_MOST_VALUES, _BYTES_A_VALUE = 3_000_000, 3
+#: JSON has no more values than these signs, but for a single one.
+_BESIDE_VALUES = ",[{"
 
 #: Values of a JSON object, or of a row of a table, by field.
 Fields = dict[str, Any]
@@ -27,10 +33,20 @@ def read_json(path: str | Path, object_of: ObjectOf | None = None) -> object:
         UnifiedError: the file cannot be read, or is not JSON.
     """
     text = "".join(text_pieces(str(path)))  # a line may have any length
+    _check_values(str(path), text)
     try:
         return parse_json(text, object_of)
     except NotJson as error:
         raise UnifiedError(f"{path}, line {error.line}: {error}") from None
+
+
+def _check_values(path: str, text: str) -> None:
+    """Refuse a compressed file whose values would take many times the memory of its text."""
+    if not is_compressed(path):
+        return
+    most = max(_MOST_VALUES, os.path.getsize(path) // _BYTES_A_VALUE)
+    if sum(map(text.count, _BESIDE_VALUES)) > most:
+        raise UnifiedError(f"{path}: holds more than {most:,} values, as no data set of its size does; unpack it first")
 
 
 class Record(dict[str, Any]):

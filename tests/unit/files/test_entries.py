@@ -33,6 +33,21 @@ def test_a_compressed_value_may_be_one_long_line(tmp_path):
     assert read_json(tmp_path / "a.json.gz") == value
 
 
+def test_a_compressed_value_of_more_values_than_data_have_is_refused(tmp_path):
+    """A plain file of as many values may be read: it takes as much of the disk."""
+    text = "[" + "[]," * 1_500_000 + "[]]"
+    (tmp_path / "a.json").write_text(text)
+    assert len(read_json(tmp_path / "a.json")) == 1_500_001
+    (tmp_path / "a.json.gz").write_bytes(gzip.compress(text.encode(), compresslevel=0))
+    with pytest.raises(UnifiedError) as refused:
+        read_json(tmp_path / "a.json.gz")
+    assert refused.value.details == (
+        f"{tmp_path / 'a.json.gz'}: holds more than 3,000,000 values, as no data set of its size does; unpack it first"
+    )
+    (tmp_path / "a.json.gz").write_bytes(gzip.compress(("[" + "[]," * 1_499_999 + "0]").encode(), compresslevel=0))
+    assert len(read_json(tmp_path / "a.json.gz")) == 1_500_000
+
+
 def test_a_record_refuses_a_missing_field_and_names_those_that_are_there():
     record = Record(a=1, b=2)
     assert record["a"] == 1 and record.get("c") is None
