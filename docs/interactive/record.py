@@ -250,8 +250,8 @@ class RecordingDecoder(CachedDecoder):
         self.state = RecordedState(**vars(self.begin_growing(source, beam)))
         return self.state
 
-    def step(self, last_tokens: torch.Tensor | None, state: DecodingState) -> torch.Tensor:
-        logits = super().step(last_tokens, state)
+    def step(self, last_tokens: torch.Tensor | None, state: DecodingState, temperature: float = 1.0) -> torch.Tensor:
+        logits = super().step(last_tokens, state, temperature)
         self.last_tokens.append(None if last_tokens is None else last_tokens.tolist())
         self.log_probs.append(torch.log_softmax(logits.float(), dim=-1))
         return logits

@@ -407,7 +407,7 @@ def test_settings_that_make_no_sense_are_refused(finetuned, tmp_path, capsys):
 
 @pytest.mark.parametrize(
     ("cards", "most", "expected"),
-    [(0, None, (32, 1, 29)), (1, None, (32, 1, 29)), (8, None, (4, 1, 29)), (8, 2, (2, 2, 29)), (0, 5, (5, 7, 26)),
+    [(0, None, (32, 1, 29)), (1, None, (32, 1, 29)), (8, None, (4, 1, 29)), (8, 2, (2, 2, 29)), (0, 5, (4, 8, 29)),
      (0, 64, (32, 1, 29)), (5, None, (7, 1, 26))],
 )  # fmt: skip
 def test_an_update_reads_as_many_sequences_on_any_machine(finetuned, tmp_path, cards, most, expected):

@@ -216,7 +216,8 @@ def test_refusals(asker, capsys, tmp_path):
     )
     item = '{"context": "w1", "answer": "w2"}'
     assert "the item: the answer 'w2' is not in the passage" in refused(capsys, "predict", "squad_qg", item, *model)
-    assert "'source' must be" in refused(capsys, "predict", "texts", '{"source": []}', *model)
+    assert "the field 'source' is empty" in refused(capsys, "predict", "texts", '{"source": []}', *model)
+    assert "'source' must be" in refused(capsys, "predict", "texts", '{"source": 3}', *model)
     finetune = ("finetune", "squad_qg", "--data", folder / "squad", "--init", folder / "start", "--output", tmp_path)
     assert "needs no head" in refused(capsys, *finetune, "--head", "classification")
     assert "no settings of 'unilm'" in refused(capsys, *finetune, "--system", "unilm")

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 import torch
@@ -60,6 +60,11 @@ def test_help_has_the_fields_in_a_group(capsys):
     assert status == 0 and groups == ["positional arguments", "options", "what is printed", "fields"]
 
 
+class Text(NamedTuple):
+    id: int
+    text: str
+
+
 @dataclass(frozen=True)
 class Repeats:
     """Stands for a predictor: repeats the texts of items; the words `cut` and `windows` in them become fields."""
@@ -67,11 +72,11 @@ class Repeats:
     ahead: int = 0
     reads: str = "sequences of at most 5 tokens"
 
-    def item(self, fields: dict[str, Any], number: int) -> tuple[int, str]:
+    def item(self, fields: dict[str, Any], number: int) -> Text:
         require_fields(fields, "text")
-        return number, fields["text"]
+        return Text(number, fields["text"])
 
-    def predict(self, items: Iterable[tuple[int, str]]) -> Iterator[dict[str, Any]]:
+    def predict(self, items: Iterable[Text]) -> Iterator[dict[str, Any]]:
         for number, text in items:
             yield {"id": number, "answer": text} | {word: 2 for word in ("cut", "windows") if word in text.split()}
 

@@ -111,6 +111,7 @@ def test_a_card_is_taken_where_there_is_one(folder, monkeypatch):
 
     def usable(device):
         asked.append(device)
+        monkeypatch.setattr(torch.cuda, "is_available", lambda: False)  # else torch asks a card that is not there
         return torch.device("cpu")
 
     monkeypatch.setattr(loop, "usable_device", usable)
