@@ -171,8 +171,11 @@ def test_fairseq_train_refuses_what_it_does_not_measure(start, texts, tmp_path):
         ({"eval_task": "coqa_free"}, "rougeL is not measured in this run"),
         ({"eval_task": None}, "rougeL is not measured in this run"),
     ):
-        options = {"best_checkpoint_metric": "rougeL", "maximize_best_checkpoint_metric": True, "max_tokens": None,
-                   "max_valid_steps": None, "eval_task": "reuters", "eval_items": str(tmp_path / "text" / "items" / "valid.jsonl")}  # fmt: skip
+        options = {
+            "best_checkpoint_metric": "rougeL", "maximize_best_checkpoint_metric": True, "max_tokens": None,
+            "max_valid_steps": None, "eval_task": "reuters",
+            "eval_items": str(tmp_path / "text" / "items" / "valid.jsonl"),
+        }  # fmt: skip
         config = UnifiedLMTaskConfig(data=str(tmp_path / "text" / "data"), tokens_per_sample=76, **options | changes)
         assert says in refusal(UnifiedLMTask, config)
     scores = OfficialScores("reuters", str(tmp_path / "text" / "items" / "valid.jsonl"))
