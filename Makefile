@@ -42,7 +42,7 @@ $(INSTALLED): setup.py tools/install.py
 	@touch $@
 
 test: $(INSTALLED)
-	$(VENV) -m pytest tests --numprocesses $(PROCESSES) --dist loadfile --no-loadscope-reorder $(ARGS)
+	$(VENV) -m pytest --numprocesses $(PROCESSES) --dist loadfile --no-loadscope-reorder $(ARGS)
 
 check: $(INSTALLED)
 	$(VENV) -m pytest tests/unit -m "not slow" --numprocesses $(PROCESSES) --dist loadfile $(ARGS)
