@@ -102,7 +102,7 @@ def test_another_optimizer_or_criterion_is_named_by_its_option(changes, of_run, 
 
 
 def test_other_groups_of_parameters_are_refused_by_their_options():
-    """Those of torch's optimizers: a traceback said that their number differs."""
+    """torch refuses another number of groups of parameters by a traceback."""
 
     def loading(saved, own):
         def load(trainer, name):

@@ -111,7 +111,7 @@ class Classification(EnsembleUnderstanding[TextItem]):
     def score(self, items: Sequence[TextItem], predictions: Sequence[Mapping[str, Any]]) -> dict[str, float]:
         """Measures of :func:`unified.tasks.metrics.score_classification`.
 
-        Those of ``positive`` are 0 where neither an item nor a prediction has that label.
+        Precision, recall and F1 of ``positive`` are 0 where neither an item nor a prediction has that label.
         """
         gold, predicted = [item.gold_class for item in items], [prediction["label"] for prediction in predictions]
         if self.positive is not None and self.positive not in {*gold, *predicted}:

@@ -18,7 +18,8 @@ _DIRECTIONS = ("(e1,e2)", "(e2,e1)")
 def score_relations(gold: Labels, predicted: Labels, *, negative: str | int | None = "no_relation") -> dict[str, float]:
     """Micro-averaged ``precision``, ``recall`` and ``f1`` (percentages) over all labels but ``negative``.
 
-    As the scorer of TACRED (Zhang et al. 2017): where nothing is predicted, precision is 100. With ``negative=None``
+    The rules are those of the scorer of TACRED (Zhang et al. 2017): where nothing is predicted, precision is 100.
+    With ``negative=None``
     all labels count.
 
     Raises:
