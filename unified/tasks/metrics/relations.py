@@ -19,8 +19,7 @@ def score_relations(gold: Labels, predicted: Labels, *, negative: str | int | No
     """Micro-averaged ``precision``, ``recall`` and ``f1`` (percentages) over all labels but ``negative``.
 
     The rules are those of the scorer of TACRED (Zhang et al. 2017): where nothing is predicted, precision is 100.
-    With ``negative=None``
-    all labels count.
+    With ``negative=None`` all labels count.
 
     Raises:
         UnifiedError: nothing to score, unequal lengths, or labels of another kind than ``negative``.
