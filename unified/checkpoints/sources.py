@@ -147,9 +147,10 @@ def _parts(index: Path, read: Callable[[Path], dict[str, torch.Tensor]]) -> dict
     for part in sorted(set(parts.values())):
         if Path(part).name != part or not part.isprintable() or len(part) > _LONGEST_NAME:
             raise UnifiedError(f"{index}: {shown(part)} is not the name of a file beside it")
-        if not index.with_name(part).is_file():
+        file = index.parent / part
+        if not file.is_file():
             raise UnifiedError(f"{index}: names {part!r}, and there is no such file")
-        found |= read(index.with_name(part))
+        found |= read(file)
     return found
 
 

@@ -81,7 +81,7 @@ def _check_padding(pad: int | None, symbols: list[str]) -> None:
 
 
 def as_bert(
-    state: dict[str, torch.Tensor], settings: dict[str, Any], second_type: int = 0
+    state: dict[str, torch.Tensor], settings: dict[str, Any], second_type: int
 ) -> tuple[dict[str, torch.Tensor], int]:
     """RoBERTa's parameters as BERT has them, and how many rows of positions are left out.
 

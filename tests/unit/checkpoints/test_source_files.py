@@ -133,6 +133,8 @@ def test_parts_may_be_bin_files(tmp_path):
     assert refusal(read_parameters, tmp_path).startswith(f"{tmp_path / 'two.bin'}: expected a dictionary of tensors")
     (tmp_path / "two.bin").unlink()
     assert refusal(read_parameters, tmp_path) == f"{index}: names 'two.bin', and there is no such file"
+    index.write_text(json.dumps({"weight_map": {"a": ""}}))
+    assert refusal(read_parameters, tmp_path) == f"{index}: names '', and there is no such file"
 
 
 def test_an_index_cannot_name_a_file_whose_name_is_too_long(tmp_path):

@@ -71,6 +71,14 @@ def test_rows_of_texts_and_sources_are_matched_by_their_ids(capsys):
     assert read_inputs(arguments("h.jsonl more")) == (["x y", "p q"], [["a b"], ["x y"]])
     found = json.loads(score(capsys, "generation", "h.jsonl r.jsonl --sources s.jsonl --json"))
     assert (found["exact_match"], found["source_words"]) == (100, 75)
+    rows = ({"id": key, "target": "x", "source": "y"} for key in "ac")
+    Path("other.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    for files in ("h.jsonl other.jsonl", "h.jsonl r.jsonl --sources other.jsonl"):
+        assert main(["score", "generation", *files.split()]) == 2
+        assert capsys.readouterr().err == (
+            "unified score: error: other.jsonl: no row has the id 'b' of h.jsonl; both files need the same ids, "
+            "or none\n"
+        )
 
 
 EXPECTED = (

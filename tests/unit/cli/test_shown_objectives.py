@@ -13,15 +13,17 @@ from tests.support.token_files import Reads
 from unified import masks
 from unified.cli import main
 from unified.cli.commands.showing.objectives import ShownExample, described, example_of, listed
-from unified.data.annotations import PARTS_OF_SPEECH, TAGS
+from unified.data.annotations import KINDS, PARTS_OF_SPEECH, TAGS
 from unified.data.example import Example
 from unified.data.targets import BOUNDARY, EXTRACTIVE, NEXT_SENTENCE, TOKEN, ExampleTargets
 from unified.data.text import Text
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
 from unified.objectives import OBJECTIVES
+from unified.objectives.contract import Supply
 
 GOT: list[Text] = []
+SUPPLIES: list[Supply] = []
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,17 @@ class Keeps(Reads):
     def __call__(self, text, rng) -> Example:
         GOT.append(text)
         return Reads(segments=self.segments)(text, rng)
+
+
+@dataclass(frozen=True)
+class Declines(Keeps):
+    """Remembers what it is supplied with."""
+
+    name: str = "declines"
+
+    def unmet(self, supply: Supply) -> str:
+        SUPPLIES.append(supply)
+        return "never enough"
 
 
 def given(settings: str, first: str, second: str | None = None) -> tuple[list[str], list[str] | None, Text]:
@@ -143,6 +156,17 @@ def test_a_text_that_an_objective_cannot_get_is_refused(settings, first, second,
     with pytest.raises(UnifiedError) as refused:
         given(settings, first, second)
     assert refused.value.details == says
+
+
+@pytest.mark.parametrize(
+    ("settings", "first", "second", "longest"),
+    [("", "a b c", None, 3), ("segments=2", "a b c", None, 3), ("segments=2", "a b c", "d e", 5)],
+)
+def test_an_objective_is_asked_whether_it_can_do_with_the_whole_text(settings, first, second, longest):
+    with pytest.raises(UnifiedError, match="never enough$"):
+        example_of(f"{Declines.__module__}:Declines({settings})", first, second, 1)
+    supply = SUPPLIES.pop()
+    assert (supply.longest, supply.word_starts, tuple(supply.annotations)) == (longest, True, tuple(KINDS))
 
 
 @pytest.mark.parametrize(

@@ -250,7 +250,7 @@ def test_robertas_parameters_have_berts_names_without_the_positions_of_padding(n
         settings = ROBERTA.to_dict() | {"type_vocab_size": 2, "max_position_embeddings": 10}
         config = transformers.BertConfig(**{k: v for k, v in settings.items() if k != "model_type"})
         wanted = getattr(transformers, bert or "BertForMaskedLM")(config).state_dict()
-    found, unused = as_bert({**theirs, "roberta.embeddings.position_ids": torch.ones(1)} if bert else theirs, {})
+    found, unused = as_bert({**theirs, "roberta.embeddings.position_ids": torch.ones(1)} if bert else theirs, {}, 0)
     assert unused == 2
     if bert is None:
         wanted = {one: value for one, value in wanted.items() if not one.startswith("cls.")}
@@ -266,15 +266,15 @@ def test_both_texts_of_a_pair_have_robertas_one_type_and_positions_begin_behind_
     positions, types = torch.arange(12.0).view(6, 2), torch.ones(1, 2)
     state = {"embeddings.position_embeddings.weight": positions, "embeddings.token_type_embeddings.weight": types}
     for settings, unused in (({}, 2), ({"pad_token_id": 0}, 1), ({"pad_token_id": 3}, 4)):
-        found, left_out = as_bert(state, settings)
+        found, left_out = as_bert(state, settings, 0)
         assert left_out == unused
         assert torch.equal(found["bert.embeddings.position_embeddings.weight"], positions[unused:])
         assert torch.equal(found["bert.embeddings.token_type_embeddings.weight"], torch.ones(2, 2))
-    found, _ = as_bert({**state, "embeddings.token_type_embeddings.weight": torch.ones(3, 2)}, {})
+    found, _ = as_bert({**state, "embeddings.token_type_embeddings.weight": torch.ones(3, 2)}, {}, 0)
     assert len(found["bert.embeddings.token_type_embeddings.weight"]) == 3
     for name in state:
         said = "not the parameters of a RoBERTa: it has no position or token-type embeddings"
-        assert refusal(as_bert, {other: value for other, value in state.items() if other != name}, {}) == said
+        assert refusal(as_bert, {other: value for other, value in state.items() if other != name}, {}, 0) == said
 
 
 def test_robertas_settings_in_berts_words():

@@ -193,7 +193,7 @@ def test_heads_beside_a_transformer_without_a_prefix_keep_their_names():
     tables = {f"embeddings.{kind}_embeddings.weight": torch.ones(4, 1) for kind in ("position", "token_type")}
     heads = ("lm_head.dense.bias", "lm_head.layer_norm.bias", "lm_head.bias", "classifier.dense.bias",
              "classifier.out_proj.bias", "qa_outputs.bias")  # fmt: skip
-    found, _ = as_bert(tables | {name: torch.tensor([float(i)]) for i, name in enumerate(heads)}, {})
+    found, _ = as_bert(tables | {name: torch.tensor([float(i)]) for i, name in enumerate(heads)}, {}, 0)
     assert {name: int(value) for name, value in found.items() if "embeddings" not in name} == {
         "cls.predictions.transform.dense.bias": 0, "cls.predictions.transform.LayerNorm.bias": 1,
         "cls.predictions.bias": 2, "bert.pooler.dense.bias": 3, "classifier.bias": 4, "qa_outputs.bias": 5,

@@ -144,6 +144,14 @@ def test_a_tokenizer_that_gives_token_types_and_one_separator_is_followed(tmp_pa
     assert probabilities(own) == pytest.approx(theirs(model, tokenizer), abs=2e-6)
 
 
+def test_both_texts_have_the_first_token_type_where_the_tokenizer_puts_no_symbols_around_them(tmp_path):
+    saved(tmp_path, "SequenceClassification", types=2)
+    path = tmp_path / "tokenizer.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"post_processor": None}))
+    first, second = read_folder(tmp_path).trained.parameters["transformer.embeddings.token_types.weight"]
+    assert torch.equal(first, second)
+
+
 def test_what_stands_between_two_texts_and_is_not_built_is_named(tmp_path):
     saved(tmp_path, "SequenceClassification")
     path = tmp_path / "tokenizer.json"
@@ -160,5 +168,5 @@ def test_what_stands_between_two_texts_and_is_not_built_is_named(tmp_path):
         return read.trained.config.pair_separators, said in read.told.left_out
 
     assert between(2) == (1, False) and between(2, 2) == (2, False)
-    for ids in ((), (2, 2, 2), (2, 0), (0,), (1000,)):
+    for ids in ((), (2, 2, 2), (2, 0), (0,), (len(byte_level()),), (1000,)):
         assert between(*ids) == (1, True), ids

@@ -28,14 +28,14 @@ def test_a_file_is_one_value_plain_or_compressed(tmp_path):
 
 def test_a_compressed_value_may_be_one_long_line(tmp_path):
     """The training files of SQuAD are one line of 30 and 42 MB."""
-    value = ["x" * (17 << 20)]
+    value = ["X" * (17 << 20)]
     (tmp_path / "a.json.gz").write_bytes(gzip.compress(json.dumps(value).encode(), compresslevel=0))
     assert read_json(tmp_path / "a.json.gz") == value
 
 
 def test_a_compressed_value_of_more_values_than_data_have_is_refused(tmp_path):
     """A plain file of as many values may be read: it takes as much of the disk."""
-    text = "[" + "[]," * 1_500_000 + "[]]"
+    text = "[" + "[]," * 1_500_000 + "0]"
     (tmp_path / "a.json").write_text(text)
     assert len(read_json(tmp_path / "a.json")) == 1_500_001
     (tmp_path / "a.json.gz").write_bytes(gzip.compress(text.encode(), compresslevel=0))
@@ -44,7 +44,7 @@ def test_a_compressed_value_of_more_values_than_data_have_is_refused(tmp_path):
     assert refused.value.details == (
         f"{tmp_path / 'a.json.gz'}: holds more than 3,000,000 values, as no data set of its size does; unpack it first"
     )
-    (tmp_path / "a.json.gz").write_bytes(gzip.compress(("[" + "[]," * 1_499_999 + "0]").encode(), compresslevel=0))
+    (tmp_path / "a.json.gz").write_bytes(gzip.compress(("[" + "[]," * 1_499_999 + "[]]").encode(), compresslevel=0))
     assert len(read_json(tmp_path / "a.json.gz")) == 1_500_000
 
 
