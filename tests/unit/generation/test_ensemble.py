@@ -19,22 +19,22 @@ def members(scheme: str, count: int = 2):
 @pytest.mark.parametrize("scheme", SCHEMES)
 @torch.no_grad()
 def test_a_step_has_the_logarithm_of_the_mean_probability_at_the_temperature(scheme):
-    """Also after rows have changed places and a sentence has left."""
+    """Also after rows have changed places and a sentence has left; the temperature is 1 where none is given."""
     alone, beam = members(scheme, 3), 2
     together = EnsembleDecoder(alone)
     source, own_sources = together.encode(sources(LENGTHS)), [one.encode(sources(LENGTHS)) for one in alone]
     state = together.begin(source, beam)
     own = [one.begin(cache, beam) for one, cache in zip(alone, own_sources, strict=True)]
     last = None
-    for step, temperature in enumerate((1.0, 1.0, 0.3, 2.0)):
+    for step, temperature in enumerate((None, 1.0, 0.3, 2.0)):
         if step == 2:
             order, kept = torch.tensor([1, 0, 5, 4]), torch.tensor([0, 2])
             for one in (state, *own):
                 one.reorder(order)
                 one.source = one.source.select(kept)
             last = last[order]
-        found = together.step(last, state, temperature)
-        each = [(one.step(last, mine) / temperature).softmax(-1) for one, mine in zip(alone, own, strict=True)]
+        found = together.step(last, state, *filter(None, [temperature]))
+        each = [(one.step(last, mine) / (temperature or 1.0)).softmax(-1) for one, mine in zip(alone, own, strict=True)]
         torch.testing.assert_close(found, torch.stack(each).mean(0).log(), atol=1e-5, rtol=1e-5)
         assert not torch.allclose(each[0], each[1], atol=1e-2)
         last = torch.arange(5, 5 + len(found))

@@ -62,6 +62,10 @@ def test_an_item_that_is_twice_in_a_batch_counts_as_two():
         ([1, 0, 0, 1, 0, 4, 1], [0, 0, 1, 1, 2, 3, 2]),
     ):
         assert encoded.reading(np.array(members))["owners"].tolist() == owners
+    many = np.random.default_rng(1).integers(6, size=300)
+    copies = [(member // 2, many[:place].tolist().count(member)) for place, member in enumerate(many.tolist())]
+    numbers = {copy: number for number, copy in enumerate(sorted(set(copies)))}
+    assert encoded.reading(many)["owners"].tolist() == [numbers[copy] for copy in copies]
 
 
 def test_what_encoded_items_have_where_nobody_says_more():

@@ -105,6 +105,7 @@ def test_classes_are_learnt_and_scored_as_by_their_definitions(positive):
 
 def test_numbers_are_learnt_and_scored_as_by_their_definitions():
     task, rng = Regression(), np.random.default_rng(2)
+    assert random_batch(task, [3, 1], 0)[3]["labels"].dtype == torch.float64
     for seed in range(10):
         numbers = rng.normal(size=int(rng.integers(1, 9))).astype(np.float32).tolist()
         encoded, members, scores, reading = random_batch(task, numbers, seed)
