@@ -136,9 +136,11 @@ def test_classes_that_divide_texts_as_berts_does_are_read(tmp_path, ending):
         theirs = transformers.AutoTokenizer.from_pretrained(tmp_path).tokenize(text)
         ours = load_tokenizer(tmp_path).encode(text)
         assert ours == ["<unk>" if one == "[UNK]" else one for one in theirs] and ours[1:3] == ["##b", "<unk>"]
-    # Names in older folders, which AutoTokenizer of today refuses or reads without their do_lower_case.
-    for name in "DPRContextEncoder DPRQuestionEncoder DPRReader PreTrained Realm RetriBert".split():
-        named = {"tokenizer_class": f"{name}Tokenizer{ending}", "do_lower_case": False}
+    # Names in older folders, which AutoTokenizer of today refuses or reads without their do_lower_case, and what
+    # today's folders say of any tokenizer.
+    older = "DPRContextEncoder DPRQuestionEncoder DPRReader PreTrained Realm RetriBert"
+    for name in (*(f"{one}Tokenizer{ending}" for one in older.split()), "TokenizersBackend"):
+        named = {"tokenizer_class": name, "do_lower_case": False}
         written(tmp_path, named, "tokenizer_config.json")
         assert load_tokenizer(tmp_path).encode(text) == ours
     written(tmp_path, {"tokenizer_class": "BertJapaneseTokenizer"}, "config.json")  # the other file counts
