@@ -33,6 +33,7 @@ CORPORA = {
 }
 DOCUMENTS = {
     ("mixed", 64): "99d871ed8df8",
+    ("mixed", 200): "abccd46d9591",
     ("mixed", 512): "0a916208fcee",
     ("one document", 128): "e8d3df0e1f92",
     ("long sentences", 100): "da84ab44ec4d",
@@ -84,6 +85,14 @@ def test_packed_rows_of_small_texts():
     ]
     found = [of_plan(plan).encode() for plan in plans]
     assert hashlib.sha256(b"".join(found)).hexdigest()[:12] == OTHERS["small"]
+
+
+def test_single_blocks_begin_anew_about_every_thousand_rows_of_a_document():
+    for tokens, middle in ((20_000, [10_000]), (19_999, [])):
+        starts = plan_single_blocks(np.arange(tokens + 1), np.array([0, tokens]), 10, 3).starts
+        before = np.arange(0, middle[0] if middle else tokens, 7)
+        assert starts[: len(before)].tolist() == before.tolist()
+        assert starts[len(before) : len(before) + 1].tolist() == middle
 
 
 @pytest.mark.parametrize("name, row_length", SINGLE)

@@ -113,6 +113,30 @@ def test_the_last_row_of_a_lane_is_none_of_the_next():
     assert found == [[(unit, unit + 1)] for unit in range(9)] + [[(unit, unit + 2)] for unit in range(9, 21, 2)]
 
 
+@pytest.fixture
+def given(monkeypatch):
+    """Arguments of each filler of lanes, which fills none."""
+    found = []
+
+    class Filler(LaneFiller):
+        def __init__(self, *values):
+            found.append(values)
+            super().__init__(*values)
+
+        def run(self):
+            return ()
+
+    monkeypatch.setattr("unified.planning.lanes.LaneFiller", Filler)
+    return found
+
+
+@pytest.mark.parametrize(("rows", "lanes"), [(1, 1), (2 * 2048 - 1, 1), (2 * 2048, 2), (257 * 2048, 256)])
+def test_there_is_a_lane_for_every_2048_rows_up_to_256(rows, lanes, given):
+    """Rows of one token, beside their special ones."""
+    fill_lanes(np.arange(rows + 1), np.array([0, rows]), np.array([True]), 4, 3, np.random.default_rng(2))
+    assert given[0][3] == lanes
+
+
 @pytest.mark.parametrize(
     "row_length, special_tokens, lanes, stretches",
     [
@@ -120,21 +144,7 @@ def test_the_last_row_of_a_lane_is_none_of_the_next():
         (20, 3, 1, 4200 // 80),  # each of four rows at least
     ],
 )
-def test_a_long_document_is_cut_into_stretches_for_every_lane(
-    row_length, special_tokens, lanes, stretches, monkeypatch
-):
-    """There is a lane for every 2048 rows."""
-    given = []
-
-    class Filler(LaneFiller):
-        def __init__(self, *values):
-            given.append(values)
-            super().__init__(*values)
-
-        def run(self):
-            return ()
-
-    monkeypatch.setattr("unified.planning.lanes.LaneFiller", Filler)
+def test_a_long_document_is_cut_into_stretches_for_every_lane(row_length, special_tokens, lanes, stretches, given):
     units, documents = np.arange(4201), np.array([0, 4200])
     fill_lanes(units, documents, np.array([True]), row_length, special_tokens, np.random.default_rng(2))
     ((_, first, stop, *rest),) = given

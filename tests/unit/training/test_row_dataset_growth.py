@@ -232,6 +232,25 @@ def test_examples_that_break_a_promise_are_refused_before_training_and_later(tex
         RowDataset(texts, mixture, 32, 3)
 
 
+@dataclass(frozen=True)
+class Notes(Reads):
+    """Notes the texts that it has got."""
+
+    got: set[tuple[int, ...]] = field(default_factory=set, compare=False)
+
+    def __call__(self, text, rng) -> Example:
+        self.got.add(tuple(text.tokens.tolist()))
+        return super().__call__(text, rng)
+
+
+def test_the_first_eight_texts_of_an_objective_are_looked_at(texts):
+    """Those of the corpus have consecutive tokens; the others are made of them, to look for leaks."""
+    objective = Notes()
+    rows = RowDataset(texts, Mixture((objective,), (1.0,)), 32, 3)
+    own = [text for text in objective.got if text == tuple(range(text[0], text[-1] + 1))]
+    assert len(own) == 8 < len(rows)
+
+
 def test_an_objective_that_gets_no_text_is_not_looked_at(texts):
     mixture = Mixture((Reads(), Later(fault="length", late=[True])), (1.0, 1e-12), ("other", "mine"))
     rows = RowDataset(texts, mixture, 32, 3)
