@@ -94,12 +94,15 @@ def test_splits_of_files(start, films, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("task", "head"), [("rte", "classification"), ("stsb", "regression"), ("squad2.0", "span"), ("xsum", "texts")]
 )
-def test_a_file_for_a_task_of_official_files_names_the_right_command(start, films, tmp_path, capsys, task, head):
-    words = ["finetune", task, "--data", str(films), "--init", str(start), "--output", str(tmp_path / "run")]
+def test_a_file_for_a_task_of_official_files_names_the_right_command(
+    start, films, tmp_path, monkeypatch, capsys, task, head
+):
+    monkeypatch.chdir(films.parent)  # a refusal is short, so a long path would be cut
+    words = ["finetune", task, "--data", films.name, "--init", str(start), "--output", str(tmp_path / "run")]
     assert main(words) == 2
     assert capsys.readouterr().err.endswith(
-        f"--data {films}: {task} is read from a folder with its official files; a file of your own is for "
-        f"`unified finetune {head} --data {films}`\n"
+        f"--data {films.name}: {task} is read from a folder with its official files; a file of your own is for "
+        f"`unified finetune {head} --data {films.name}`\n"
     )
 
 
