@@ -244,7 +244,7 @@ class Notes(Reads):
 
 
 def test_the_first_eight_texts_of_an_objective_are_looked_at(texts):
-    """Those of the corpus have consecutive tokens; the others are made of them, to look for leaks."""
+    """Texts of the corpus have consecutive tokens; other texts are made from them to look for leaks."""
     objective = Notes()
     rows = RowDataset(texts, Mixture((objective,), (1.0,)), 32, 3)
     own = [text for text in objective.got if text == tuple(range(text[0], text[-1] + 1))]
