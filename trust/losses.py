@@ -32,7 +32,7 @@ TOGETHER = (((2, UPDATES),), ((4, UPDATES),), ((1, 30), (2, 60), (4, 80), (1, UP
 #: Gradient descent as it is: Adam divides, which makes last digits of small gradients large.
 DESCENT = ("--optimizer", "sgd", "--lr", 0.05)
 #: Settings of heads in runs that are compared by their digits. Coreference keeps every candidate: which of two spans
-#: with nearly equal scores is kept is a matter of rounding, and the losses behind tell.
+#: with nearly equal scores is kept is a matter of rounding, and changes every later loss.
 SMOOTH = {"dropout": 0.0, "spans_per_word": 4.0}
 #: Largest difference of losses, relative to those above 1. Six digits of them are logged.
 TOLERANCE = 1e-5

@@ -33,7 +33,8 @@ def test_a_step_has_the_logarithm_of_the_mean_probability_at_the_temperature(sch
                 one.reorder(order)
                 one.source = one.source.select(kept)
             last = last[order]
-        found = together.step(last, state, *filter(None, [temperature]))
+        settings = {} if temperature is None else {"temperature": temperature}
+        found = together.step(last, state, **settings)
         each = [(one.step(last, mine) / (temperature or 1.0)).softmax(-1) for one, mine in zip(alone, own, strict=True)]
         torch.testing.assert_close(found, torch.stack(each).mean(0).log(), atol=1e-5, rtol=1e-5)
         assert not torch.allclose(each[0], each[1], atol=1e-2)
