@@ -69,6 +69,19 @@ def _label_names(text: str) -> tuple[str, ...]:
     return names
 
 
+def require_fields_in(path: str, args: argparse.Namespace) -> None:
+    """Refuse options of fields where the name of a file says that it holds plain lines.
+
+    Raises:
+        UnifiedError: names the first option.
+    """
+    from unified.files.rows import has_fields
+
+    if not has_fields(path):
+        for option, name in field_options(args).items():
+            raise UnifiedError(f"{option} {name}: {path} holds lines without fields, by its name; leave {option} out")
+
+
 def field_options(args: argparse.Namespace) -> dict[str, str]:
     """The options that were given, by their names on the command line."""
     names = field_names(args)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import sys
 from collections.abc import Iterator, Mapping
@@ -28,7 +29,20 @@ def add_json_argument(parser: argparse.ArgumentParser) -> None:
 
 def print_json(content: Mapping[str, Any]) -> None:
     """Print an object; paths are written as texts."""
-    print(json.dumps(content, indent=2, ensure_ascii=False, default=os.fspath), flush=True)
+    print(json_text(content), flush=True)
+
+
+def json_text(content: Mapping[str, Any]) -> str:
+    """JSON that every program reads: NaN and infinite numbers, which JSON lacks, are null, and paths are texts."""
+    return json.dumps(_finite(content), indent=2, ensure_ascii=False, default=os.fspath, allow_nan=False)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _finite(own) for name, own in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(own) for own in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def require_output_file(args: argparse.Namespace) -> None:

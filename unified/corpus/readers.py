@@ -287,7 +287,7 @@ def _at_blank_lines(chunks: Iterable[Chunk]) -> Iterator[Chunk]:
         if held_bytes > longest_line(chunk.path):
             raise UnifiedError(
                 f"{chunk.path}: the document at line {held[0].first_line} is longer than "
-                f"{longest_line(chunk.path) >> 20} MiB; cleaning looks at whole documents, which blank lines divide"
+                f"{longest_line(chunk.path) >> 20} MiB; here documents are read whole, and blank lines divide them"
             )
     if held:
         yield _joined(held)

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 import torch
 
-from unified.errors import UnifiedError
+from unified.errors import Problems, UnifiedError
 from unified.evaluation.patterns import Sampling
 from unified.evaluation.scorings import SCORINGS, learnt_scorings, require_scorable, scorings_named
 from unified.evaluation.token_scores import token_scores
@@ -84,17 +84,25 @@ class HarnessModel:
 
         A token belongs to the continuation where it ends behind the context. Contexts that are too long lose their
         first tokens.
+
+        Raises:
+            UnifiedError: a continuation alone is longer than what the model reads.
         """
         pairs = [(str(request.args[0]), str(request.args[1])) for request in requests]
         limit = window_size(self.lm, self.scoring)
         codec = Codec(self.lm.tokenizer, self.lm.vocabulary, limit)
         encoded = codec.encode_offsets([context + continuation for context, continuation in pairs])
         texts, given = [], []
-        for (tokens, characters), (context, _) in zip(encoded, pairs, strict=True):
+        problems = Problems()
+        for (tokens, characters), (context, continuation) in zip(encoded, pairs, strict=True):
             before = int((characters[:, 1] <= len(context)).sum())
-            kept = max(len(tokens) - limit, 0)
-            texts.append(tokens[kept:])
-            given.append(max(before - kept, 0))
+            if len(tokens) - before > limit:
+                length = f"{len(tokens) - before:,} tokens, the model reads {limit:,} beside its special symbols"
+                problems.add(f"the continuation {continuation[:40]!r}...", length)
+            lost = max(len(tokens) - limit, 0)
+            texts.append(tokens[lost:])
+            given.append(before - lost)
+        problems.check()
         with StepProgress("log-likelihoods", len(texts), "requests", eager=False) as progress:
             scored = token_scores(
                 self.lm,

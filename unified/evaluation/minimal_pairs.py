@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from unified.errors import Problems, UnifiedError
+from unified.errors import Problems
 from unified.evaluation.pair_files import FIELD, TERM, Paradigm
 from unified.evaluation.patterns import Sampling
 from unified.evaluation.scorings import Scoring, longest_text, require_scorable
@@ -105,16 +105,12 @@ def score_pairs(
     for scoring in scorings:
         require_scorable(lm, scoring)
     most = min(longest_text(lm, scoring) for scoring in scorings)
-    sentences = [
-        (s, place) for p in paradigms for s, place in zip((*p.good, *p.bad), (*p.places, *p.places), strict=True)
-    ]
+    sentences = [pair for p in paradigms for pair in zip((*p.good, *p.bad), p.places, strict=True)]
     texts = Codec(lm.tokenizer, lm.vocabulary, most).encode([s for s, _ in sentences])
     _check_lengths(texts, [place for _, place in sentences], most)
     totals = np.zeros(len(texts))
     for scoring in scorings:
         totals += [own.total for own in token_scores(lm, texts, scoring, sampling=sampling, done=done)]
-    if np.isnan(totals).any():
-        raise UnifiedError("the model's scores are not numbers; its parameters seem to be damaged")
     sides = [np.split(own, 2) for own in np.split(totals, np.cumsum([2 * len(p.good) for p in paradigms])[:-1])]
     return PairScores(paradigms, *(np.concatenate([own[side] for own in sides]) for side in (0, 1)))
 

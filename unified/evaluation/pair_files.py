@@ -26,7 +26,7 @@ class Paradigm:
         groups: what it belongs to, by the name of the grouping: ``field`` and ``linguistics_term`` of BLiMP, ``field``
             (the phenomenon) of Zorro.
         good, bad: the sentences, in pairs.
-        places: file and line of each pair, for messages.
+        places: file and line of each good sentence, then of each bad one, for messages.
     """
 
     name: str
@@ -57,7 +57,8 @@ def read_paradigms(path: Path) -> PairFiles:
     A file of rows (``.jsonl``, compressed or not) has a pair of :data:`GOOD` and :data:`BAD` in each row, as BLiMP. A
     ``.txt`` file has a bad sentence in the first, third, ... line and the good one behind it, as Zorro.
 
-    A file of a folder whose first row has neither sentence is left out.
+    A file of a folder whose first row has neither sentence is left out, and so is a ``.txt`` file without the hyphen of
+    Zorro's names.
 
     Raises:
         UnifiedError: there is no such file or no pair, or a row or a line is not what it should be; names them.
@@ -70,6 +71,9 @@ def read_paradigms(path: Path) -> PairFiles:
     problems = Problems()
     for file in files:
         if without_compression(file.name).endswith(".txt"):
+            if path.is_dir() and "-" not in file.name:
+                left_out.append(file.name)
+                continue
             found.append(_of_lines(file, problems))
             continue
         first = next(iter(read_rows(file)), None)
@@ -112,7 +116,8 @@ def _of_rows(file: Path, problems: Problems) -> list[Paradigm]:
         pairs.setdefault(name, []).append((good, bad, location))
         # One of BLiMP's files writes the field "syntax_semantics" with a slash.
         groups.setdefault(name, {one: str(fields[one]).replace("/", "_") for one in (FIELD, TERM) if fields.get(one)})
-    return [Paradigm(name, groups[name], *map(list, zip(*own, strict=True))) for name, own in pairs.items()]
+    columns = {name: tuple(map(list, zip(*own, strict=True))) for name, own in pairs.items()}
+    return [Paradigm(name, groups[name], good, bad, 2 * places) for name, (good, bad, places) in columns.items()]
 
 
 def _of_lines(file: Path, problems: Problems) -> Paradigm:
@@ -128,9 +133,10 @@ def _of_lines(file: Path, problems: Problems) -> Paradigm:
         problems.add(
             str(file), f"{counted(len(lines), 'line')}; bad and good sentences take turns, so their number is even"
         )
-    bad, good = [line for _, line in lines[::2]], [line for _, line in lines[1::2]]
+    bad, good = lines[::2], lines[1::2]
     groups = {FIELD: name.partition("-")[0]} if "-" in name else {}
-    return Paradigm(name, groups, good, bad, [f"{file}, line {number}" for number, _ in lines[::2]])
+    sides = ([line for _, line in own] for own in (good, bad))
+    return Paradigm(name, groups, *sides, [f"{file}, line {number}" for number, _ in (*good, *bad)])
 
 
 def _sentence(name: str, value: Any) -> str:

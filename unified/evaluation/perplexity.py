@@ -41,15 +41,17 @@ class Documents:
 def read_documents(path: Path, lm: UnifiedLM, text_field: str = "text") -> Documents:
     """The documents of raw text, which blank lines divide, or of rows with a field for the text.
 
+    Documents without a token, such as empty rows, have nothing to predict and are left out.
+
     Raises:
         UnifiedError: the file cannot be read, or holds no token.
     """
     corpus = DocumentCorpus((str(path),), text_field)
-    lines = [own for chunk in corpus.chunks(whole_documents=True) for _, own in chunk.documents()]
+    lines = [own for chunk in corpus.chunks(whole_documents=True, skip_empty=True) for _, own in chunk.documents()]
     codec = Codec(lm.tokenizer, lm.vocabulary, lm.model.config.position_limit)
     encoded = iter(codec.encode([line for own in lines for line in own]))
     pairs = [(np.concatenate([next(encoded) for _ in own]), "\n".join(own)) for own in lines]
-    pairs = [(ids, text) for ids, text in pairs if len(ids)]  # what has no token has nothing to predict
+    pairs = [(ids, text) for ids, text in pairs if len(ids)]
     if not pairs:
         raise UnifiedError(f"{path}: holds no text")
     tokens, texts = zip(*pairs, strict=True)

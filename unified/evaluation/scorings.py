@@ -44,6 +44,7 @@ class Scoring:
         cost: tokens that the model reads for a text of so many tokens, of which so many are scored, with so many draws.
         draws: True if something is drawn at random.
         from_one_side: True if nothing behind a token is seen.
+        from_behind: True if nothing before a token is seen, so that its context lies behind it.
         by_queries: True if a query stream can ask.
         by_sentinels: True if a sentinel asks, in a source block and a target block.
     """
@@ -53,6 +54,7 @@ class Scoring:
     cost: Callable[[int, int, int], int]
     draws: bool = False
     from_one_side: bool = False
+    from_behind: bool = False
     by_queries: bool = True
     by_sentinels: bool = False
 
@@ -141,7 +143,7 @@ SCORINGS: dict[str, Scoring] = {
     scoring.name: scoring
     for scoring in (
         Scoring("left_to_right", _left_to_right, _one_pass, from_one_side=True),
-        Scoring("right_to_left", _right_to_left, _one_pass),
+        Scoring("right_to_left", _right_to_left, _one_pass, from_behind=True),
         Scoring("pseudo_likelihood", partial(_hiding, each_alone), _copy_each),
         Scoring("shifted", partial(_hiding, each_alone, shifted=True), _copy_each, by_queries=False),
         Scoring("infilling", _infilling, _pair_each, by_queries=False, by_sentinels=True),

@@ -66,7 +66,7 @@ def token_scores(
         done: is told now and then how many texts more have been scored.
 
     Raises:
-        UnifiedError: the model cannot score so, or a text is too long for its table of positions.
+        UnifiedError: the model cannot score so, a text is too long for its table of positions, or a score is no number.
     """
     require_scorable(lm, scoring)
     firsts = [0] * len(texts) if given is None else list(given)
@@ -88,6 +88,8 @@ def token_scores(
         )
         predictions = scoring.predictions(of_portion, form, sampling)
         log_probs, greedy = _predicted(lm, predictions.examples)
+        if np.isnan(log_probs).any():
+            raise UnifiedError("the model's scores are not numbers; its parameters seem to be damaged")
         weights = predictions.examples.targets[TOKEN].weights
         weighted = log_probs if weights is None else log_probs * weights
         total = of_portion.extents.total

@@ -1,8 +1,9 @@
-"""Windows of texts that are longer than what a model reads; each token is scored once, behind some context."""
+"""Windows of texts that are longer than what a model reads; each token is scored once, with some context."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -62,17 +63,37 @@ def scores_in_windows(
 ) -> list[TokenScores]:
     """Score the tokens of texts of any length, each of which is divided into :func:`windows`.
 
+    A scoring that sees what lies behind a token alone has windows from the end of a text on, and their contexts there.
+
     Args:
         texts: ids without special symbols, int64 (tokens,) each.
         done: is told now and then how many windows more have been scored.
     """
-    of_texts = [windows(len(text), size, stride) for text in texts]
-    parts = [text[start:stop] for text, own in zip(texts, of_texts, strict=True) for start, stop, _ in own]
-    given = [context for own in of_texts for _, _, context in own]
+    of_texts = [_parts(len(text), size, stride, scoring.from_behind) for text in texts]
+    parts = [text[one.start : one.stop] for text, own in zip(texts, of_texts, strict=True) for one in own]
+    given = [one.before for own in of_texts for one in own]
     scored = iter(token_scores(lm, parts, scoring, given=given, sampling=sampling, done=done))
     found = []
     for own in of_texts:
-        pieces = [(next(scored), context) for _, _, context in own]
-        log_probs = np.concatenate([piece.log_probs[context:] for piece, context in pieces])
-        found.append(TokenScores(log_probs, np.concatenate([piece.greedy[context:] for piece, context in pieces])))
+        pieces = [(next(scored), slice(one.before, one.stop - one.start - one.behind)) for one in own]
+        log_probs = np.concatenate([piece.log_probs[counted] for piece, counted in pieces])
+        found.append(TokenScores(log_probs, np.concatenate([piece.greedy[counted] for piece, counted in pieces])))
     return found
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A window of a text: where it begins and ends, and how many tokens are context at either side."""
+
+    start: int
+    stop: int
+    before: int
+    behind: int
+
+
+def _parts(length: int, size: int, stride: int, from_behind: bool) -> list[_Part]:
+    """The windows of a text in its order, those from its end on mirrored."""
+    own = windows(length, size, stride)
+    if not from_behind:
+        return [_Part(start, stop, context, 0) for start, stop, context in own]
+    return [_Part(length - stop, length - start, 0, context) for start, stop, context in reversed(own)]

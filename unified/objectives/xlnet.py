@@ -50,7 +50,6 @@ class XLNet(MayPredictNext, BatchedObjective):
     """
 
     name: ClassVar[str] = "xlnet"
-    scorings: ClassVar[tuple[str, ...]] = ("left_to_right", "right_to_left", "pseudo_likelihood", "permutation")
     paper: ClassVar[str] = "Yang et al. 2019 (XLNet), section 2"
     paired: ClassVar[bool] = False
     segments: ClassVar[int] = 2
@@ -87,6 +86,11 @@ class XLNet(MayPredictNext, BatchedObjective):
     @property
     def writes(self) -> str:
         return "left_to_right" if self.denoising else "permutation"
+
+    @property
+    def scorings(self) -> tuple[str, ...]:
+        """None with ``denoising``: no scoring asks a [MASK] in texts behind which CLS stands."""
+        return () if self.denoising else ("left_to_right", "right_to_left", "pseudo_likelihood", "permutation")
 
     def unmet(self, supply: Supply) -> str | None:
         if self.span_words and not supply.word_starts:

@@ -82,7 +82,7 @@ def test_refusals_are_one_line(model, pairs, tmp_path, capsys):
             f"no scoring 'left_to_rigt' (did you mean 'left_to_right'?); there are {known}",
         ),
         ([tmp_path / "no", "--model", model], f"{tmp_path / 'no'}: no such file or folder"),
-        ([model, "--model", model], f"{model / 'dict.txt'}: "),
+        ([model, "--model", model], f"{model}: no minimal pairs; BLiMP's files"),
     ]:
         err = refused(capsys, "evaluate", "minimal-pairs", *words)
         assert err.startswith(f"unified evaluate: error: {message}")

@@ -19,7 +19,7 @@ OF_MASKS = {
 }  # fmt: skip
 OF_SCORES = {"intervals": False, "resamples": None, "seed": None, "json": False, "output": None}
 OF_EVALUATIONS = {
-    "data": "d", "model": "m", "threads": 0, "device": "cpu", "intervals": False, "resamples": None, "seed": 1,
+    "data": "d", "model": "m", "threads": 0, "device": "cpu", "intervals": False, "resamples": None, "seed": None,
     "output": None, "overwrite": False, "run_name": None, "json": False,
 }  # fmt: skip
 MORE_OF_EVALUATIONS = (
@@ -68,12 +68,12 @@ LINES: dict[str, dict[str, Any]] = {
     "objectives show n --text t --second s --json --seed 0": {
         "action": "show", "objective": "n", "text": "t", "second": "s", "json": True, "seed": 0,
     },
-    "evaluate minimal-pairs d --model m": OF_EVALUATIONS | {"scoring": None, "draws": 16},
+    "evaluate minimal-pairs d --model m": OF_EVALUATIONS | {"scoring": None, "draws": None},
     f"evaluate minimal-pairs d --model m --scoring both --draws 1 {MORE_OF_EVALUATIONS}": (
         GIVEN_TO_EVALUATIONS | {"scoring": "both", "draws": 1}
     ),
     "evaluate perplexity d --model m": (
-        OF_EVALUATIONS | {"scoring": None, "draws": 16, "text_field": "text", "window": None, "stride": None}
+        OF_EVALUATIONS | {"scoring": None, "draws": None, "text_field": None, "window": None, "stride": None}
     ),
     "evaluate perplexity d --model m --scoring s --draws 1 --text-field t --window 4 --stride 2 "
     f"{MORE_OF_EVALUATIONS}": (
@@ -107,7 +107,7 @@ LINES: dict[str, dict[str, Any]] = {
     },
     "score choice d p": OF_SCORES | LABELS,
     "score regression d p": OF_SCORES | LABELS,
-    "score relation d p": OF_SCORES | LABELS | {"labels": None, "rules": "tacred", "negative": "no_relation"},
+    "score relation d p": OF_SCORES | LABELS | {"labels": None, "rules": "tacred", "negative": None},
     "score relation d p --labels a --rules semeval2010 --negative n": OF_SCORES | LABELS | {
         "labels": "a", "rules": "semeval2010", "negative": "n",
     },

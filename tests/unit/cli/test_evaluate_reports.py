@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import json
 from pathlib import Path
@@ -20,6 +21,7 @@ from unified.errors import UnifiedError
 from unified.evaluation.minimal_pairs import score_pairs
 from unified.evaluation.pair_files import read_paradigms
 from unified.evaluation.patterns import Sampling
+from unified.evaluation.perplexity import Perplexity
 from unified.evaluation.scorings import SCORINGS
 from unified.evaluation.similarity import similarities
 from unified.reports.results import read_results
@@ -111,7 +113,7 @@ def test_files_without_pairs_are_left_out_and_no_ties_are_an_empty_cell(evaluate
     jsonl(shared / "folder" / "a|b.jsonl", [{"sentence_good": "w1 w2", "sentence_bad": "w3 w4"}])
     jsonl(shared / "folder" / "other.jsonl", [{"text": "w1"}])
     out, err = evaluate("minimal-pairs", "folder", "--model", "m")
-    assert "note: left out, as its rows hold no pairs: other.jsonl\n" in err
+    assert "note: left out, as they hold no pairs: other.jsonl\n" in err
     lines = out.splitlines()
     assert lines[0] == "minimal pairs, scoring pseudo_likelihood: 1 pair, 0 ties" and lines[4].endswith(" |  |")
     assert lines[5].startswith(r"| paradigm | a\|b | ") and lines[5].endswith(" |  |") and len(lines) == 6
@@ -135,11 +137,11 @@ def test_results_say_what_was_scored_by_which_model_and_how(evaluate, shared, tm
     files = sorted(path.name for path in (shared / "m").iterdir())
     own = {
         "task": "minimal-pairs", "run": "mine", "seed": 5, "published": {},
-        "scores": {"pairs": {"accuracy": found["accuracy"], "syntax": found["field"]["syntax"],
+        "scores": {"pairs.v1": {"accuracy": found["accuracy"], "syntax": found["field"]["syntax"],
                              "pairs": 12, "ties": found["ties"]}},
         "settings": {"scoring": "left_to_right+permutation", "draws": 3},
         "command": ["unified", "evaluate", *words],
-        "data": {"pairs.jsonl": joined(digest("pairs.v1.jsonl"))},
+        "data": {"pairs.v1.jsonl": joined(digest("pairs.v1.jsonl"))},
         "model": {
             "name": "m", "sha256": joined(*(digest(f"m/{name}") for name in files)),
             "parameters": sum(p.numel() for p in load("m").model.parameters()),
@@ -147,11 +149,11 @@ def test_results_say_what_was_scored_by_which_model_and_how(evaluate, shared, tm
         "details": {name: value for name, value in found.items() if name not in ("scoring", "output")},
     }  # fmt: skip
     assert {name: result[name] for name in own} == own
-    plain = [*words[:5], "left_to_right", "--seed", "5"]
-    evaluate(*plain, "--output", str(output), "--overwrite")
+    plain = [*words[:5], "left_to_right"]
+    evaluate(*plain, "--output", str(output), "--overwrite", "--intervals", "--resamples", "2", "--seed", "5")
     [result] = read_results([output])
     assert result["settings"] == {"scoring": "left_to_right", "draws": None} and result["run"] == "ours"
-    assert result["command"] == ["unified", "evaluate", *plain]
+    assert result["command"] == ["unified", "evaluate", *plain] and result["seed"] == 1  # scores have no seed
 
 
 def test_perplexity_has_a_line_for_each_measure(evaluate, tmp_path):
@@ -174,17 +176,17 @@ def test_perplexity_has_a_line_for_each_measure(evaluate, tmp_path):
         f"{line} {intervals[name][0]:.3f} to {intervals[name][1]:.3f} |"
         for name, line in zip(names, shown, strict=True)
     ]
-    evaluate(*words, "--output", str(tmp_path / "out"), "--seed", "3")
+    evaluate(*words, "--output", str(tmp_path / "out"))
     [result] = read_results([tmp_path / "out"])
     assert result["task"] == "perplexity" and result["settings"] == {
-        "scoring": "left_to_right", "window": 22, "stride": 11, "draws": None, "text-field": "text",
+        "scoring": "left_to_right", "window": 22, "stride": 11, "draws": None, "text-field": None,
     }  # fmt: skip
     assert result["command"] == [
         *("unified", "evaluate", "perplexity", "text.v1.txt", "--model", "m", "--scoring", "left_to_right"),
-        *("--window", "22", "--stride", "11", "--text-field", "text", "--seed", "3"),
+        *("--window", "22", "--stride", "11"),
     ]
-    assert result["scores"]["text"] == result["details"] and result["data"] == {
-        "text.jsonl": joined(digest("text.v1.txt"))
+    assert result["scores"]["text.v1"] == result["details"] and result["data"] == {
+        "text.v1.jsonl": joined(digest("text.v1.txt"))
     }  # fmt: skip
     drawn = [*words[:4], "--scoring", "permutation", "--draws", "2", "--output", str(tmp_path / "out"), "--overwrite"]
     evaluate(*drawn)
@@ -226,7 +228,7 @@ def test_similarity_is_the_correlation_of_cosines(evaluate, shared, tmp_path):
     assert result["settings"] == {"pooling": "cls", "max-length": 3} and result["seed"] == 1
     assert result["scores"] == {"rows": result["details"]} and result["details"]["pearson"] == found["pearson"]
     assert result["data"] == {"rows.jsonl": joined(digest("rows.jsonl"))}
-    assert result["command"][-6:] == ["--pooling", "cls", "--max-length", "3", "--seed", "1"]
+    assert result["command"][-6:] == ["--model", "m", "--pooling", "cls", "--max-length", "3"]
 
 
 def test_texts_are_cut_to_the_positions_of_the_model(evaluate, shared):
@@ -325,6 +327,71 @@ def test_existing_results_and_unknown_scorings_are_refused_before_any_work(share
     ):
         assert main(["evaluate", kind, "nowhere", "--model", "nothing", "--scoring", scoring]) == 2
         assert capsys.readouterr().err.startswith(f"unified evaluate: error: {says}")
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ("minimal-pairs pairs.v1.jsonl --draws 3", "--draws has no effect without --scoring permutation or diffusion;"),
+        ("perplexity text.v1.txt --seed 3", "--seed has no effect without --intervals; add --intervals, or leave"),
+        ("similarity rows.jsonl --seed 3", "--seed has no effect without --intervals; add --intervals, or leave"),
+        (
+            "perplexity text.v1.txt --text-field body",
+            "--text-field body: text.v1.txt holds lines without fields, by",
+        ),
+    ],
+)
+def test_options_without_effect_are_refused(evaluate, capsys, words, says):
+    assert main(["evaluate", *words.split(), "--model", "m"]) == 2
+    assert f"unified evaluate: error: {says}" in capsys.readouterr().err
+
+
+def test_an_empty_name_of_a_scoring_is_refused(evaluate, capsys):
+    assert main(["evaluate", "perplexity", "text.v1.txt", "--model", "m", "--scoring", ""]) == 2
+    assert "error: no scoring ''" in capsys.readouterr().err
+
+
+def test_data_are_named_by_their_folder_or_file(evaluate, shared, tmp_path, monkeypatch):
+    folder = tmp_path / "own.pairs"
+    folder.mkdir()
+    jsonl(folder / "a.jsonl", PAIRS)
+    (shared / "text.v1.txt.gz").write_bytes(gzip.compress((shared / "text.v1.txt").read_bytes()))
+    for kind, data, name in (
+        ("minimal-pairs", "..", "own.pairs"),
+        ("perplexity", str(shared / "text.v1.txt.gz"), "text.v1"),
+    ):
+        (folder / "inside").mkdir(exist_ok=True)
+        monkeypatch.chdir(folder / "inside")
+        evaluate(kind, data, "--model", str(shared / "m"), "--output", str(tmp_path / kind))
+        assert list(read_results([tmp_path / kind])[0]["scores"]) == [name]
+
+
+def test_an_infinite_perplexity_has_no_interval_and_is_null_for_programs(evaluate):
+    words = ["perplexity", "text.v1.txt", "--model", "m", "--scoring", "left_to_right", "--intervals"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            "unified.evaluation.perplexity.score_documents",
+            lambda lm, documents, *_: Perplexity(documents, np.full(len(documents.tokens), -1e5)),
+        )
+        found = json.loads(evaluate(*words, "--json", "--resamples", "5")[0])
+        assert found["word_perplexity"] is None and "word_perplexity" not in found["intervals"]
+        assert "bits_per_byte" in found["intervals"]
+        rows = evaluate(*words, "--resamples", "5")[0].splitlines()[4:]
+    assert rows[:2] == ["| token perplexity | inf |  |", "| word perplexity | inf |  |"] and " to " in rows[2]
+
+
+def test_results_of_a_data_set_of_the_hub_name_its_rows(evaluate, tmp_path, monkeypatch):
+    def entries(path):
+        yield from ((f"row {i}", row) for i, row in enumerate(rows))
+
+    monkeypatch.setattr("unified.files.rows.hub_entries", entries)
+    digests = set()
+    for last in (3, 3, 4):
+        rows = [{"text": f"w{i}", "second": f"w{2 * i} w1", "label": n} for i, n in enumerate((1, 5, last))]
+        evaluate("similarity", "hub:me/sts@test", "--model", "m", "--output", str(tmp_path / "out"), "--overwrite")
+        [result] = read_results([tmp_path / "out"])
+        digests.add(result["data"]["sts@test.jsonl"])
+    assert len(digests) == 2
 
 
 def test_cpu_threads_are_as_many_as_the_option_says(evaluate):

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import math
 import os
 import sys
 from pathlib import Path
@@ -44,6 +45,11 @@ def test_an_object_has_its_letters_as_they_are_and_the_names_of_paths(capsys):
     assert json.loads(printed)["path"] == "a/b"
     with pytest.raises(TypeError):
         print_json({"other": {1, 2}})
+
+
+def test_numbers_that_json_lacks_are_null(capsys):
+    print_json({"loss": math.nan, "of": [(math.inf, 1.5), {"a": -math.inf}], "kept": True})
+    assert json.loads(capsys.readouterr().out) == {"loss": None, "of": [[None, 1.5], {"a": None}], "kept": True}
 
 
 def test_the_option_is_a_switch():

@@ -95,7 +95,19 @@ def test_relations_are_scored_by_the_rules_of_tacred_or_semeval(capsys):
         files = (lines("g", negative, "A-B(e1,e2)"), lines("p", negative, "C-D(e1,e2)"))
         assert refusal(capsys, "relation", *files, *rules).startswith("p: has no label of g, but such as ")
     files = (lines("g", "no_relation", "x"), lines("p", "no_relation", "y"))
-    assert score(capsys, "relation", *files, "--negative", "n")["f1"] == 50
+    said = refusal(capsys, "relation", *files, "--negative", "no-relation")
+    assert said == "g, p: --negative no-relation: no label is; there are no_relation, x, y"
+    said = refusal(capsys, "relation", *files, "--rules", "semeval2010", "--negative", "x")
+    assert said.startswith("--negative has no effect without --rules tacred; ")
+
+
+def test_names_of_fields_are_refused_where_lines_have_none(capsys):
+    files = (lines("g", "x", "y"), lines("p", "x", "y"))
+    for words in (("--label-field", "l"), ("--labels", "x,y")):
+        said = refusal(capsys, "classification", *files, *words)
+        assert said == f"{' '.join(words)}: g holds lines without fields, by its name; leave {words[0]} out"
+    said = refusal(capsys, "generation", *files, "--target-field", "t")
+    assert said == "--target-field t: p holds lines without fields, by its name; leave --target-field out"
 
 
 def test_tags_are_scored_by_type(capsys):

@@ -38,7 +38,7 @@ def test_equal_similarities_are_refused_and_nothing_is_written(tmp_path, capsys)
     language_model(tmp_path / "m", initializer_range=0.5, max_positions=24)
     jsonl(Path("rows.jsonl"), [{"text": "w1 w2", "second": "w3", "label": i} for i in range(3)])
     said = refused(capsys, "evaluate", "similarity", "rows.jsonl", "--model", "m", "--output", "out")
-    assert "error: similarities: the correlation is not defined, as every number is " in said
+    assert "error: m, cosines of the pairs: the correlation is not defined, as every number is " in said
     assert not Path("out").exists()
 
 

@@ -147,7 +147,7 @@ def test_an_endless_document_is_refused_where_it_has_to_be_whole(tmp_path, capsy
     lines = "".join(f"{random.Random(i).randbytes(1 << 19).hex()}\n" for i in range(18)).encode()
     path = write(tmp_path / "a.txt.zst", zstandard.compress(b"short\n\n" + lines))
     assert run(path, "--clean", "urls", "--output", tmp_path / "data") == 2
-    expected = "a.txt.zst: the document at line 3 is longer than 16 MiB; cleaning looks at whole documents"
+    expected = "a.txt.zst: the document at line 3 is longer than 16 MiB; here documents are read whole"
     assert expected in capsys.readouterr().err
     with pytest.raises(UnifiedError, match="line 3"):
         list(DocumentCorpus((path,)).chunks(whole_documents=True))

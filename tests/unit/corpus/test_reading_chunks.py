@@ -96,8 +96,8 @@ def test_a_whole_document_may_have_as_many_bytes_as_a_line_may(tmp_path, monkeyp
                 assert [len(paragraphs) for _, paragraphs in numbered(chunks)] == [*sizes, 1024]
                 continue
             assert refused(list, chunks) == (
-                f"{path}: the document at line {first_line} is longer than 1 MiB; cleaning looks at whole documents, "
-                "which blank lines divide"
+                f"{path}: the document at line {first_line} is longer than 1 MiB; here documents are read whole, "
+                "and blank lines divide them"
             )
 
 

@@ -55,6 +55,16 @@ def test_a_context_that_is_too_long_loses_its_first_tokens(folder):
     assert whole == pytest.approx(cut, abs=1e-6)
 
 
+def test_a_continuation_that_is_longer_than_what_the_model_reads_is_refused(folder):
+    adapter = HarnessModel(str(folder))
+    size = window_size(adapter.lm, adapter.scoring)
+    longest = " ".join(["w3"] * size)
+    assert adapter.loglikelihood([asked("", longest)]) == adapter.loglikelihood([asked("w1 w2", f" {longest}")])
+    message = f"the continuation ' w3 w3 .*: {size + 1} tokens, the model reads {size} beside its special symbols$"
+    with pytest.raises(UnifiedError, match=message):
+        adapter.loglikelihood([asked("w1", " w2"), asked("w1 w2", f" {longest} w4")])
+
+
 def test_long_texts_are_scored_in_windows_that_do_not_overlap_but_for_the_last(folder):
     adapter = HarnessModel(str(folder))
     words = [f"w{(5 * i) % 12}" for i in range(100)]

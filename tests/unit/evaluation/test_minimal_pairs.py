@@ -28,7 +28,7 @@ def handle(writes="left_to_right", zero=False, **changes):
 
 def paradigm(*pairs, name="agreement", **groups):
     good, bad = map(list, zip(*pairs, strict=True))
-    return Paradigm(name, groups, good, bad, [f"{name}.jsonl, line {i}" for i in range(1, len(pairs) + 1)])
+    return Paradigm(name, groups, good, bad, 2 * [f"{name}.jsonl, line {i}" for i in range(1, len(pairs) + 1)])
 
 
 PAIRS = [(f"w{i} w{(5 * i) % 12} w3", f"w{(7 * i) % 12} w{i} w3") for i in range(1, 9)]
@@ -124,22 +124,24 @@ def test_files_of_blimp_and_of_zorro_are_read_compressed_or_not(tmp_path):
     (tmp_path / "models_summary.jsonl").write_text('{"UID": "wh_island", "gpt2": 0.9}\n')
     (tmp_path / "case-subjective.txt").write_text("bad one\ngood one\nbad two\ngood two\n\n")
     (tmp_path / "README").write_text("not read")
+    (tmp_path / "README.txt").write_text("not\nread")
     found = read_paradigms(tmp_path)
-    assert found.left_out == ["models_summary.jsonl"] and len(found.files) == 3
+    assert found.left_out == ["README.txt", "models_summary.jsonl"] and len(found.files) == 3
     assert [(p.name, p.groups, list(zip(p.good, p.bad, strict=True))) for p in found.paradigms] == [
         ("b", {}, [("C d.", "D c."), ("E f.", "F e.")]),
         ("case-subjective", {"field": "case"}, [("good one", "bad one"), ("good two", "bad two")]),
         ("wh_island", {**groups, "field": "syntax_semantics"}, [("A b.", "B a.")]),
     ]
-    assert found.paradigms[1].places[1].endswith("case-subjective.txt, line 3")
+    assert [place.rpartition(" ")[2] for place in found.paradigms[1].places] == ["2", "4", "1", "3"]
+    assert [place.rpartition(" ")[2] for place in found.paradigms[0].places] == ["1", "2", "1", "2"]
     assert [p.name for p in read_paradigms(tmp_path / "wh.jsonl").paradigms] == ["wh_island"]
 
 
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("a.txt", "bad\ngood\nbad\n", "a.txt: 3 lines; bad and good sentences take turns, so their number is even"),
-        ("a.txt", "bad\n\nbad\ngood\n", "a.txt, line 2: an empty line"),
+        ("a-b.txt", "bad\ngood\nbad\n", "a-b.txt: 3 lines; bad and good sentences take turns, so their number is even"),
+        ("a-b.txt", "bad\n\nbad\ngood\n", "a-b.txt, line 2: an empty line"),
         ("a.jsonl", '{"sentence_good": "x"}\n', "a.jsonl, line 1: no field 'sentence_bad'"),
         ("a.jsonl", rows(("x", "y"), ("x", "")), "a.jsonl, line 2: sentence_bad must be a sentence, got ''"),
         (

@@ -131,3 +131,26 @@ def test_intervals_are_over_documents():
     assert own.measures(np.array([2.0, 0]))["word_perplexity"] == pytest.approx(math.e)
     low, high = bootstrap_intervals(own, samples=50)["token_perplexity"]
     assert (low, high) == (pytest.approx(math.e), pytest.approx(math.e**2))
+
+
+@pytest.mark.parametrize(("length", "ends"), [(11, [5, 5, 7, 7, 9, 9]), (10, [5, 6, 6, 8, 8]), (4, [])])
+def test_windows_from_right_to_left_have_their_context_behind(length, ends):
+    """Windows of 5 tokens, of which all but the last one score 2; positions are distances, so parts say the same."""
+    lm, scoring = handle(positions="relative"), SCORINGS["right_to_left"]
+    text = np.random.default_rng(0).integers(5, 15, length)
+    (found,) = scores_in_windows(lm, [text], scoring, size=5, stride=2)
+    stops = ends + [length] * (length - len(ends))
+    single = [token_scores(lm, [text[index:stop]], scoring)[0] for index, stop in enumerate(stops)]
+    assert found.log_probs.tolist() == pytest.approx([one.log_probs[0] for one in single], abs=1e-5)
+    assert found.greedy.tolist() == [one.greedy[0] for one in single]
+
+
+def test_rows_without_text_are_left_out_and_scores_that_are_no_numbers_refused(tmp_path):
+    rows = [{"text": "w1 w2"}, {"text": ""}, {"text": " "}, {"text": "w3"}]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    lm = handle()
+    documents = read_documents(tmp_path / "rows.jsonl", lm)
+    assert documents.words.tolist() == [2, 1]
+    lm.model.heads["token"].bias.data[5] = float("nan")
+    with pytest.raises(UnifiedError, match="^the model's scores are not numbers; its parameters seem to be damaged$"):
+        score_documents(lm, documents, SCORINGS["left_to_right"], size=5, stride=2)

@@ -35,6 +35,20 @@ def test_similarities_are_cosines_of_the_vectors_of_each_text(pooling):
         similarities(lm, firsts, seconds, pooling, batch_size=0)
 
 
+def test_rounding_ranks_no_pairs_and_a_text_is_like_itself():
+    words, texts = vocabulary(), [f"w{i} w{j} w1" for i in range(9) for j in range(9)]
+    lm = UnifiedLM(model(), words, SymbolTokenizer(words.symbols), "nothing", None)
+    assert similarities(lm, texts, texts).tolist() == [1.0] * 81
+    found = similarities(lm, texts, texts[::-1])
+    assert np.array_equal(found, found.round(6)) and abs(found).max() <= 1
+    same = torch.randn(1, 16)
+    lm.embed = lambda some, *_, **__: same + 1e-7 * torch.randn(len(some), 1)  # one vector of all texts
+    assert set(similarities(lm, texts, texts[::-1]).tolist()) == {1.0}
+    same[0, 3] = float("inf")
+    with pytest.raises(UnifiedError, match="^the model's vectors are not numbers; its parameters seem to be damaged$"):
+        similarities(lm, texts, texts)
+
+
 def test_texts_are_counted_while_they_are_read(monkeypatch):
     told = []
     monkeypatch.setattr(

@@ -212,6 +212,7 @@ DECLARED = {
     "spanbert(next_sentence=True)": (2, 3, 2, "left_to_right", "token next_sentence boundary", "pseudo_likelihood"),
     "xlnet": (2, 3, 3, "permutation", "token", IN_ANY_ORDER),
     "xlnet(next_sentence=True)": (2, 3, 3, "permutation", "token next_sentence", IN_ANY_ORDER),
+    "xlnet(denoising=True)": (2, 3, 3, "left_to_right", "token", ""),
     "anna": (1, 2, 1, "left_to_right", "token", "pseudo_likelihood"),
     "prefix_lm": (1, 3, 6, "next", "token", "left_to_right"),
     "bert_style": (1, 3, 6, "next", "token", ""),

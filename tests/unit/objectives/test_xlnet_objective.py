@@ -335,7 +335,7 @@ def test_texts_that_cannot_be_are_refused():
 
 def test_what_xlnet_declares_is_that_of_the_paper():
     """[XLNet, sec. 2.3 to 2.5]: streams with a memory, pairs of segments half of which are random, three types."""
-    assert XLNet.scorings == ("left_to_right", "right_to_left", "pseudo_likelihood", "permutation")
+    assert XLNet().scorings == ("left_to_right", "right_to_left", "pseudo_likelihood", "permutation")
     assert (XLNet.paired, XLNet.segments, XLNet.wants_random_second, XLNet.reads_streams) == (False, 2, True, True)
     assert (XLNet.special_tokens, XLNet.token_types) == (3, 3)
     objective = XLNet()

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from unified.cli.commands.scoring import answers, coreference, labels, texts
 from unified.cli.needed_options import require_with
-from unified.cli.output import add_json_argument, print_json, require_output_file, require_output_folder
+from unified.cli.output import add_json_argument, json_text, print_json, require_output_file, require_output_folder
 from unified.cli.values import non_negative, several
 
 if TYPE_CHECKING:
@@ -60,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
         resamples = _RESAMPLES if args.resamples is None else args.resamples
         scores["intervals"] = bootstrap_intervals(examples, resamples, _SEED if args.seed is None else args.seed)
     if args.output:
-        Path(args.output).write_text(json.dumps(scores, indent=2) + "\n", encoding="utf-8")
+        Path(args.output).write_text(f"{json_text(scores)}\n", encoding="utf-8")
     if args.json or args.show is None:
         print_json(scores)
     else:

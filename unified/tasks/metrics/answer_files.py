@@ -15,7 +15,7 @@ from unified.arguments import finite
 from unified.errors import MissingField, UnifiedError
 from unified.files.ids import name_text
 from unified.files.json_files import Record, fields_of, read_json
-from unified.files.shapes import kind_of
+from unified.files.shapes import kind_of, misfit
 from unified.files.text_files import numbered_lines
 
 Answers = dict[str, list[str]]
@@ -53,7 +53,8 @@ def read_squad(path: str | Path) -> SquadAnswers:
         for article in document["data"]:
             for paragraph in article["paragraphs"]:
                 for question in paragraph["qas"]:
-                    _add(answers, question["id"], [answer["text"] for answer in question["answers"]], path)
+                    texts = [answer["text"] for answer in question["answers"]]
+                    _add(answers, question["id"], texts, path)
         return SquadAnswers(str(document.get("version", "")), answers)
 
     return _parsed(parse, read_json(path, Record), f"{path}: expected SQuAD's format (data, paragraphs, qas, answers)")
@@ -69,7 +70,7 @@ def read_mrqa(path: str | Path) -> Answers:
 
     def parse(context: Any) -> None:
         for question in context["qas"]:
-            _add(answers, question["qid"], list(question["answers"]), path)
+            _add(answers, question["qid"], question["answers"], path)
 
     for number, line in numbered_lines(path):
         try:
@@ -171,6 +172,7 @@ def _id(value: object) -> str:
 
 
 def _add_turn(read: CoqaAnswers, turn: Turn, answers: list[str], source: str) -> None:
+    _require_texts([*answers, source], f"answers and source of story {turn[0]!r}, turn {turn[1]}")
     read.turns.append(turn)
     read.answers.append(answers)
     read.sources.append(source)
@@ -180,7 +182,15 @@ def _add(answers: Answers, identity: object, texts: list[str], path: str | Path)
     question = _id(identity)
     if question in answers:
         raise UnifiedError(f"{path}: question {question!r} is in the file twice")
+    _require_texts(texts, f"answers of question {question!r}")
     answers[question] = texts
+
+
+def _require_texts(value: object, name: str) -> None:
+    """A TypeError, as of any other field of the wrong kind, where a value is no list of texts."""
+    problem = misfit(value, [str], name)
+    if problem is not None:
+        raise TypeError(problem)
 
 
 def _parsed(parse: Callable[[object], _T], document: object, expected: str) -> _T:

@@ -38,7 +38,8 @@ def bootstrap_intervals(examples: Examples, samples: int = SAMPLES, seed: int = 
     """95 % percentile intervals, [low, high], of every measure, in the form of :meth:`Examples.measures`.
 
     As many examples as there are, are drawn with replacement, ``samples`` times. A sample in which a measure is not
-    defined, such as one without unanswerable questions, does not count for it.
+    defined, such as one without unanswerable questions, does not count for it. A measure that no sample has, or that
+    is infinite in one, has no interval.
 
     Raises:
         UnifiedError: there are fewer than two examples, or ``samples`` is below 2 or ``seed`` below 0.
@@ -55,7 +56,10 @@ def bootstrap_intervals(examples: Examples, samples: int = SAMPLES, seed: int = 
         row[:] = [found.get(path, np.nan) for path in paths]
     intervals: dict[str, Any] = {}
     for path, column in zip(paths, values.T, strict=True):
-        low, high = np.nanquantile(column, ((1 - LEVEL) / 2, (1 + LEVEL) / 2))
+        known = column[~np.isnan(column)]
+        if not known.size or np.isinf(known).any():
+            continue
+        low, high = np.quantile(known, ((1 - LEVEL) / 2, (1 + LEVEL) / 2))
         inner = intervals
         for name in path[:-1]:
             inner = inner.setdefault(name, {})

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from unified.arguments import counted
-from unified.errors import UnifiedError, nearest
+from unified.errors import UnifiedError, nearest, one_line
 from unified.tasks.metrics.bootstrap import summed
 from unified.tasks.metrics.copying import CopyingCounts
 from unified.tasks.metrics.similarity import character_similarity
@@ -144,7 +144,10 @@ class _BleuCounts:
                 f"BLEU tokenizer {tokenizer!r}{nearest(tokenizer, BLEU.TOKENIZERS)}: expected one of "
                 f"{', '.join(sorted(BLEU.TOKENIZERS))}"
             )
-        metric = BLEU(tokenize=tokenizer)
+        try:
+            metric = BLEU(tokenize=tokenizer)
+        except (ImportError, RuntimeError, OSError) as error:
+            raise UnifiedError(f"BLEU tokenizer {tokenizer!r}: cannot be had ({one_line(str(error))})") from None
         most = max(map(len, reference_groups))
         # sacrebleu wants streams: the first references of all texts, then the second ones, None where there is none.
         streams: list[Any] = [[group[k] if k < len(group) else None for group in reference_groups] for k in range(most)]

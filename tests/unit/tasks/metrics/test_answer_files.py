@@ -149,3 +149,36 @@ def test_predictions_of_coqa_are_a_list_by_story_and_turn(write):
     assert refusal(read_coqa_predictions, write([{"id": 1.5, "turn_id": 1}])) == (
         expected + "an id must be a text or an integer, got 1.5"
     )
+
+
+def coqa(**changes: object) -> str:
+    story = {"id": "s", "source": "cnn", "questions": [{"turn_id": 1}], "answers": [{"turn_id": 1, "input_text": "a"}]}
+    return json.dumps({"data": [story | changes]})
+
+
+@pytest.mark.parametrize(
+    ("read", "content", "message"),
+    [
+        (
+            read_squad,
+            squad({"id": "a", "answers": [{"text": 5}]}),
+            "answers of question 'a' must be a text",
+        ),
+        (
+            read_squad,
+            squad({"id": "a", "answers": [{"text": None}]}),
+            "answers of question 'a' must be a text",
+        ),
+        (read_mrqa, lines({"qas": [{"qid": "a", "answers": "Paris"}]}), "answers of question 'a' must be a list"),
+        (read_mrqa, lines({"qas": [{"qid": "a", "answers": [7]}]}), "answers of question 'a' must be a text"),
+        (read_coqa, coqa(source=["cnn"]), "a member of answers and source of story 's', turn 1 must be a text"),
+        (read_coqa, coqa(answers=[{"turn_id": 1, "input_text": 4}]), "a member of answers and source of story 's', tu"),
+    ],
+)
+def test_answers_that_are_no_texts_are_refused_by_their_question(write, read, content, message):
+    said = refusal(read, write(content if isinstance(content, str) else json.dumps(content)))
+    assert said.startswith("f") and " format (" in said and message in said
+
+
+def test_a_story_of_coqa_is_read(write):
+    assert read_coqa(write(coqa())).answers == [["a"]]

@@ -232,3 +232,15 @@ def test_the_interval_cuts_a_fortieth_off_each_side():
     for _ in range(400):
         drawn.append(np.bincount(rng.integers(2, size=2), minlength=2)[0] / 2)
     assert bootstrap_intervals(Shares(), 400, 3)["first"] == np.quantile(drawn, [0.025, 0.975]).tolist()
+
+
+def test_what_no_sample_has_or_what_is_infinite_in_one_has_no_interval():
+    class Some(Shares):
+        def measures(self, counts=None):
+            found = {"known": 1.0, "never": 1.0, "infinite": 1.0}
+            if counts is not None:
+                found |= {"never": math.nan, "infinite": math.inf if counts[0] else 1.0}
+            return {"kind": found}
+
+    with np.errstate(all="raise"):
+        assert bootstrap_intervals(Some(), 20, 1) == {"kind": {"known": [1.0, 1.0]}}

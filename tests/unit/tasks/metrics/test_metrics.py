@@ -167,6 +167,16 @@ def test_an_unknown_bleu_tokenizer_is_refused():
         score_generation(["a"], ["a"], bleu_tokenizer="moses")
 
 
+@pytest.mark.parametrize("error", [RuntimeError("needs\nmore"), ImportError("no mecab"), OSError("no network")])
+def test_a_bleu_tokenizer_that_cannot_be_had_is_refused(monkeypatch, error):
+    def fails(*_, **__):
+        raise error
+
+    monkeypatch.setattr("sacrebleu.metrics.bleu.BLEU.__init__", fails)
+    with pytest.raises(UnifiedError, match=r"^BLEU tokenizer 'ja-mecab': cannot be had \((needs more|no )"):
+        score_generation(["a"], ["a"], bleu_tokenizer="ja-mecab")
+
+
 # ------------------------------------------------------------------ entropy
 
 

@@ -16,7 +16,10 @@ from unified.cli.commands.evaluating.options import (
     add_scoring_arguments,
     check_options,
     chosen_names,
+    chosen_sampling,
     chosen_scorings,
+    data_name,
+    draws_at_random,
     language_model,
     resamples,
     write_results,
@@ -54,36 +57,35 @@ def run(args: argparse.Namespace) -> int:
     # Imported here, so that --help does not wait for torch.
     from unified.evaluation.minimal_pairs import score_pairs
     from unified.evaluation.pair_files import read_paradigms
-    from unified.evaluation.patterns import Sampling
     from unified.runtime.progress import StepProgress
     from unified.tasks.metrics.bootstrap import bootstrap_intervals, require_several
 
     path = Path(args.data)
     pairs = read_paradigms(path)
     if pairs.left_out:
-        print(f"note: left out, as its rows hold no pairs: {', '.join(pairs.left_out)}", file=sys.stderr)
+        print(f"note: left out, as they hold no pairs: {', '.join(pairs.left_out)}", file=sys.stderr)
     count = sum(len(paradigm.good) for paradigm in pairs.paradigms)
     if args.intervals:
         require_several(count)
     lm = language_model(args)
     scorings = chosen_scorings(names, lm)
-    sampling = Sampling(args.draws, args.seed)
+    sampling = chosen_sampling(args, scorings)
     with StepProgress("scoring", 2 * len(scorings) * count, "sentences") as progress:
         scored = score_pairs(lm, pairs.paradigms, scorings, sampling, lambda count: progress.advance(steps=count))
     scores = scored.scores()
     if args.intervals:
-        scores["intervals"] = bootstrap_intervals(scored, resamples(args), args.seed)
+        scores["intervals"] = bootstrap_intervals(scored, resamples(args), sampling.seed)
     scoring = "+".join(one.name for one in scorings)
     fields = {name: value for name, value in scores.get("field", {}).items() if name not in scores}
     output = write_results(
         args,
         lm,
         NAME,
-        path.name.partition(".")[0],
+        data_name(path),
         pairs.files,
         {"accuracy": scores["accuracy"], **fields, "pairs": scores["pairs"], "ties": scores["ties"]},
-        {"scoring": scoring, "draws": args.draws if any(one.draws for one in scorings) else None},
-        args.seed,
+        {"scoring": scoring, "draws": sampling.draws if draws_at_random(scorings) else None},
+        sampling.seed if draws_at_random(scorings) else None,
         details=scores,
     )
     if args.json:
@@ -100,8 +102,8 @@ def _table(scores: Mapping[str, Any], scoring: str) -> Iterator[str]:
     yield ""
 
     def row(kind: str, name: str, value: float, interval: list[float] | None, ties: str) -> list[str]:
-        shown = [f"{interval[0]:.1f} to {interval[1]:.1f}"] if interval is not None else []
-        return [kind, name, f"{value:.2f}", *shown, ties]
+        shown = f"{interval[0]:.1f} to {interval[1]:.1f}" if interval is not None else ""
+        return [kind, name, f"{value:.2f}", *([shown] if intervals else []), ties]
 
     all_ties = str(scores["ties"] or "")
     rows = [row("all", "mean over paradigms", scores["accuracy"], intervals.get("accuracy"), all_ties)]

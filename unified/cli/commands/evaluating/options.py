@@ -17,12 +17,13 @@ from unified.evaluation.names import SENTENCES, SUMS, scoring_names
 if TYPE_CHECKING:
     import torch
 
+    from unified.evaluation.patterns import Sampling
     from unified.evaluation.scorings import Scoring
     from unified.inference.language_model import UnifiedLM
     from unified.inference.trained_model import TrainedModel
 
-#: Resamples of the bootstrap, and name of the run in tables, where nobody says.
-_RESAMPLES, _RUN = 1000, "ours"
+#: Resamples of the bootstrap, name of the run in tables, and seed in results, where nobody says.
+_RESAMPLES, _RUN, _SEED = 1000, "ours", 1
 
 
 def add_model_arguments(parser: argparse.ArgumentParser) -> None:
@@ -61,13 +62,10 @@ def add_scoring_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--draws",
         type=positive,
-        default=16,
         metavar="N",
         help="orders of permutation, and draws of diffusion, for each text (default: 16)",
     )
-    group.add_argument(
-        "--seed", type=non_negative, default=1, metavar="N", help="seed of what is drawn at random (default: 1)"
-    )
+    group.add_argument("--seed", type=non_negative, metavar="N", help="seed of what is drawn at random (default: 1)")
 
 
 def add_interval_arguments(parser: argparse.ArgumentParser, what: str) -> None:
@@ -138,7 +136,7 @@ def check_options(args: argparse.Namespace, name: str) -> None:
 
 def chosen_names(args: argparse.Namespace) -> list[str]:
     """Names of ``--scoring``, refused before a model is loaded; none where the model decides."""
-    return scoring_names(args.scoring) if args.scoring else []
+    return [] if args.scoring is None else scoring_names(args.scoring)
 
 
 def use_device(args: argparse.Namespace) -> torch.device:
@@ -185,6 +183,34 @@ def chosen_scorings(names: Sequence[str], lm: UnifiedLM) -> list[Scoring]:
     return scorings
 
 
+def draws_at_random(scorings: Sequence[Scoring]) -> bool:
+    """Whether a score depends on a seed."""
+    return any(scoring.draws for scoring in scorings)
+
+
+def chosen_sampling(args: argparse.Namespace, scorings: Sequence[Scoring]) -> Sampling:
+    """Say how many draws scorings make, and the seed of these and of intervals.
+
+    Raises:
+        UnifiedError: ``--draws`` or ``--seed`` is given, and nothing is drawn.
+    """
+    from unified.evaluation.patterns import Sampling
+
+    if not draws_at_random(scorings):
+        require_with("--scoring permutation or diffusion", None, {"--draws": args.draws})
+        require_with("--intervals", args.intervals, {"--seed": args.seed})
+    given = {"draws": args.draws, "seed": args.seed}
+    return Sampling(**{name: value for name, value in given.items() if value is not None})
+
+
+def data_name(path: Path) -> str:
+    """The name of data in tables: of their folder, or of their file without the endings of its format."""
+    from unified.files.text_files import without_compression
+
+    path = path.resolve()
+    return path.name if path.is_dir() else Path(without_compression(path.name)).stem
+
+
 def write_results(
     args: argparse.Namespace,
     model: TrainedModel,
@@ -193,7 +219,7 @@ def write_results(
     files: Sequence[Path],
     scores: Mapping[str, Any],
     settings: Mapping[str, Any],
-    seed: int,
+    seed: int | None,
     **details: Any,
 ) -> Path | None:
     """Write ``results.json`` into the folder of ``--output``; None without that option.
@@ -203,13 +229,13 @@ def write_results(
         files: that were read.
         scores: measure -> score; the numbers with a fraction are columns of tables.
         settings: what decides the scores beside model, data and seed, named as on the command line.
+        seed: of the scores; None where nothing is drawn, so that tables have one result however often it is computed.
         details: whatever else is worth keeping.
     """
     if not args.output:
         return None
     from unified.checkpoints.trained import contents
     from unified.conversions.named_models import checkpoint_named
-    from unified.files.claims import hashes
     from unified.reports.results import write_result
 
     folder = Path(args.output)
@@ -221,20 +247,34 @@ def write_results(
         task=task,
         run=_RUN if args.run_name is None else args.run_name,
         scores={split: scores},
-        seed=seed,
-        command=[*("unified", "evaluate", task, args.data, "--model", args.model), *_words(settings, seed)],
+        seed=_SEED if seed is None else seed,
+        command=[*("unified", "evaluate", task, args.data, "--model", args.model), *_words({**settings, "seed": seed})],
         model={"name": args.model, "sha256": _joined(of_model), "parameters": parameters},
         settings=settings,
-        data={f"{split}.jsonl": _joined(hashes(files))},
+        data={f"{split}.jsonl": _joined(_digests(files))},
         published={},
         **details,
     )
 
 
-def _words(settings: Mapping[str, Any], seed: int) -> list[str]:
-    """Options of a command line that repeats an evaluation."""
-    given = {**{name: value for name, value in settings.items() if value is not None}, "seed": seed}
-    return [word for name, value in given.items() for word in (f"--{name}", str(value))]
+def _words(options: Mapping[str, Any]) -> list[str]:
+    """Options of a command line that repeats an evaluation; None stands for one that is not given."""
+    given = ((name, value) for name, value in options.items() if value is not None)
+    return [word for name, value in given for word in (f"--{name}", str(value))]
+
+
+def _digests(files: Sequence[Path]) -> dict[str, str]:
+    """SHA-256 of each file, of a data set of the hub of its rows."""
+    from unified.files.claims import hashes
+    from unified.files.rows import is_hub, read_rows
+
+    found = hashes(path for path in files if not is_hub(path))
+    for path in filter(is_hub, files):
+        digest = hashlib.sha256()
+        for row in read_rows(path):
+            digest.update(repr(sorted(row.fields.items())).encode())
+        found[str(path)] = digest.hexdigest()
+    return found
 
 
 def _joined(digests: Mapping[str, str]) -> str:

@@ -15,11 +15,14 @@ from unified.cli.commands.evaluating.options import (
     add_scoring_arguments,
     check_options,
     chosen_names,
+    chosen_sampling,
     chosen_scorings,
+    data_name,
     language_model,
     resamples,
     write_results,
 )
+from unified.cli.fields import require_fields_in
 from unified.cli.output import print_json
 from unified.cli.values import positive
 from unified.errors import UnifiedError
@@ -42,9 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="raw text, whose documents blank lines divide, or rows with a text each (CSV, TSV, Parquet, JSON lines, a "
         "JSON array); compressed or not",
     )
-    parser.add_argument(
-        "--text-field", default="text", metavar="NAME", help="field or column that holds the text (default: text)"
-    )
+    parser.add_argument("--text-field", metavar="NAME", help="field or column that holds the text (default: text)")
     add_model_arguments(parser)
     add_scoring_arguments(parser)
     group = parser.add_argument_group("windows of long documents")
@@ -58,7 +59,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--stride",
         type=positive,
         metavar="N",
-        help="tokens that each window but the first scores; those before them are its context (default: half a window)",
+        help="tokens that each window but the first scores; those before them are its context, for right_to_left those "
+        "behind them (default: half a window)",
     )
     add_interval_arguments(parser, "documents")
     add_output_arguments(parser)
@@ -71,40 +73,42 @@ def run(args: argparse.Namespace) -> int:
         raise UnifiedError(f"--scoring {args.scoring}: perplexity takes one scoring, not a sum of {len(names)}")
     check_options(args, NAME)
     # Imported here, so that --help does not wait for torch.
-    from unified.evaluation.patterns import Sampling
     from unified.evaluation.perplexity import read_documents, score_documents
     from unified.evaluation.windows import window_size, windows
+    from unified.files.rows import has_fields
     from unified.runtime.progress import StepProgress
     from unified.tasks.metrics.bootstrap import bootstrap_intervals, require_several
 
-    path, lm = Path(args.data), language_model(args)
+    path = Path(args.data)
+    require_fields_in(args.data, args)
+    text_field = "text" if args.text_field is None else args.text_field
+    lm = language_model(args)
     [scoring] = chosen_scorings(names, lm)
+    sampling = chosen_sampling(args, [scoring])
     size = window_size(lm, scoring, args.window)
     stride = max(1, size // 2) if args.stride is None else args.stride
     if stride > size:
         raise UnifiedError(f"--stride {stride}: a window has {counted(size, 'token')}, and can score no more")
-    documents = read_documents(path, lm, args.text_field)
+    documents = read_documents(path, lm, text_field)
     if args.intervals:
         require_several(len(documents.tokens))
     total = sum(len(windows(len(tokens), size, stride)) for tokens in documents.tokens)
     with StepProgress("scoring", total, "windows") as progress:
-        sampling = Sampling(args.draws, args.seed)
         scored = score_documents(
             lm, documents, scoring, size, stride, sampling, lambda count: progress.advance(steps=count)
         )
     scores = scored.scores()
     if args.intervals:
-        scores["intervals"] = bootstrap_intervals(scored, resamples(args), args.seed)
+        scores["intervals"] = bootstrap_intervals(scored, resamples(args), sampling.seed)
     settings = {
         "scoring": scoring.name,
         "window": size,
         "stride": stride,
-        "draws": args.draws if scoring.draws else None,
-        "text-field": args.text_field,
+        "draws": sampling.draws if scoring.draws else None,
+        "text-field": text_field if has_fields(path) else None,
     }
-    output = write_results(
-        args, lm, NAME, path.name.partition(".")[0], [path], scores, settings, args.seed, details=scores
-    )
+    seed = sampling.seed if scoring.draws else None
+    output = write_results(args, lm, NAME, data_name(path), [path], scores, settings, seed, details=scores)
     if args.json:
         print_json({**scores, "scoring": scoring.name, "window": size, "stride": stride, "output": output})
     else:
@@ -121,6 +125,6 @@ def _lines(scores: Mapping[str, Any], scoring: str) -> Iterator[str]:
     intervals = scores.get("intervals", {})
     rows = []
     for name in ("token_perplexity", "word_perplexity", "bits_per_character", "bits_per_byte"):
-        shown = [f"{intervals[name][0]:.3f} to {intervals[name][1]:.3f}"] if intervals else []
-        rows.append([name.replace("_", " "), f"{scores[name]:.3f}", *shown])
+        shown = "{:.3f} to {:.3f}".format(*intervals[name]) if name in intervals else ""
+        rows.append([name.replace("_", " "), f"{scores[name]:.3f}", *([shown] if intervals else [])])
     yield from table_lines(["measure", "", *(["95 % interval"] if intervals else [])], rows)

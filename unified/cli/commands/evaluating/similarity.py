@@ -12,11 +12,13 @@ from unified.cli.commands.evaluating.options import (
     add_model_arguments,
     add_output_arguments,
     check_options,
+    data_name,
     resamples,
     use_device,
     write_results,
 )
 from unified.cli.fields import add_field_arguments, field_names
+from unified.cli.needed_options import require_with
 from unified.cli.output import print_json
 from unified.cli.values import non_negative, positive
 
@@ -59,13 +61,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--batch-size", type=positive, default=32, metavar="N", help="texts that are read together (default: 32)"
     )
     add_interval_arguments(parser, "pairs")
-    parser.add_argument("--seed", type=non_negative, default=1, metavar="N", help="seed of the resamples (default: 1)")
+    parser.add_argument("--seed", type=non_negative, metavar="N", help="seed of the resamples (default: 1)")
     add_output_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Run the evaluation with parsed options; returns the exit status."""
     check_options(args, NAME)
+    require_with("--intervals", args.intervals, {"--seed": args.seed})
     # Imported here, so that --help does not wait for torch.
     import numpy as np
 
@@ -88,20 +91,18 @@ def run(args: argparse.Namespace) -> int:
         longest,
         args.batch_size,
     )
-    require_different("similarities", found)
+    require_different(f"{args.model}, cosines of the pairs", found)
     scored = Regression(gold, found)
     scores: dict[str, Any] = {**scored.scores()}
     if args.intervals:
-        scores["intervals"] = bootstrap_intervals(scored, resamples(args), args.seed)
+        scores["intervals"] = bootstrap_intervals(scored, resamples(args), 1 if args.seed is None else args.seed)
     path = Path(args.data)
     settings = {
         "pooling": args.pooling,
         "max-length": args.max_length,
         **{f"{part}-field": name for part, name in field_names(args).given.items()},
     }
-    output = write_results(
-        args, model, NAME, path.name.partition(".")[0], [path], scores, settings, args.seed, details=scores
-    )
+    output = write_results(args, model, NAME, data_name(path), [path], scores, settings, None, details=scores)
     if args.json:
         print_json({**scores, "pooling": args.pooling, "output": output})
         return 0

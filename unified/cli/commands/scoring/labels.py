@@ -7,7 +7,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from unified.cli.commands.scoring import ScoreParsers, add_parser, naming
-from unified.cli.fields import add_field_arguments, field_names
+from unified.cli.fields import add_field_arguments, field_names, require_fields_in
+from unified.cli.needed_options import require_with
+from unified.errors import UnifiedError
 from unified.files.fields import FieldNames
 
 if TYPE_CHECKING:
@@ -41,7 +43,6 @@ def add_parsers(scores: ScoreParsers) -> None:
     )
     relation.add_argument(
         "--negative",
-        default="no_relation",
         metavar="LABEL",
         help="label of no relation, for the rules of TACRED (default: no_relation)",
     )
@@ -61,6 +62,7 @@ def _add_files(parser: argparse.ArgumentParser, lines: str, classes: bool = Fals
 
 def _names(args: argparse.Namespace, own: FieldNames) -> FieldNames:
     """Names of the gold labels' fields."""
+    require_fields_in(args.gold, args)
     return replace(field_names(args), parts=own.parts)
 
 
@@ -104,11 +106,15 @@ def _relation(args: argparse.Namespace) -> Examples:
     from unified.tasks.metrics.relations import OTHER, Relations, SemevalRelations
 
     semeval = args.rules == "semeval2010"
-    negative = OTHER if semeval else args.negative
+    require_with("--rules tacred", not semeval, {"--negative": args.negative})
+    negative = OTHER if semeval else "no_relation" if args.negative is None else args.negative
     gold, predicted = read_labels(args.gold, args.predictions, negative, _names(args, LABEL))
     with naming(args.gold, args.predictions):
+        if args.negative is not None and args.negative not in (*gold, *predicted):
+            known = ", ".join(sorted({*gold, *predicted})[:20])
+            raise UnifiedError(f"--negative {negative}: no label is; there are {known}")
         confusion = Confusion.of(gold, predicted)
-        return SemevalRelations(confusion) if semeval else Relations(confusion, args.negative)
+        return SemevalRelations(confusion) if semeval else Relations(confusion, negative)
 
 
 def _tagging(args: argparse.Namespace) -> Examples:

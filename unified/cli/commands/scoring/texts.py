@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from unified.arguments import counted
 from unified.cli.commands.scoring import ScoreParsers, add_parser
-from unified.cli.fields import add_field_arguments, field_names
+from unified.cli.fields import add_field_arguments, field_names, require_fields_in
 from unified.errors import UnifiedError
 
 if TYPE_CHECKING:
@@ -162,6 +162,8 @@ def read_inputs(args: argparse.Namespace) -> tuple[list[str], list[list[str]]]:
     from unified.tasks.metrics import outputs
 
     files, references = args.files, args.references
+    for path in references or files[1:] or files:
+        require_fields_in(path, args)
     fields = replace(field_names(args), parts=outputs.TARGET.parts)
     generated = [outputs.is_generate_output(path) for path in files]
     if all(generated):
