@@ -135,8 +135,8 @@ def _of_lines(file: Path, problems: Problems) -> Paradigm:
         )
     bad, good = lines[::2], lines[1::2]
     groups = {FIELD: name.partition("-")[0]} if "-" in name else {}
-    sides = ([line for _, line in own] for own in (good, bad))
-    return Paradigm(name, groups, *sides, [f"{file}, line {number}" for number, _ in (*good, *bad)])
+    places = [f"{file}, line {number}" for number, _ in (*good, *bad)]
+    return Paradigm(name, groups, [line for _, line in good], [line for _, line in bad], places)
 
 
 def _sentence(name: str, value: Any) -> str:
