@@ -21,6 +21,8 @@ from unified.errors import UnifiedError
 from unified.model.weight_decay import exempt_from_decay
 from unified.tasks.settings import Training
 
+#: AdamW's, which BERT and ``unified finetune`` take; torch's own is 1e-8. Where gradients are small, it sets the step.
+EPSILON = 1e-6
 #: Updates from one line of the log to the next.
 LOGGED = 50
 #: Seconds of training from one snapshot to the next.
@@ -68,7 +70,7 @@ def train(
         UnifiedError: the snapshot is of a training with other settings.
     """
     device = next(model.parameters()).device
-    optimizer = torch.optim.AdamW(_parameter_groups(model, training.weight_decay), training.lr)
+    optimizer = torch.optim.AdamW(_parameter_groups(model, training.weight_decay), training.lr, eps=EPSILON)
     schedule = get_linear_schedule_with_warmup(optimizer, round(training.warmup * updates), updates)
     stateful = {"model": model, "optimizer": optimizer, "schedule": schedule}
     settings = {**asdict(training), "updates": updates, "seed": seed, "examples": len(inputs)}
