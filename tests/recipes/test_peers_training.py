@@ -86,6 +86,21 @@ def test_every_head_is_trained_predicts_and_is_scored(peers, model, tmp_path, he
     assert task.measures[0] in tables([result]) and not (output / "state.pt").exists()
 
 
+def test_questions_are_compared_by_a_score_that_no_threshold_changes(peers, model, tmp_path):
+    """The measure of SQuAD 2.0 in the queue's table: ours and the peer decide by thresholds of their own."""
+    measure = load(PEERS.parent / "queue" / "parity.py").MEASURES["squad2.0"]
+    data, output = data_folder(tmp_path / "data", "span", np.random.default_rng(3)), tmp_path / "run"
+    words = ["--data", str(data), "--model", str(model), "--output", str(output), "--head", SETTINGS["span"]]
+    peers.main(["span", *words, "--updates", "2", "--batch-size", "4", "--max-length", "32"])
+    scored = read_results([output])[0]["scores"]["valid"][measure]
+    read = TASK_HEADS["span"].read
+    items, task = read(data / "valid.jsonl"), parse_head(SETTINGS["span"]).for_items(read(data / "train.jsonl"))
+    predictions = [json.loads(line) for line in (output / "predictions.valid.jsonl").read_text().splitlines()]
+    chosen = task.with_threshold(task.best_threshold(items, predictions), "valid")
+    for one in (chosen, task.with_threshold(0.0), task.with_threshold(1.0)):
+        assert one.score(items, one.decided(predictions))[measure] == pytest.approx(scored)
+
+
 def test_as_many_updates_as_ours(model, peers, tmp_path):
     """21 items in batches of 4, three epochs."""
     read_bert(model).save(tmp_path / "start")
