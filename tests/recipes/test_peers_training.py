@@ -88,7 +88,7 @@ def test_every_head_is_trained_predicts_and_is_scored(peers, model, tmp_path, he
 
 def test_questions_are_compared_by_a_score_that_no_threshold_changes(peers, model, tmp_path):
     """The measure of SQuAD 2.0 in the queue's table: ours and the peer decide by thresholds of their own."""
-    measure = load(PEERS.parent / "queue" / "parity.py").MEASURES["squad2.0"]
+    measure = load(PEERS.parent / "queue" / "tables.py").parity.MEASURES["squad2.0"]
     data, output = data_folder(tmp_path / "data", "span", np.random.default_rng(3)), tmp_path / "run"
     words = ["--data", str(data), "--model", str(model), "--output", str(output), "--head", SETTINGS["span"]]
     peers.main(["span", *words, "--updates", "2", "--batch-size", "4", "--max-length", "32"])
