@@ -24,7 +24,7 @@ def make_model(folder: Path, words: tuple[str, ...] = WORDS) -> None:
     )
     torch.manual_seed(1)
     shape = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 128}
-    config = BertConfig(vocab_size=len(vocabulary), **shape, max_position_embeddings=64, initializer_range=0.1)
+    config = BertConfig(vocab_size=len(vocabulary), **shape, max_position_embeddings=160, initializer_range=0.1)
     BertModel(config).save_pretrained(folder)
 
 

@@ -3,7 +3,8 @@
     python recipes/peers/writing.py TASK --data ITEMS --model MODEL --output FOLDER [--seed N …]
 
 Encoder and decoder both start from MODEL, a folder of BERT's kind; the decoder's attention to the encoder is new (Rothe
-et al. 2020). Writes texts in the form of ours and results.json under the name "transformers", scored by our task.
+et al. 2020). A token head that MODEL lacks starts as ours does, as the identity. Texts are searched for by our search.
+Writes them in the form of ours and results.json under the name "transformers", scored by our task.
 """
 
 from __future__ import annotations
@@ -19,10 +20,13 @@ from typing import Any
 
 import torch
 from finetune import check, costs, model_of, parse, settings
+from peer_search import PeerDecoder
+from torch import nn
 from training_loop import train
-from transformers import AutoTokenizer, EncoderDecoderModel
+from transformers import AutoModelForCausalLM, AutoTokenizer, EncoderDecoderModel
 
 from unified.errors import UnifiedError
+from unified.generation import GenerationConfig, generate
 from unified.reports.results import write_result
 from unified.tasks.catalogue import task_named
 from unified.tasks.datasets.texts import text_of
@@ -48,11 +52,16 @@ class EncoderDecoder:
         object.__setattr__(self, "tokenizer", AutoTokenizer.from_pretrained(self.folder))
 
     def model(self) -> EncoderDecoderModel:
-        model = EncoderDecoderModel.from_encoder_decoder_pretrained(str(self.folder), str(self.folder))
+        """Both halves; a token head's transform that the folder lacks starts as the identity, as that of ours."""
+        decoder, loading = AutoModelForCausalLM.from_pretrained(
+            self.folder, is_decoder=True, add_cross_attention=True, output_loading_info=True
+        )
+        if any(".transform." in name for name in loading["missing_keys"]):
+            _start_as_identity(decoder)
+        model = EncoderDecoderModel.from_encoder_decoder_pretrained(str(self.folder), decoder_model=decoder)
         symbols = self.tokenizer
-        for config in (model.config, model.generation_config):
-            config.decoder_start_token_id, config.eos_token_id = symbols.cls_token_id, symbols.sep_token_id
-            config.pad_token_id = symbols.pad_token_id
+        model.config.decoder_start_token_id, model.config.eos_token_id = symbols.cls_token_id, symbols.sep_token_id
+        model.config.pad_token_id = symbols.pad_token_id
         model.config.vocab_size = model.config.decoder.vocab_size
         return model
 
@@ -81,24 +90,32 @@ class EncoderDecoder:
     def texts(
         self, model: EncoderDecoderModel, items: Sequence[WritingItem], task: WritingTask, size: int = 32
     ) -> list[str]:
-        """Texts that the model writes, searched for with the task's beam, longest first."""
-        model.eval()
+        """Texts that the model writes, found by our search with the task's settings; the longest sources go first."""
+        decoder, config = PeerDecoder(model.eval(), self.tokenizer), self.search(task)
         rows, found = [self.source(item) for item in items], [""] * len(items)
         order = sorted(range(len(items)), key=lambda i: -len(rows[i]))
         for start in range(0, len(order), size):
             some = order[start : start + size]
-            batch = {name: value.to(model.device) for name, value in self.sources([rows[i] for i in some]).items()}
-            ids = model.generate(
-                **batch,
-                num_beams=task.decoding["beam"],
-                max_new_tokens=task.decoding["max_length"] + 1,
-                no_repeat_ngram_size=task.decoding.get("no_repeat_ngram_size", 0),
-                early_stopping=True,
-                do_sample=False,
-            )
+            batch = self.sources([rows[i] for i in some])["input_ids"].to(model.device)
+            ids = [best.tokens.tolist() for best, *_ in generate(decoder, batch, config)]
             for i, text in zip(some, self.tokenizer.batch_decode(ids, skip_special_tokens=True), strict=True):
                 found[i] = text
         return found
+
+    def search(self, task: WritingTask) -> GenerationConfig:
+        """Settings of the search: those by which ours writes after a fine-tuning on targets of as many tokens."""
+        options = dict(task.decoding)
+        options["max_length"] = min(options["max_length"], self.training.max_target)
+        marks = [self.tokenizer.encode(mark, add_special_tokens=False) for mark in task.may_repeat]
+        return GenerationConfig(**options, no_repeat_ngram_ignore=frozenset(i for ids in marks for i in ids))
+
+
+@torch.no_grad()
+def _start_as_identity(decoder: nn.Module) -> None:
+    """What :meth:`unified.model.heads.LanguageModelHead.start_as_readout` does to a new token head of ours."""
+    dense = decoder.cls.predictions.transform.dense
+    nn.init.eye_(dense.weight).mul_(decoder.config.initializer_range)
+    nn.init.zeros_(dense.bias)
 
 
 def _padded(rows: list[list[int]], value: int) -> torch.Tensor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -10,18 +11,21 @@ from pathlib import Path
 import debug
 import pytest
 import torch
+from transformers import BertForMaskedLM
 
+import unified
 from tests.recipes.test_recipes import load
 from tests.support import fairseq_runs
 from tests.support.prepared_python import interpreter
 from unified.errors import UnifiedError
+from unified.generation import generate
 from unified.reports.result_tables import tables
 from unified.reports.results import read_results
 from unified.tasks.catalogue import task_named
 from unified.tasks.datasets.texts import text_of
 from unified.tasks.heads import parse_head
 from unified.tasks.heads.items import read_items
-from unified.tasks.writing import WritingItem, WritingTraining
+from unified.tasks.writing import Writer, WritingItem, WritingTraining
 from unified.tasks.writing_scores import score_texts
 from unified.tokenization import parts_of
 
@@ -98,6 +102,68 @@ def test_the_encoder_decoder_reads_and_writes(tmp_path):
     assert module(**batch).loss.item() == pytest.approx(mean.item(), rel=1e-5)
     task = replace(task_named("texts"), decoding={"beam": 2, "max_length": 5}, may_repeat=())
     assert peer.texts(module, items, task, size=3) == [peer.texts(module, [item], task)[0] for item in items]
+    # The most probable token each time, with the words that transformers' own search finds: one rule where it has one.
+    task = replace(task, decoding={"beam": 1, "max_length": 4, "no_repeat_ngram_size": 2})
+    sources = peer.sources([peer.source(item) for item in items])
+    own = module.generate(
+        **sources, max_new_tokens=4, min_new_tokens=1, no_repeat_ngram_size=2, do_sample=False,
+        suppress_tokens=[tokenizer.cls_token_id, tokenizer.pad_token_id, tokenizer.mask_token_id],
+        decoder_start_token_id=tokenizer.cls_token_id, eos_token_id=tokenizer.sep_token_id,
+        pad_token_id=tokenizer.pad_token_id,
+    )  # fmt: skip
+    assert peer.texts(module, items, task) == tokenizer.batch_decode(own, skip_special_tokens=True)
+
+
+def test_both_search_by_one_rule(compared):
+    """The settings of both, and of the peer the scores by which texts are ranked, from its losses without a cache."""
+    written, task = load(PEERS / "writing.py"), task_named("texts")
+    ours = Writer(unified.load(compared / "texts" / "ours-1"), task)
+    peer = written.EncoderDecoder(compared / "model", task.training.changed(max_length=148))
+    found = replace(peer.search(task), no_repeat_ngram_ignore=())
+    assert found == replace(ours.config, no_repeat_ngram_ignore=())
+    torch.manual_seed(0)
+    module = peer.model().eval()
+    with torch.no_grad():  # so that texts end soon, and have several lengths
+        module.decoder.cls.predictions.decoder.bias[peer.tokenizer.sep_token_id] += 3
+    source, beam = peer.sources([peer.tokenizer.encode("w1 w2 w3")]), 4
+    config = replace(found, beam=beam, nbest=beam, max_length=7, lenpen=0.6, no_repeat_ngram_size=2)
+    (texts,) = generate(written.PeerDecoder(module, peer.tokenizer), source["input_ids"], config)
+    assert len({len(one.tokens) for one in texts}) > 1
+    scores = []
+    for one in texts:
+        labels = torch.tensor([[*one.tokens.tolist(), peer.tokenizer.sep_token_id]])
+        count = labels.numel()
+        total = -count * module(**source, labels=labels).loss.item()
+        scores.append(total / ((5 + count) / 6) ** 0.6)
+    assert scores == sorted(scores, reverse=True)
+    assert scores == pytest.approx([one.score for one in texts], rel=1e-5)
+
+
+def test_full_stops_may_repeat_as_in_ours(tmp_path):
+    written, task = load(PEERS / "writing.py"), task_named("reuters")
+    debug.make_model(tmp_path / "model", (*debug.WORDS, "."))
+    peer = written.EncoderDecoder(tmp_path / "model", task.training)
+    config = peer.search(task)
+    assert peer.tokenizer.convert_ids_to_tokens(list(config.no_repeat_ngram_ignore)) == ["."]
+    assert (config.beam, config.length_penalty, config.lenpen, config.max_length) == (5, "unilm", 0.6, 32)
+
+
+def test_a_new_token_head_of_the_peer_starts_as_ours_does(tmp_path):
+    """As the identity where the checkpoint has none; one that it has is kept."""
+    written = load(PEERS / "writing.py")
+    debug.make_model(tmp_path / "bare")
+    shutil.copytree(tmp_path / "bare", tmp_path / "whole")
+    torch.manual_seed(5)
+    whole = BertForMaskedLM.from_pretrained(tmp_path / "bare")
+    whole.save_pretrained(tmp_path / "whole")
+    for folder, expected in (
+        ("bare", 0.1 * torch.eye(32)),
+        ("whole", whole.cls.predictions.transform.dense.weight),
+    ):
+        model = written.EncoderDecoder(tmp_path / folder, task_named("texts").training).model()
+        head = model.decoder.cls.predictions
+        assert torch.allclose(head.transform.dense.weight, expected)
+        assert head.decoder.weight is model.decoder.bert.embeddings.word_embeddings.weight
 
 
 def test_a_second_call_repeats_nothing(compared, runner, monkeypatch, capsys):
