@@ -84,7 +84,7 @@ class PeerDecoder:
 
     @property
     def left_out(self) -> torch.Tensor:
-        """Which symbols cannot be written: none."""
+        """A mask of the symbols that the model has not learnt to write; it marks none."""
         return torch.zeros(self.vocabulary_size, dtype=torch.bool)
 
     def encode(self, source_tokens: torch.Tensor) -> Read:

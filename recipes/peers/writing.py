@@ -112,7 +112,7 @@ class EncoderDecoder:
 
 @torch.no_grad()
 def _start_as_identity(decoder: nn.Module) -> None:
-    """What :meth:`unified.model.heads.LanguageModelHead.start_as_readout` does to a new token head of ours."""
+    """Start as :meth:`unified.model.heads.LanguageModelHead.start_as_readout` starts a new token head of ours."""
     dense = decoder.cls.predictions.transform.dense
     nn.init.eye_(dense.weight).mul_(decoder.config.initializer_range)
     nn.init.zeros_(dense.bias)
