@@ -5,7 +5,7 @@
     UNIFIED_DATA=... python recipes/queue/subsets.py sst2 FOLDER     # SST-2 with 10,000 training examples
     UNIFIED_DATA=... python recipes/queue/subsets.py squad FOLDER    # SQuAD 1.1 with passages of at most 100 words
     UNIFIED_DATA=... python recipes/queue/subsets.py questions FOLDER  # SQuAD 1.1, all that there is of it
-    UNIFIED_DATA=... python recipes/queue/subsets.py more-questions FOLDER  # other sources of questions, as pairs
+    UNIFIED_DATA=... python recipes/queue/subsets.py more-questions FOLDER  # questions of QAMR and SQuAD, as pairs
 
 Nothing is drawn but the 1,000 questions of SQuAD that score, always the same.
 """

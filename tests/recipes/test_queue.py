@@ -313,7 +313,7 @@ def test_the_table_of_written_texts_has_the_measures_of_each_task(tmp_path):
     whole = cells["squad_qg_sentence, 4 epochs", "ours"]
     assert (whole[bleu], whole[meteor], whole[rouge]) == ("9.0 (1)", "12.0 (1)", "")
     assert ("squad_qg_sentence, 4 epochs", "copied sentence") not in cells
-    stages = ("2 million tokens by unilm", "2 million tokens by prefix_lm", "27,000 other questions")
+    stages = ("2 million tokens by unilm", "2 million tokens by prefix_lm", "27,463 more questions of QAMR and SQuAD")
     whole_set = f"squad_qg_sentence, 4 epochs (copied sentence, {', '.join(f'ours after {stage}' for stage in stages)})"
     assert f"Without a line: {whole_set}; aeslc, equal updates; scitldr, equal updates." in text
     assert cells["squad_qg_sentence, equal updates", "ours"][meteor] == ""
