@@ -62,7 +62,7 @@ class PeerDecoder:
     def __init__(self, model: EncoderDecoderModel, tokenizer: PreTrainedTokenizerBase):
         self.model, self.vocabulary_size = model, model.config.decoder.vocab_size
         named = inspect.signature(model.decoder.forward).parameters
-        self.cached = "cache" if "cache" in named else "past_key_values"  # until transformers 5.2x
+        self.cached = "cache" if "cache" in named else "past_key_values"  # by the release of transformers
         self.special = SpecialTokens(
             begin=tokenizer.cls_token_id,
             pad=tokenizer.pad_token_id,

@@ -11,8 +11,8 @@ class Size:
 
     Attributes:
         few: questions of SQuAD 2.0 of the second stage.
-        many: those of the baseline of more real questions. In ``small`` as many as the generated ones and ``few`` were
-            expected to be together; in ``medium`` less (3,200 beside 4,435 to 4,585), so that some are seen twice.
+        many: those of the baseline of more real questions. In ``medium`` they are fewer (3,200) than the generated ones
+            and ``few`` together (4,435 to 4,585 with three seeds), so that some are seen twice.
         spans: questions whose answers teach what might be asked for.
         scored: questions of the articles that score.
         baselines: which of ``few`` and ``many`` are run on real questions alone.
