@@ -34,7 +34,7 @@ def print_json(content: Mapping[str, Any]) -> None:
 
 def json_text(content: Mapping[str, Any]) -> str:
     """JSON that every program reads: NaN and infinite numbers, which JSON lacks, are null, and paths are texts."""
-    return json.dumps(_finite(content), indent=2, ensure_ascii=False, default=os.fspath, allow_nan=False)
+    return json.dumps(_finite(content), indent=2, ensure_ascii=False, default=os.fspath)
 
 
 def _finite(value: Any) -> Any:

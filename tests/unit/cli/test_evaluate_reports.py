@@ -108,6 +108,17 @@ def test_a_table_has_a_line_for_all_pairs_and_for_each_group_of_them(evaluate):
     assert lines[-1] == f"| paradigm | islands | {share:.2f} | {low:.1f} to {high:.1f} | {ties} |"
 
 
+def test_a_paradigm_that_no_resample_draws_has_no_interval(evaluate, shared):
+    rows = [{"sentence_good": f"w{i} w1", "sentence_bad": "w2 w3", "UID": f"p{i}"} for i in range(12)]
+    jsonl(shared / "many.jsonl", rows)
+    words = ("minimal-pairs", "many.jsonl", "--model", "m", "--intervals", "--resamples", "2")
+    known = json.loads(evaluate(*words, "--json")[0])["intervals"]["paradigm"]
+    cells = [line.split(" | ")[3] for line in evaluate(*words)[0].splitlines()[5:]]
+    assert 0 < len(known) < 12 and cells == [
+        "{:.1f} to {:.1f}".format(*known[f"p{i}"]) if f"p{i}" in known else "" for i in range(12)
+    ]
+
+
 def test_files_without_pairs_are_left_out_and_no_ties_are_an_empty_cell(evaluate, shared):
     (shared / "folder").mkdir()
     jsonl(shared / "folder" / "a|b.jsonl", [{"sentence_good": "w1 w2", "sentence_bad": "w3 w4"}])
@@ -222,6 +233,8 @@ def test_similarity_is_the_correlation_of_cosines(evaluate, shared, tmp_path):
             f"{line} (95 % interval {intervals[name][0]:.2f} to {intervals[name][1]:.2f})"
             for name, line in zip(("pearson", "spearman"), shown, strict=True)
         ]
+        found = json.loads(evaluate(*words, "--intervals", "--json")[0])["intervals"]
+        assert found == json.loads(json.dumps(bootstrap_intervals(scored, 1000, 1)))
     output = str(tmp_path / "out")
     found = json.loads(evaluate(*words, "--json", "--output", output, "--max-length", "3")[0])
     [result] = read_results([output])
@@ -368,6 +381,7 @@ def test_data_are_named_by_their_folder_or_file(evaluate, shared, tmp_path, monk
 
 def test_an_infinite_perplexity_has_no_interval_and_is_null_for_programs(evaluate):
     words = ["perplexity", "text.v1.txt", "--model", "m", "--scoring", "left_to_right", "--intervals"]
+    assert evaluate(*words)[0] == evaluate(*words, "--resamples", "1000", "--seed", "1")[0]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
             "unified.evaluation.perplexity.score_documents",
