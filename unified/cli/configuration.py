@@ -14,6 +14,7 @@ from typing import Any
 from unified.arguments import shown
 from unified.cli.paths import misfit
 from unified.errors import UnifiedError, nearest
+from unified.files.claims import FILE_NAME as CLAIM
 from unified.files.yaml_text import read_yaml_object
 
 #: The file that a run writes beside its checkpoints.
@@ -80,6 +81,24 @@ def write_run(folder: Path, args: argparse.Namespace, add_arguments: Callable[[a
     text = yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=float("inf"))
     path = folder / FILE_NAME
     path.write_text(f"# unified {args.command} --config {path}\n{text}", encoding="utf-8")
+
+
+def require_run_folder(folder: Path) -> None:
+    """Refuse a folder with files of something else, such as a downloaded model, which a training would replace.
+
+    A run has :data:`FILE_NAME`; before that is written, its folder holds no more than a claim and items.
+
+    Raises:
+        UnifiedError: names some of the files.
+    """
+    if not folder.is_dir() or (folder / FILE_NAME).exists():
+        return
+    others = sorted(path.name for path in folder.iterdir() if path.name not in (CLAIM, "data", "items") and path.name[0] != ".")
+    if others:
+        raise UnifiedError(
+            f"--output {folder}: holds {', '.join(others[:3])}, and no {FILE_NAME} says that a run made "
+            f"{'it' if len(others) == 1 else 'them'}; name another folder"
+        )
 
 
 class _Config(argparse.Action):

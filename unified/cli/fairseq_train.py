@@ -146,16 +146,17 @@ def require_without(further: str, options: Collection[str], missing: str) -> Non
             raise UnifiedError(f"--fairseq {option}: then there is no {missing}; leave it out")
 
 
-def print_command(arguments: Sequence[str], further: str) -> list[str]:
+def print_command(arguments: Sequence[str], further: str, alone: bool = False) -> list[str]:
     """Print the command line, with the plug-ins and the options of ``--fairseq``; returns its words.
 
     Args:
         arguments: of ``fairseq-train``, the data folder first.
         further: options in one string.
+        alone: whether it is all that a command does, and so its result; otherwise it is a note, on standard error.
     """
     data, *options = arguments
     words = ["fairseq-train", data, "--user-dir", str(plugin_dir.folder()), *options, *words_of("--fairseq", further)]
-    print(shlex.join(words), flush=True)
+    print(shlex.join(words), file=sys.stdout if alone else sys.stderr, flush=True)
     return words
 
 

@@ -75,12 +75,13 @@ def format_of(folder: Path) -> str:
     return found
 
 
-def read_folder(folder: Path, writes: str | None = None) -> Imported:
+def read_folder(folder: str | Path, writes: str | None = None) -> Imported:
     """Read a folder of another library, of whichever format it is.
 
     Raises:
         UnifiedError: a file is missing or is not what it should be.
     """
+    folder = Path(folder)
     with naming(folder):
         return READERS[format_of(folder)](folder, writes)
 

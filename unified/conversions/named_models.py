@@ -84,7 +84,7 @@ def _fetched(name: str, weights: bool = True) -> Path:
     except ImportError:
         raise UnifiedError(
             f"{name}: no such file or folder; to take it for a name of the Hugging Face hub, "
-            f"`pip install 'unified-lm[hub]'`; or {by_hand}"
+            f"`pip install '.[hub]'` in the library's folder; or {by_hand}"
         ) from None
     try:
         if not weights:

@@ -3,11 +3,12 @@
 The harness finds models by the names that are registered when it starts, so it is started by this module:
 ``python -m unified.evaluation.harness`` takes the options of ``lm_eval``
 (docs/how-to/evaluate.md). In Python :func:`register` makes the name known to ``lm_eval.simple_evaluate``. The harness
-itself is imported there alone; ``pip install 'unified-lm[harness]'`` brings it.
+itself is imported there alone; ``pip install '.[harness]'`` in the library's folder brings it.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
@@ -173,7 +174,10 @@ def register() -> type:
         from lm_eval.api.model import LM
         from lm_eval.api.registry import model_registry
     except ImportError as problem:
-        raise UnifiedError(f"pip install 'unified-lm[harness]' brings lm-evaluation-harness ({problem})") from None
+        raise UnifiedError(
+            f"lm-evaluation-harness is not installed ({problem}); `pip install '.[harness]'` in the library's folder "
+            "installs it"
+        ) from None
     if NAME not in model_registry:
         model_registry.register(NAME)(type("UnifiedHarnessModel", (HarnessModel, LM), {}))
     return model_registry.get(NAME)
@@ -181,7 +185,10 @@ def register() -> type:
 
 def main() -> None:
     """Runs ``lm_eval`` with the options of the command line, our model registered."""
-    register()
+    try:
+        register()
+    except UnifiedError as error:
+        sys.exit(f"unified.evaluation.harness: error: {error}")
     from lm_eval.__main__ import cli_evaluate
 
     cli_evaluate()

@@ -51,7 +51,7 @@ class PairFiles:
     left_out: list[str]
 
 
-def read_paradigms(path: Path) -> PairFiles:
+def read_paradigms(path: str | Path) -> PairFiles:
     """The paradigms of a file, or of all files of a folder, sorted by file.
 
     A file of rows (``.jsonl``, compressed or not) has a pair of :data:`GOOD` and :data:`BAD` in each row, as BLiMP. A
@@ -63,6 +63,7 @@ def read_paradigms(path: Path) -> PairFiles:
     Raises:
         UnifiedError: there is no such file or no pair, or a row or a line is not what it should be; names them.
     """
+    path = Path(path)
     if not path.exists():
         raise UnifiedError(f"{path}: no such file or folder")
     files = sorted(one for one in path.iterdir() if _holds_pairs(one)) if path.is_dir() else [path]

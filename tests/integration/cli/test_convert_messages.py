@@ -62,7 +62,7 @@ def test_a_name_of_the_hub_that_cannot_be_had(tmp_path, capsys, monkeypatch):
         assert said.endswith(by_hand)
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)  # as if it were not installed
     said = refusal(capsys, "nobody/bert", "out")
-    assert "to take it for a name of the Hugging Face hub, `pip install 'unified-lm[hub]'`; or " in said
+    assert "to take it for a name of the Hugging Face hub, `pip install '.[hub]'` in the library's folder; or " in said
     assert said.endswith(by_hand)
 
 

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from unified.cli.configuration import FILE_NAME, add_config_argument, config_first, write_run
+from unified.cli.configuration import FILE_NAME, add_config_argument, config_first, require_run_folder, write_run
 from unified.errors import UnifiedError
+from unified.files.claims import FILE_NAME as CLAIM
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -201,3 +202,26 @@ def test_the_file_of_a_run_gives_the_run_again(tmp_path):
     long = argparse.Namespace(**{**vars(args), "data": "word " * 300 + "end"})
     write_run(tmp_path, long, add_arguments)
     assert f"data: {'word ' * 300}end\n" in path.read_text(encoding="utf-8")  # one option is one line
+
+
+def test_a_folder_of_something_else_is_no_folder_of_a_run(tmp_path):
+    folder = tmp_path / "run"
+    require_run_folder(folder)
+    (folder / "data").mkdir(parents=True)
+    for name in (FILE_NAME.replace("run", "another"), "model.safetensors"):
+        require_run_folder(folder)  # items, a claim and hidden files say nothing
+        (folder / CLAIM).write_text("{}", encoding="utf-8")
+        (folder / ".keep").write_text("", encoding="utf-8")
+        require_run_folder(folder)
+        (folder / name).write_text("x", encoding="utf-8")
+        with pytest.raises(UnifiedError) as refused:
+            require_run_folder(folder)
+        said = f"--output {folder}: holds {name}, and no {FILE_NAME} says that a run made it; name another folder"
+        assert str(refused.value) == said
+        (folder / name).unlink()
+    for name in "abcd":
+        (folder / name).write_text("x", encoding="utf-8")
+    with pytest.raises(UnifiedError, match=r"holds a, b, c, and no run.yaml says that a run made them; name another"):
+        require_run_folder(folder)
+    (folder / FILE_NAME).write_text("x", encoding="utf-8")
+    require_run_folder(folder)

@@ -57,9 +57,10 @@ def test_the_command_has_the_plug_ins_and_the_options_of_the_user_and_can_be_pas
         "--x",
         "y z",
     ]
-    assert capsys.readouterr().out == (
-        f"fairseq-train 'a data' --user-dir {plugin_dir.folder()} --lr 1 --fp16 --x 'y z'\n"
-    )
+    line = f"fairseq-train 'a data' --user-dir {plugin_dir.folder()} --lr 1 --fp16 --x 'y z'\n"
+    assert capsys.readouterr() == ("", line)
+    assert print_command(["a data", "--lr", "1"], "--fp16 --x 'y z'", alone=True) == words
+    assert capsys.readouterr() == (line, "")
     assert words_of("--fairseq", "") == []
     with pytest.raises(UnifiedError) as refused:
         print_command(["data"], "--x 'y")

@@ -80,8 +80,8 @@ def test_what_the_hub_does_not_give_is_refused_with_advice(asked, monkeypatch):
         assert failing(error) == said
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
     assert refusal(tokenizer_named, "a/b") == (
-        "a/b: no such file or folder; to take it for a name of the Hugging Face hub, `pip install 'unified-lm[hub]'`; "
-        f"or {by_hand}"
+        "a/b: no such file or folder; to take it for a name of the Hugging Face hub, `pip install '.[hub]'` in the "
+        f"library's folder; or {by_hand}"
     )
 
 

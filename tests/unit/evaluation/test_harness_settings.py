@@ -203,5 +203,8 @@ def test_a_text_without_a_token_has_the_score_0(tmp_path):
 
 def test_a_harness_that_is_not_there_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "lm_eval.api.model", None)
-    with pytest.raises(UnifiedError, match=r"^pip install 'unified-lm\[harness\]' brings lm-evaluation-harness \("):
+    says = r"lm-evaluation-harness is not installed \(.*`pip install '\.\[harness\]'` in the library's folder installs"
+    with pytest.raises(UnifiedError, match=f"^{says}"):
         harness.register()
+    with pytest.raises(SystemExit, match=f"^unified.evaluation.harness: error: {says}"):
+        harness.main()

@@ -134,7 +134,7 @@ def test_files_of_blimp_and_of_zorro_are_read_compressed_or_not(tmp_path):
     ]
     assert [place.rpartition(" ")[2] for place in found.paradigms[1].places] == ["2", "4", "1", "3"]
     assert [place.rpartition(" ")[2] for place in found.paradigms[0].places] == ["1", "2", "1", "2"]
-    assert [p.name for p in read_paradigms(tmp_path / "wh.jsonl").paradigms] == ["wh_island"]
+    assert [p.name for p in read_paradigms(str(tmp_path / "wh.jsonl")).paradigms] == ["wh_island"]
 
 
 @pytest.mark.parametrize(

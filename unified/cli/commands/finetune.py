@@ -15,7 +15,7 @@ from unified.cli.commands.annotating.pipeline import add_pipeline_arguments, ent
 from unified.cli.commands.finetuning.own_data import add_data_arguments, with_own_data
 from unified.cli.commands.finetuning.results import report
 from unified.cli.commands.finetuning.selection import add_grid_arguments, add_selection_arguments, check_selection
-from unified.cli.configuration import add_config_argument, write_run
+from unified.cli.configuration import add_config_argument, require_run_folder, write_run
 from unified.cli.fairseq_train import (
     add_fairseq_arguments,
     check_further,
@@ -288,6 +288,7 @@ def _finetune(args: argparse.Namespace) -> int:
     if args.auxiliary_masking and start.config.token_head == "none":
         print(f"{args.init} has no token head; --auxiliary-masking trains a new one", file=sys.stderr)
         start = replace(start, config=start.config.with_token_head())
+    require_run_folder(Path(args.output))
     job = job_of(task, training, start, Path(args.output))
     with annotating(_entity_source(args, job.start.config), job.data) as annotator:
         splits = job.items_of(Path(args.data), annotator)
@@ -318,7 +319,7 @@ def _train(
 ) -> int:
     from unified.training.fairseq_options import by_name
 
-    words = print_command(command, args.fairseq)
+    words = print_command(command, args.fairseq, args.dry_run)
     updates = int(str(by_name(words)["--max-update"]))
     if updates < _FEW_UPDATES:
         few = f"{counted(updates, 'update')} in all {'is' if updates == 1 else 'are'} few"

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from unified.arguments import as_option
-from unified.cli.configuration import add_config_argument, write_run
+from unified.cli.configuration import add_config_argument, require_run_folder, write_run
 from unified.cli.fairseq_train import (
     add_fairseq_arguments,
     check_further,
@@ -85,9 +85,10 @@ def run(args: argparse.Namespace) -> int:
     if "--disable-validation" not in further:
         _require_validation(pretraining.data)
     folder = pretraining.folder
+    require_run_folder(folder)
     reports = report_options(args.report_to, folder)
     with claimed_folder(folder, _claim(args, pretraining), _ANOTHER, lambda: any(folder.glob("checkpoint*.pt"))):
-        words = print_command([*pretraining.command(cards), *reports], args.fairseq)
+        words = print_command([*pretraining.command(cards), *reports], args.fairseq, args.dry_run)
         if args.dry_run:
             return 0
         write_run(folder, args, add_arguments)
