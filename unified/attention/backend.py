@@ -100,3 +100,16 @@ class Backend(ABC):
             UnifiedError: the backend does not give its weights.
         """
         raise UnifiedError(f"attention backend {self.name!r} does not give its weights; use 'dense'")
+
+
+def refuse_second_derivatives(backend: str) -> None:
+    """Called in a backward pass whose gradients torch could not differentiate in turn: they would be wrong in silence.
+
+    Raises:
+        UnifiedError: the pass shall make a graph of its gradients (``create_graph=True``).
+    """
+    if torch.is_grad_enabled():
+        raise UnifiedError(
+            f"attention backend {backend!r} has no second derivatives (create_graph=True, torch.autograd.functional); "
+            "choose 'dense' (attention_backend='dense')"
+        )

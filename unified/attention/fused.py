@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from unified.attention.backend import Backend
+from unified.attention.backend import Backend, refuse_second_derivatives
 from unified.attention.bias import ScoreBias, widened
 from unified.attention.dense import masked_softmax
 from unified.masks import AttentionMask
@@ -82,10 +82,10 @@ class _Weighted(torch.autograd.Function):
         return out
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
     def backward(
         ctx: Any, gradient: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor | None, None]:
+        refuse_second_derivatives(FusedAttention.name)
         query, key, value, weights, out = ctx.saved_tensors
         scale = query.size(-1) ** -0.5
         gradient = gradient.to(value.dtype)

@@ -206,7 +206,6 @@ class _Picked(torch.autograd.Function):
         return _picked(products, rows)
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
     def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor, None, None]:
         (keys_at,) = ctx.saved_tensors
         at = keys_at.clamp(min=0).long().unsqueeze(0).expand(gradient.size(1), -1, -1, -1)
@@ -231,7 +230,6 @@ class _Skewed(torch.autograd.Function):
         return _skewed(torch.bmm(by_distance, rows.mT))
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
     def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         by_distance, rows = ctx.saved_tensors
         of_products = gradient.new_zeros(*by_distance.shape[:2], rows.size(1))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import weakref
+
 import pytest
 import torch
 
@@ -9,9 +11,10 @@ from tests.support.pretend_card import DEVICE, PretendCard
 from unified import masks
 from unified.attention import BACKENDS
 from unified.attention.bias import Tile, of_queries
+from unified.errors import UnifiedError
 from unified.kernels.cpu import blocked
 from unified.kernels.cpu.blocked import BlockedAttention, multiplies_bfloat16
-from unified.kernels.cpu.tiles import DocumentTile, attend_in_tiles, by_autograd, hidden_pairs, tiles_of
+from unified.kernels.cpu.tiles import ByAutograd, DocumentTile, attend_in_tiles, hidden_pairs, tiles_of
 from unified.masks import AttentionMask
 
 CPU, CARD = torch.device("cpu"), torch.device("cuda")
@@ -252,15 +255,47 @@ def test_a_graph_can_be_gone_through_twice_but_not_differentiated_twice(by_torch
     out = prepared(*inputs).square().sum()
     first, second = (torch.autograd.grad(out, inputs, retain_graph=True) for _ in range(2))
     torch.testing.assert_close(first, second)
-    (gradient,) = torch.autograd.grad(out, inputs[:1], create_graph=True)
-    with pytest.raises(RuntimeError, match="once_differentiable"):
-        gradient.sum().backward()
+    for head in (out, prepared(*inputs).sum()):  # gradients of a sum depend on no gradient
+        with pytest.raises(UnifiedError) as raised:
+            torch.autograd.grad(head, inputs[:1], create_graph=True)
+        assert str(raised.value) == (
+            "attention backend 'blocked' has no second derivatives (create_graph=True, torch.autograd.functional); "
+            "choose 'dense' (attention_backend='dense')"
+        )
+
+
+@pytest.mark.parametrize("by_torch", [True, False])
+def test_what_the_gradient_reads_is_held_by_torch(by_torch):
+    """So a change in place is noticed, hooks see every byte, and nothing is held when the gradient is there."""
+    prepared = BlockedAttention(PACKED, torch.float32)
+    prepared.by_torch, rate = by_torch, 0.0 if by_torch else 0.25
+    given, hooked = [one.detach() for one in drawn(PACKED, torch.float32)], []
+    for which in range(3):
+        inputs = [1 * one.requires_grad_() for one in given]
+        out = prepared(*inputs, rate)
+        with torch.no_grad():
+            inputs[which].mul_(2)
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            out.sum().backward()
+    with torch.autograd.graph.saved_tensors_hooks(lambda one: hooked.append(one) or one, lambda one: one):
+        inputs = [1 * one.requires_grad_() for one in given]
+        out = prepared(*inputs, rate)
+    assert {id(one) for one in inputs} <= {id(one) for one in hooked}
+    if not by_torch:
+        assert [one.shape for one in hooked if one.dtype == torch.uint8] == [(2, 3, 3), (2, 4, 4)] * 2
+    hooked.clear()
+    inputs = [1 * one.requires_grad_() for one in given]
+    loss, held = prepared(*inputs, rate).sum(), [weakref.ref(one) for one in inputs]
+    del inputs
+    assert all(one() is not None for one in held)
+    loss.backward()
+    assert all(one() is None for one in held)
 
 
 def test_an_input_that_a_kernel_does_not_read_has_a_gradient_of_0():
     inputs = drawn(PACKED)
 
-    @by_autograd
+    @ByAutograd
     def kernel(tile: Tile, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
         return 2 * query
 
@@ -276,7 +311,7 @@ def test_an_input_that_a_kernel_does_not_read_has_a_gradient_of_0():
 def test_graphs_of_tiles_are_made_where_a_gradient_is_wanted(wanted, enabled):
     inputs, met = [one.detach().requires_grad_(wanted) for one in drawn(PACKED)], []
 
-    @by_autograd
+    @ByAutograd
     def kernel(tile: Tile, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
         met.append((torch.is_grad_enabled(), query.requires_grad))
         return query.clone()

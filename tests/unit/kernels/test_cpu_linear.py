@@ -236,11 +236,19 @@ def test_compiled_products_are_torchs(counted, monkeypatch, product):
     assert counted
 
 
-def test_a_gradient_is_no_function_to_be_differentiated_again():
-    states, weight, bias = inputs(3, 8, outputs=4)
-    (gradient,) = torch.autograd.grad(linear(states, weight, bias).square().sum(), states, create_graph=True)
-    with pytest.raises(RuntimeError, match="once_differentiable"):
-        gradient.sum().backward()
+@pytest.mark.parametrize("order", ["the sum", "squares"])
+def test_second_derivatives_are_those_of_float64(counted, order):
+    """A penalty of the gradient: of a sum that gradient depends on no gradient, and once had no graph in silence."""
+    given, found = inputs(5, 8, outputs=4), []
+    for product, dtype in ((linear, torch.float32), (functional.linear, torch.float64)):
+        leaves = [one.detach().to(dtype).requires_grad_() for one in given]
+        out = product(*leaves)
+        head = out.sum() if order == "the sum" else out.square().sum()
+        penalty = sum(one.square().sum() for one in torch.autograd.grad(head, leaves, create_graph=True))
+        again = torch.autograd.grad(penalty + out.sin().sum(), leaves)
+        found.append([one.double() for one in (penalty.detach(), *again)])
+    assert counted and found[1][2].abs().max() > 10
+    torch.testing.assert_close(*found, atol=1e-4, rtol=1e-5)
 
 
 @pytest.mark.parametrize(

@@ -104,19 +104,27 @@ def test_gradients_by_keys_leave_out_what_no_key_is_named_for():
 
 
 @pytest.mark.parametrize("form", ["shifted", "within"])
-def test_a_gradient_is_no_function_to_be_differentiated_again(form):
+def test_second_derivatives_are_those_of_the_definition(form):
+    """Of squares, which depend on the gradient, and of the terms themselves, whose gradient does not."""
     case = Case("up")
-    tile = Tile(0, slice(0, 5), slice(0, 7))
+    tile, expected = Tile(0, slice(0, 5), slice(0, 7)), centred(case.expected())
+    all_visible = masks.batch([masks.bidirectional(7)] * 2)
+    some = masks.AttentionMask(*(getattr(all_visible, name)[:, :n] for name, n in
+                                 (("query_step", 5), ("key_start", 7), ("key_stop", 7))))  # fmt: skip
     if form == "shifted":
-        keys_at = torch.zeros(2, 5, case.relations.table.width, dtype=torch.int32)
-        bias = case.bias(replace(case.relations, keys_at=keys_at))
-        out = bias.shifted()
+        out = centred(case.bias(case.relations.inverted(some)).shifted())
     else:
-        bias = case.bias()
-        out = bias.within(tile, *(cut(tensor, tile) for tensor, cut in bias.tensors))
-    (gradient,) = torch.autograd.grad(out.square().sum(), case.leaves[:1], create_graph=True)
-    with pytest.raises(RuntimeError, match="once_differentiable"):
-        gradient.sum().backward()
+        bias, expected = case.bias(), expected[0]
+        out = centred(bias.within(tile, *(cut(tensor, tile) for tensor, cut in bias.tensors)))
+    weights = torch.linspace(-1, 1, out.numel(), dtype=torch.float64).view_as(out)
+    for power in (1, 2):
+        found = []
+        for terms in (out, expected):
+            first = torch.autograd.grad((terms.pow(power) * weights).sum(), case.leaves, create_graph=True)
+            penalty = sum(one.square().sum() for one in first)
+            found.append(torch.autograd.grad(penalty, case.leaves, retain_graph=True, materialize_grads=True))
+        assert found[1][0].any() and found[1][2].any()
+        torch.testing.assert_close(*found)
 
 
 def test_half_precision_is_widened_when_terms_are_added():

@@ -9,6 +9,9 @@ where weights are dropped, and bfloat16's weights where keys are few.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from copy import copy
+from dataclasses import dataclass
 from functools import cache
 
 import torch
@@ -17,7 +20,7 @@ from torch.nn.functional import scaled_dot_product_attention
 from unified.attention.backend import Backend
 from unified.attention.bias import ScoreBias, of_keys, of_queries
 from unified.kernels.cpu.dropout import keep_mask, kept_share
-from unified.kernels.cpu.tiles import Backward, DocumentTile, attend_in_tiles, by_autograd, hidden_pairs, tiles_of
+from unified.kernels.cpu.tiles import ByAutograd, DocumentTile, Kernel, attend_in_tiles, hidden_pairs, tiles_of
 from unified.masks import AttentionMask
 
 #: Scores at once: 16 MiB of float32, twelve heads of 512 tokens. Smaller pieces wait for each other's threads.
@@ -91,64 +94,79 @@ class BlockedAttention(Backend):
         if not dropout and bias is None and self.by_torch:
             return attend_in_tiles(_at_once, self.tiles, (query, key, value), (of_queries, of_keys, of_keys))
         inputs = [(query, of_queries), (key, of_keys), (value, of_keys), *(() if bias is None else bias.tensors)]
-
-        def kernel(tile: DocumentTile, *tensors: torch.Tensor) -> tuple[torch.Tensor, Backward]:
-            keep = tile.key_count <= self.kept_keys and value.dtype.itemsize < torch.float32.itemsize
-            return _attend(tile, bias, dropout, keep, *tensors)
-
+        kernel = _Blocked(_bare(bias), dropout, self.kept_keys if value.dtype.itemsize < torch.float32.itemsize else 0)
         pairs = (self.scores_at_once if bias is None else self.biased_scores_at_once) // query.size(1)
         tiles = [smaller for tile in self.tiles for smaller in tile.divided(pairs)]
         return attend_in_tiles(kernel, tiles, *zip(*inputs, strict=True))
 
 
-@by_autograd
+@ByAutograd
 def _at_once(tile: DocumentTile, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
     """All heads by torch's own kernel."""
     out = scaled_dot_product_attention(query[None], key[None], value[None], tile.visible)[0]
     return out if tile.seeing is None else out * tile.seeing
 
 
-def _attend(
-    tile: DocumentTile,
-    bias: ScoreBias | None,
-    dropout: float,
-    keep: bool,
-    query: torch.Tensor,
-    key: torch.Tensor,
-    value: torch.Tensor,
-    *tensors: torch.Tensor,
-) -> tuple[torch.Tensor, Backward]:
-    """(H, q, K), (H, k, K) twice and the bias's tensors -> (H, q, K), and the function that gives the gradients.
+@dataclass(frozen=True)
+class _Blocked(Kernel):
+    """Products, softmax and dropout one after another.
 
     Scores and their softmax are float32 at least, whatever the inputs are; all other products are of the values' dtype.
-    Weights of less than float32 are kept for the gradient where keys are few, others are made again.
-    """
-    added = None if bias is None else bias.within(tile, *tensors)
-    with torch.autocast("cpu", enabled=False):
-        weights = attention_weights(tile, query, key, added).to(value.dtype)
-        kept = keep_mask(weights.shape, dropout) if dropout else None
-        read = weights if kept is None else kept.to(weights.dtype).mul_(weights)
-        out = torch.bmm(read, value)
-    if dropout:
-        out.mul_(1 / kept_share(dropout))  # here there are fewer numbers than among the weights
-    known_weights = weights if keep else None
+    The mask of the dropout is kept for the gradient; weights are where keys are few, others are made again.
 
-    def backward(gradient: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
+    Attributes:
+        kept_keys: most keys whose weights are kept.
+    """
+
+    bias: ScoreBias | None
+    dropout: float
+    kept_keys: int
+
+    def attend(
+        self,
+        tile: DocumentTile,
+        query: torch.Tensor,
+        key: torch.Tensor,
+        value: torch.Tensor,
+        *tensors: torch.Tensor,
+    ) -> tuple[torch.Tensor, Sequence[torch.Tensor | None]]:
+        """(H, q, K), (H, k, K) twice and the bias's tensors -> (H, q, K), the dropout's mask and the weights."""
+        added = None if self.bias is None else self.bias.within(tile, *tensors)
+        with torch.autocast("cpu", enabled=False):
+            weights = attention_weights(tile, query, key, added).to(value.dtype)
+            mask = keep_mask(weights.shape, self.dropout) if self.dropout else None
+            read = weights if mask is None else mask.to(weights.dtype).mul_(weights)
+            out = torch.bmm(read, value)
+        if self.dropout:
+            out.mul_(1 / kept_share(self.dropout))  # here there are fewer numbers than among the weights
+        return out, (mask, weights if tile.key_count <= self.kept_keys else None)
+
+    def gradients(
+        self,
+        tile: DocumentTile,
+        kept: Sequence[torch.Tensor | None],
+        gradient: torch.Tensor,
+        query: torch.Tensor,
+        key: torch.Tensor,
+        value: torch.Tensor,
+        *tensors: torch.Tensor,
+    ) -> tuple[torch.Tensor | None, ...]:
+        """Those of query, key, value and the bias's tensors."""
+        mask, weights = kept
         parts = [tensor.detach().requires_grad_() for tensor in tensors]
         with torch.enable_grad():
-            added = None if bias is None else bias.within(tile, *parts)
+            added = None if self.bias is None else self.bias.within(tile, *parts)
         with torch.autocast("cpu", enabled=False):
-            weights = known_weights
             if weights is None:
                 known_bias = None if added is None else added.detach()
                 weights = attention_weights(tile, query, key, known_bias).to(value.dtype)
             read = weights
             gradient = gradient.to(value.dtype)
-            if kept is not None:
-                gradient = gradient * (1 / kept_share(dropout))
+            if mask is not None:
+                gradient = gradient * (1 / kept_share(self.dropout))
             of_weights = torch.bmm(gradient, value.mT)
-            if kept is not None:
-                factors = kept.to(value.dtype)
+            if mask is not None:
+                factors = mask.to(value.dtype)
                 of_weights.mul_(factors)
                 read = factors.mul_(weights)
             of_value = torch.bmm(read.mT, gradient)
@@ -160,7 +178,14 @@ def _attend(
         )
         return of_query, of_key, of_value, *of_parts
 
-    return out, backward
+
+def _bare(bias: ScoreBias | None) -> ScoreBias | None:
+    """A copy without tensors, which are given to it tile by tile; with them it would hold them as long as the graph."""
+    if bias is None:
+        return None
+    bare = copy(bias)
+    bare.tensors = ()
+    return bare
 
 
 def _scale(query: torch.Tensor) -> float:

@@ -146,7 +146,7 @@ def onednn_product(left: torch.Tensor, right: torch.Tensor, bias: torch.Tensor |
 
 
 class _Linear(torch.autograd.Function):
-    """oneDNN's product, for the gradients too."""
+    """oneDNN's product, for the gradients too; torch's for gradients that shall be differentiated in turn."""
 
     @staticmethod
     def forward(ctx: Any, states: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
@@ -155,14 +155,14 @@ class _Linear(torch.autograd.Function):
         return onednn_product(states, weight, bias)
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
     def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
         states, weight = ctx.saved_tensors
         of_states, of_weight, of_bias = ctx.needs_input_grad
+        product = functional.linear if torch.is_grad_enabled() else onednn_product  # create_graph=True enables them
         gradient = gradient.contiguous()
         rows = gradient.flatten(0, -2)
         return (
-            onednn_product(gradient, weight.T) if of_states else None,
-            onednn_product(rows.T, states.flatten(0, -2).T) if of_weight else None,
+            product(gradient, weight.T) if of_states else None,
+            product(rows.T, states.flatten(0, -2).T) if of_weight else None,
             rows.sum(0) if of_bias else None,
         )

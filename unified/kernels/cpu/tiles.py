@@ -5,6 +5,7 @@ Letters as in :mod:`unified.attention`; a tile has q queries and k keys.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -13,6 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from unified.attention.backend import refuse_second_derivatives
 from unified.attention.bias import Cut, Tile, of_queries
 from unified.masks import NO_DOCUMENT, NO_KEY, AttentionMask
 
@@ -110,27 +112,51 @@ def _tile(mask: AttentionMask, row: int, queries: slice, document: int, of_key: 
     return DocumentTile(row, queries, keys, visible, hidden, None if bool(seeing.all()) else seeing.float())
 
 
-#: Gradient of what a kernel returned, (H, q, K) -> gradients of its inputs, None for one that it does not read.
-Backward = Callable[[torch.Tensor], Sequence[torch.Tensor | None]]
-#: (tile, its rows of all inputs) -> (H, q, K), which has no graph, and the function that gives the gradients.
-Kernel = Callable[..., tuple[torch.Tensor, Backward]]
+class Kernel(ABC):
+    """Attention within one tile, and its gradient, which finds in the second argument what the first pass has kept."""
+
+    @abstractmethod
+    def attend(self, tile: DocumentTile, *inputs: torch.Tensor) -> tuple[torch.Tensor, Sequence[torch.Tensor | None]]:
+        """The tile's rows of all inputs -> (H, q, K), which has no graph, and what to keep of them for the gradient."""
+
+    @abstractmethod
+    def gradients(
+        self,
+        tile: DocumentTile,
+        kept: Sequence[torch.Tensor | None],
+        gradient: torch.Tensor,
+        *inputs: torch.Tensor,
+    ) -> Sequence[torch.Tensor | None]:
+        """The gradient of what :meth:`attend` returned -> those of its inputs, None for one that it does not read."""
 
 
-def by_autograd(function: Callable[..., torch.Tensor]) -> Kernel:
-    """Makes a kernel of ``function``, (tile, its rows of all inputs) -> (H, q, K), which torch differentiates."""
+@dataclass(frozen=True)
+class ByAutograd(Kernel):
+    """A kernel that torch differentiates.
 
-    def kernel(tile: DocumentTile, *inputs: torch.Tensor) -> tuple[torch.Tensor, Backward]:
+    Attributes:
+        function: (tile, its rows of all inputs) -> (H, q, K).
+    """
+
+    function: Callable[..., torch.Tensor]
+
+    def attend(self, tile: DocumentTile, *inputs: torch.Tensor) -> tuple[torch.Tensor, Sequence[torch.Tensor]]:
+        """Keeps the result, at which its graph hangs, and the inputs, at which that ends."""
         with torch.set_grad_enabled(any(tensor.requires_grad for tensor in inputs)):
-            made = function(tile, *inputs)
+            made = self.function(tile, *inputs)
+        return made.detach(), (made, *inputs)
 
-        def backward(gradient: torch.Tensor) -> Sequence[torch.Tensor | None]:
-            # Whoever differentiates twice keeps the node of all tiles, and needs the graph of this one again.
-            with torch.autocast("cpu", enabled=False):
-                return torch.autograd.grad(made, inputs, gradient, retain_graph=True, allow_unused=True)
-
-        return made.detach(), backward
-
-    return kernel
+    def gradients(
+        self,
+        tile: DocumentTile,
+        kept: Sequence[torch.Tensor | None],
+        gradient: torch.Tensor,
+        *inputs: torch.Tensor,
+    ) -> Sequence[torch.Tensor | None]:
+        made, *read = (tensor for tensor in kept if tensor is not None)
+        # Whoever goes twice through the graph of all tiles needs the graph of this one again.
+        with torch.autocast("cpu", enabled=False):
+            return torch.autograd.grad(made, read, gradient, retain_graph=True, allow_unused=True)
 
 
 def attend_in_tiles(
@@ -162,24 +188,30 @@ class _InTiles(torch.autograd.Function):
         query, _, value, *_ = inputs
         rows, heads, length, _ = query.shape
         out = query.new_zeros(rows, length, heads, value.size(-1)).transpose(1, 2)  # heads are joined without a copy
-        ctx.cuts, ctx.shapes, ctx.made = cuts, [tensor.shape for tensor in inputs], []
+        ctx.kernel, ctx.cuts, ctx.tiles, held = kernel, cuts, [], []
         for tile in tiles:
             if tile.area:
                 pairs = zip(cuts, inputs, strict=True)
                 of_tile = (cut(tensor, tile).detach().requires_grad_(trained) for cut, tensor in pairs)
-                made, backward = kernel(tile, *of_tile)
+                made, kept = kernel.attend(tile, *of_tile)
                 of_queries(out, tile).copy_(made)
                 if trained:
-                    ctx.made.append((tile, backward))
+                    ctx.tiles.append((tile, slice(len(held), len(held) + len(kept))))
+                    held += kept
+        if trained:
+            ctx.save_for_backward(*held, *inputs)
         return out
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
     @torch.amp.custom_bwd(device_type="cpu")  # type: ignore[untyped-decorator]  # torch has no type
     def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor | None, ...]:  # type: ignore[override]  # as above
-        whole = [gradient.new_zeros(shape) for shape in ctx.shapes]
-        for tile, backward in ctx.made:
-            found = backward(of_queries(gradient, tile))
+        refuse_second_derivatives("blocked")
+        saved = ctx.saved_tensors
+        inputs = saved[len(saved) - len(ctx.cuts) :]
+        whole = [gradient.new_zeros(tensor.shape) for tensor in inputs]
+        for tile, places in ctx.tiles:
+            of_tile = (cut(tensor, tile).detach() for cut, tensor in zip(ctx.cuts, inputs, strict=True))
+            found = ctx.kernel.gradients(tile, saved[places], of_queries(gradient, tile), *of_tile)
             for cut, tensor, added in zip(ctx.cuts, whole, found, strict=True):
                 if added is not None:
                     cut(tensor, tile).add_(added)
