@@ -25,7 +25,7 @@ _ALIGNED = 8
 class DistanceTable:
     """(2 x reach + 1, D) sinusoids of the distances reach to -reach, and every layer's projection of them.
 
-    A projection is made once; while decoding, one table serves all steps.
+    A projection is made once where no gradient is wanted; while decoding, one table serves all steps.
 
     Args:
         clipped: whether greater distances occur, which all count as the last one (``clamp_len``).
@@ -42,7 +42,8 @@ class DistanceTable:
 
     def projected(self, projection: nn.Module) -> torch.Tensor:
         """(2 x reach + 1, D), the rows under one layer's projection."""
-        if torch.compiler.is_compiling():  # within a layer, which training runs once
+        # With gradients a layer asks once in a pass; a checkpoint asks again, and must not find what has no graph.
+        if torch.compiler.is_compiling() or torch.is_grad_enabled():
             rows: torch.Tensor = projection(self.rows)
             return rows
         if projection not in self._projected:

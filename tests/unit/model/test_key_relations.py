@@ -32,6 +32,7 @@ def test_a_table_has_a_row_for_each_distance_and_a_width_of_whole_eights(reach, 
     assert DistanceTable(table.rows, True).clipped is True
 
 
+@torch.no_grad()
 def test_a_projection_of_a_table_is_made_once(monkeypatch):
     table, calls = DistanceTable(torch.randn(5, 3)), []
 
@@ -51,6 +52,18 @@ def test_a_projection_of_a_table_is_made_once(monkeypatch):
     for _ in range(2):  # a compiled layer, which is run once, makes its own
         torch.testing.assert_close(table.projected(first), made)
     assert len(calls) == 2
+
+
+def test_with_gradients_a_projection_is_made_of_the_rows_whatever_is_kept():
+    table, projection = DistanceTable(torch.randn(5, 3)), torch.nn.Linear(3, 4)
+    with torch.no_grad():
+        kept = table.projected(projection)
+    made = table.projected(projection)
+    assert torch.equal(made, kept) and not kept.requires_grad
+    made.sum().backward()
+    torch.testing.assert_close(projection.weight.grad, table.rows.sum(0).expand(4, -1))
+    with torch.no_grad():
+        assert table.projected(projection) is kept
 
 
 @pytest.mark.parametrize("reach", [0, 1, 5, 12])

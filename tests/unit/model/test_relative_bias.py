@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from torch.utils.checkpoint import checkpoint
 
 from unified import masks
 from unified.attention import prepare
@@ -131,6 +132,29 @@ def test_half_precision_is_widened_when_terms_are_added():
     case = Case()
     case.leaves = [leaf.detach().bfloat16() for leaf in case.leaves]
     assert case.bias().shifted().dtype == torch.float32
+
+
+@pytest.mark.parametrize("reentrant", [True, False])
+def test_a_checkpoint_gives_the_gradients_of_the_whole_pass(reentrant):
+    """Its first pass has no gradients: what that one projects must not serve the second."""
+    torch.manual_seed(0)
+    layer, given = TransformerXLAttention(replace(CONFIG, attention_dropout=0.0)), torch.randn(1, 6, HEADS * SIZE)
+    layer.initialize(0.25)
+    positions, rows = torch.arange(6)[None], torch.randn(2 * REACH + 1, HEADS * SIZE)
+    prepared = prepare(masks.batch([masks.bidirectional(6)]), torch.float32, "cpu", backend="dense", needs="bias")
+    found = []
+    for checkpointed in (False, True):
+        relations = Relations(positions, positions, positions % 2, positions % 2, 6, DistanceTable(rows))
+        states = given.clone().requires_grad_()
+        if checkpointed:
+            out = checkpoint(layer, states, prepared, relations, use_reentrant=reentrant)
+        else:
+            out = layer(states, prepared, relations)
+        layer.zero_grad()
+        out.square().sum().backward()
+        found.append([one.grad.clone() for one in layer.parameters()])
+    assert all(one.any() for one in found[0])
+    torch.testing.assert_close(*found)
 
 
 @pytest.mark.parametrize("remembered", [0, 3])
