@@ -119,7 +119,8 @@ class TrainedModel:
     def quantize(self) -> Self:
         """Let linear maps compute in int8 from now on, which a CPU does faster; answers and texts may change a little.
 
-        What is saved of the model afterwards has its own float32 weights. See :mod:`unified.kernels.cpu.int8`.
+        What is saved of the model afterwards has its own float32 weights. After weights were written through ``.data``,
+        call it again. See :mod:`unified.kernels.cpu.int8`.
 
         Raises:
             UnifiedError: the model is not on a CPU, or this torch has no int8 product.

@@ -1,6 +1,8 @@
 """Products in int8 are those of their definition; they depend on no other row, and refuse what would be wrong."""
 
+import copy
 import itertools
+import pickle
 from types import SimpleNamespace
 
 import pytest
@@ -108,7 +110,7 @@ def test_maps_of_another_kind_are_left_alone():
 def test_what_it_cannot_do_is_refused(monkeypatch):
     states, weight = drawn(3, 8), drawn(4, 8, seed=1)
     with pytest.raises(UnifiedError, match=r"^a quantized model has no gradients: compute under torch.no_grad"):
-        Int8Linear(nn.Linear(8, 4))(states)
+        quantize(nn.Linear(8, 4))(states)
     with pytest.raises(UnifiedError, match="^a quantized model has no gradients"):
         Int8LinearMap()(states.requires_grad_(), weight)
     with torch.no_grad(), pytest.raises(UnifiedError, match="^a quantized model computes in float32 on a CPU alone"):
@@ -185,3 +187,79 @@ def test_one_number_is_a_product_too_and_none_is_torchs(monkeypatch):
     weight, bias = torch.full((1, 1), 3.0), torch.ones(1)
     assert Int8LinearMap()(torch.ones(1, 1), weight, bias).tolist() == [[4.0]] and len(calls) == 1
     assert Int8LinearMap()(torch.ones(2, 0, 1), weight, bias).shape == (2, 0, 1) and len(calls) == 1
+
+
+@torch.no_grad()
+def test_weights_of_one_shape_at_one_place_are_told_apart_by_their_strides():
+    """A square weight, and the same numbers turned."""
+    product, states, weight = Int8LinearMap(), drawn(3, 8), drawn(8, 8, seed=1)
+    for part in (weight, weight.T, weight):
+        assert torch.equal(product(states, part), Int8LinearMap()(states, part.clone()))
+
+
+@torch.no_grad()
+@pytest.mark.parametrize(
+    "how", [copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))], ids=["copy", "pickle"]
+)
+def test_a_model_that_was_used_is_copied_and_pickled(how):
+    model, states = quantize(nn.ModuleList([nn.Linear(8, 4), LinearMap()])), drawn(3, 8)
+    weight = drawn(4, 8, seed=1)
+    expected = [model[0](states), model[1](states, weight)]
+    taken = how(model)
+    assert torch.equal(taken[0](states), expected[0]) and torch.equal(taken[1](states, weight), expected[1])
+    taken[0].weight.zero_()
+    assert torch.equal(taken[0](states), taken[0].bias.expand(3, 4)) and torch.equal(model[0](states), expected[0])
+
+
+def test_a_model_made_in_inference_mode_is_quantized():
+    with torch.inference_mode():
+        model, states = quantize(nn.Sequential(nn.Linear(8, 4))), drawn(3, 8)
+        first = model(states)
+        assert torch.equal(first, model(states))
+        torch.testing.assert_close(first, functional.linear(states, *model.parameters()), rtol=0.1, atol=0.1)
+        model[0].weight.zero_()
+        assert torch.equal(quantize(model)(states), model[0].bias.expand(3, 4))
+
+
+@torch.no_grad()
+@pytest.mark.parametrize(
+    ("most", "made"), [(1, lambda: quantize(nn.Linear(8, 4)).linear), (3, lambda: Int8LinearMap(3)), (8, Int8LinearMap)]
+)
+def test_conversions_of_the_last_weights_are_kept(most, made, monkeypatch):
+    calls, convert = [], int8.int8_weight
+    monkeypatch.setattr(int8, "int8_weight", lambda weight: calls.append(1) or convert(weight))
+    product, states, weights = made(), drawn(3, 8), drawn(10, 4, 8, seed=1).unbind()
+    for weight in (*weights, *weights[10 - most :]):
+        product(states, weight)
+    assert len(calls) == 10
+    product(states, weights[9 - most])
+    assert len(calls) == 11
+
+
+@torch.no_grad()
+def test_what_is_written_through_data_is_seen_when_the_model_is_quantized_again():
+    model, states = quantize(nn.Sequential(nn.Linear(8, 4), nn.Linear(4, 4))), drawn(3, 8)
+    before = model(states)
+    for module in model:
+        module.weight.data.zero_()
+    assert torch.equal(model(states), before), "torch does not count this, and looking at each number would take long"
+    assert quantize(model) is model and torch.equal(model(states), model[1].bias.expand(3, 4))
+
+
+@torch.no_grad()
+def test_a_module_keeps_its_hooks_its_names_and_its_place():
+    linear, seen = nn.Linear(8, 8), []
+    linear.register_forward_hook(lambda module, given, found: seen.append(module))
+    parent = nn.Module()
+    parent.first = parent.second = linear
+    assert quantize(parent) is parent and quantize(linear) is linear
+    for one in (parent.first, parent.second):
+        assert one is linear and type(one) is Int8Linear
+        one(drawn(3, 8))
+    assert seen == [linear, linear] and linear.in_features == 8
+
+
+@torch.no_grad()
+def test_a_vector_is_a_row():
+    model, states = quantize(nn.Linear(8, 4)), drawn(3, 8)
+    assert model(states[0]).shape == (4,) and torch.equal(model(states[0]), model(states)[0])

@@ -122,15 +122,9 @@ class _Blocked(Kernel):
     dropout: float
     kept_keys: int
 
-    def attend(
-        self,
-        tile: DocumentTile,
-        query: torch.Tensor,
-        key: torch.Tensor,
-        value: torch.Tensor,
-        *tensors: torch.Tensor,
-    ) -> tuple[torch.Tensor, Sequence[torch.Tensor | None]]:
+    def attend(self, tile: DocumentTile, *inputs: torch.Tensor) -> tuple[torch.Tensor, Sequence[torch.Tensor | None]]:
         """(H, q, K), (H, k, K) twice and the bias's tensors -> (H, q, K), the dropout's mask and the weights."""
+        query, key, value, *tensors = inputs
         added = None if self.bias is None else self.bias.within(tile, *tensors)
         with torch.autocast("cpu", enabled=False):
             weights = attention_weights(tile, query, key, added).to(value.dtype)
@@ -146,13 +140,10 @@ class _Blocked(Kernel):
         tile: DocumentTile,
         kept: Sequence[torch.Tensor | None],
         gradient: torch.Tensor,
-        query: torch.Tensor,
-        key: torch.Tensor,
-        value: torch.Tensor,
-        *tensors: torch.Tensor,
+        *inputs: torch.Tensor,
     ) -> tuple[torch.Tensor | None, ...]:
         """Those of query, key, value and the bias's tensors."""
-        mask, weights = kept
+        (mask, weights), (query, key, value, *tensors) = kept, inputs
         parts = [tensor.detach().requires_grad_() for tensor in tensors]
         with torch.enable_grad():
             added = None if self.bias is None else self.bias.within(tile, *parts)

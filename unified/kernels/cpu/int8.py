@@ -34,24 +34,39 @@ class _Conversion:
 
     Attributes:
         weight: held, so that no other weight takes its place in memory.
-        version: torch's count of the changes of the weight in place.
+        version: torch's count of the changes of the weight in place; None where torch does not count.
         converted: as oneDNN takes it.
     """
 
     weight: torch.Tensor
-    version: int
+    version: int | None
     converted: tuple[torch.Tensor, torch.Tensor]
 
 
 class Int8LinearMap(LinearMap):
     """:class:`unified.kernels.plain.LinearMap` in int8.
 
-    A weight is converted when it is first seen, and again when it was changed in place.
+    A weight is converted when it is first seen, and again when torch counts a change of it in place. It does not count
+    what is written through ``weight.data`` or into a weight made in inference mode: :func:`quantize` the model again.
+
+    Attributes:
+        most: weights, or parts of them, whose conversions are kept; the one that was converted first is forgotten.
     """
 
-    def __init__(self) -> None:
+    most = 8
+
+    def __init__(self, most: int = most) -> None:
         super().__init__()
-        self._known: dict[tuple[int, torch.Size], _Conversion] = {}
+        self.most = most
+        self.forget()
+
+    def forget(self) -> None:
+        """Forget all conversions: each weight is converted anew when it is next seen."""
+        self._known: dict[tuple[int, torch.Size, tuple[int, ...]], _Conversion] = {}
+
+    def __getstate__(self) -> dict[str, object]:
+        """What is copied and pickled: all but the conversions, whose numbers only oneDNN can read."""
+        return {**vars(self), "_known": {}}
 
     def forward(self, states: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
         """(..., K) states, (N, K) weight and (N,) bias -> (..., N), all float32 on a CPU.
@@ -66,26 +81,29 @@ class Int8LinearMap(LinearMap):
             raise UnifiedError("a quantized model computes in float32 on a CPU alone")
         if states.numel() == 0:
             return functional.linear(states, weight, bias)
-        rounded, scales = rounded_states(states.flatten(0, -2))
+        rounded, scales = rounded_states(states.reshape(-1, states.size(-1)))
         found = int8_product(rounded, *self._converted(weight))
         found = found.mul_(scales) if bias is None else torch.addcmul(bias, found, scales, out=found)
-        return found.unflatten(0, states.shape[:-1])
+        return found.view(*states.shape[:-1], -1)
 
     def _converted(self, weight: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        key = weight.data_ptr(), weight.shape
+        key = weight.data_ptr(), weight.shape, weight.stride()
+        version = None if weight.is_inference() else weight._version
         found = self._known.get(key)
-        if found is None or found.version != weight._version:
-            found = self._known[key] = _Conversion(weight.detach(), weight._version, int8_weight(weight))
+        if found is None or found.version != version:
+            self._known.pop(key, None)
+            found = self._known[key] = _Conversion(weight.detach(), version, int8_weight(weight))
+            if len(self._known) > self.most:
+                del self._known[next(iter(self._known))]
         return found.converted
 
 
 class Int8Linear(nn.Module):
-    """:class:`torch.nn.Linear` in int8, with the parameters of one, which stay as they are."""
+    """What :func:`quantize` makes of a :class:`torch.nn.Linear`, with its parameters, which stay as they are."""
 
-    def __init__(self, linear: nn.Linear):
-        super().__init__()
-        self.weight, self.bias = linear.weight, linear.bias
-        self.linear = Int8LinearMap()
+    weight: nn.Parameter
+    bias: nn.Parameter | None
+    linear: Int8LinearMap
 
     def forward(self, states: torch.Tensor) -> torch.Tensor:
         """(..., K) -> (..., N), see :class:`Int8LinearMap`."""
@@ -96,7 +114,8 @@ def quantize(model: Model) -> Model:
     """Lets the linear maps of a trained model compute in int8, and returns the model.
 
     Parameters stay as they are, float32 and under their names; the int8 copies take a quarter of their memory besides.
-    Modules of a subclass of torch's, which may compute something else, are left alone.
+    A module keeps its parameters, hooks and place and changes its class. Modules of a subclass of torch's, which may
+    compute something else, are left alone. Called again, it lets all weights be converted anew, as they are then.
 
     Raises:
         UnifiedError: this torch has no int8 product for this processor, or the model is not float32 on a CPU.
@@ -105,12 +124,14 @@ def quantize(model: Model) -> Model:
         raise UnifiedError("this torch has no int8 product of oneDNN")
     if any(not one.is_cpu or one.dtype != torch.float32 for one in model.parameters()):
         raise UnifiedError("only a model of float32 on a CPU can be quantized")
-    for parent in [*model.modules()]:
-        for name, module in [*parent.named_children()]:
-            if isinstance(module, nn.Linear) and type(module) in (nn.Linear, Linear, FewRowsLinear):
-                setattr(parent, name, Int8Linear(module))
-            elif type(module) in (LinearMap, OneDnnLinearMap, FewRowsLinearMap):
-                setattr(parent, name, Int8LinearMap())
+    for module in [*model.modules()]:
+        if type(module) in (nn.Linear, Linear, FewRowsLinear):
+            module.linear = Int8LinearMap(most=1)
+            module.__class__ = Int8Linear
+        elif type(module) in (LinearMap, OneDnnLinearMap, FewRowsLinearMap):
+            module.__class__ = Int8LinearMap
+        if isinstance(module, Int8LinearMap):
+            module.forget()
     return model
 
 

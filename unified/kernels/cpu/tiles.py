@@ -188,7 +188,8 @@ class _InTiles(torch.autograd.Function):
         query, _, value, *_ = inputs
         rows, heads, length, _ = query.shape
         out = query.new_zeros(rows, length, heads, value.size(-1)).transpose(1, 2)  # heads are joined without a copy
-        ctx.kernel, ctx.cuts, ctx.tiles, held = kernel, cuts, [], []
+        ctx.kernel, ctx.cuts, ctx.tiles = kernel, cuts, []
+        held: list[torch.Tensor | None] = []
         for tile in tiles:
             if tile.area:
                 pairs = zip(cuts, inputs, strict=True)
@@ -204,7 +205,7 @@ class _InTiles(torch.autograd.Function):
 
     @staticmethod
     @torch.amp.custom_bwd(device_type="cpu")  # type: ignore[untyped-decorator]  # torch has no type
-    def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor | None, ...]:  # type: ignore[override]  # as above
+    def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
         refuse_second_derivatives("blocked")
         saved = ctx.saved_tensors
         inputs = saved[len(saved) - len(ctx.cuts) :]
