@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from itertools import chain, count, islice
 from pathlib import Path
 
@@ -86,7 +87,8 @@ def train(
     files = open_split(folder, "train", vocabulary)
     rows, lengths = training_rows(folder, files, vocabulary, mixture, settings)
     history: list[dict[str, float]] = []
-    with torch.random.fork_rng([target] if target.type == "cuda" else []), locked_model(output):
+    generators = torch.random.fork_rng([target] if target.type == "cuda" else [])
+    with generators, _least_numbers_as_zeros(), locked_model(output):
         torch.manual_seed(seed)
         learner = new_model(model, vocabulary, mixture, tokens_per_sample, files).to(target)
         scheme = scheme_of(learner.config, mixture)
@@ -103,11 +105,21 @@ def train(
     return lm.eval()
 
 
+@contextmanager
+def _least_numbers_as_zeros() -> Iterator[None]:
+    """Numbers below 1e-38, for which a CPU takes many times as long, are zeros within, and as they were afterwards."""
+    before = (torch.full((1,), torch.finfo(torch.float32).tiny) / 2).item() == 0.0  # torch does not say
+    torch.set_flush_denormal(True)
+    try:
+        yield
+    finally:
+        torch.set_flush_denormal(before)
+
+
 def _steps(
     model: UnifiedModel, rows: RowDataset, settings: TrainingSettings, device: torch.device
 ) -> Iterator[dict[str, float]]:
     """Makes one update after another; yields its figures for the history."""
-    torch.set_flush_denormal(True)  # a CPU takes many times as long for numbers below 1e-38
     optimizer = _optimizer(model, settings)
     epochs = (updates_of_epoch(rows, epoch, settings.max_tokens, settings.update_freq) for epoch in count(1))
     for update, micro_batches in enumerate(islice(chain.from_iterable(epochs), settings.max_update)):
@@ -123,6 +135,7 @@ def _steps(
             losses = model(batch)
             sum_of_means(losses, divisors).backward()
             parts.append({name: one.nll for name, one in losses.items()})
+            del losses  # else they and their graph would live until the next ones are there
         norm = torch.nn.utils.clip_grad_norm_(model.parameters(), settings.clip_norm)
         bits = {name: nll.item() / math.log(2) for name, nll in _summed(parts).items()}
         means = {f"{name}_loss": bits[name] / n for name in bits if (n := divisors[name].item())}

@@ -1,5 +1,8 @@
 """`unified.train`: when it saves, what it says, and what the trained model knows of itself."""
 
+import weakref
+from contextlib import nullcontext
+
 import numpy as np
 import pytest
 import torch
@@ -11,13 +14,6 @@ from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
 from unified.model import PRESETS
 from unified.training import loop
-
-
-@pytest.fixture(autouse=True)
-def least_numbers():
-    """Training turns them into zeros, for the whole process."""
-    yield
-    torch.set_flush_denormal(False)
 
 
 @pytest.fixture
@@ -121,12 +117,46 @@ def test_a_card_is_taken_where_there_is_one(folder, monkeypatch):
     assert asked == ["cuda", "cpu", "cpu", "mps"]
 
 
-def test_the_least_numbers_of_a_processor_become_zero(folder, monkeypatch):
-    """A CPU takes many times as long for them."""
-    asked = []
-    monkeypatch.setattr(torch, "set_flush_denormal", asked.append)
-    trained(folder, updates=1)
-    assert asked == [True]
+@pytest.mark.parametrize("fails", [False, True])
+@pytest.mark.parametrize("zeros", [False, True])
+def test_the_least_numbers_are_zeros_while_it_trains(folder, monkeypatch, zeros, fails):
+    """A CPU takes many times as long for them. Afterwards they are what they were, whatever happened."""
+
+    def zero() -> bool:
+        return float((np.full(1, 1e-30, np.float32) * np.float32(1e-10))[0]) == 0.0
+
+    seen, clip = [], torch.nn.utils.clip_grad_norm_
+
+    def observed(*given):
+        seen.append(zero())
+        return torch.tensor(float("inf")) if fails else clip(*given)
+
+    monkeypatch.setattr(torch.nn.utils, "clip_grad_norm_", observed)
+    if not torch.set_flush_denormal(zeros):
+        pytest.skip("this processor knows no such mode")
+    try:
+        with pytest.raises(UnifiedError) if fails else nullcontext():
+            trained(folder, updates=1)
+        assert seen == [True] and zero() is zeros
+    finally:
+        torch.set_flush_denormal(False)
+
+
+def test_losses_are_freed_when_their_gradients_are_there(folder, monkeypatch):
+    """Else two steps' tensors would be in memory at once."""
+    held, left = [], []
+    add, clip = loop.sum_of_means, torch.nn.utils.clip_grad_norm_
+
+    def observed(losses, divisors):
+        held.extend(weakref.ref(one.total) for one in losses.values())
+        return add(losses, divisors)
+
+    monkeypatch.setattr(loop, "sum_of_means", observed)
+    monkeypatch.setattr(
+        torch.nn.utils, "clip_grad_norm_", lambda *given: left.append([one() for one in held]) or clip(*given)
+    )
+    trained(folder, updates=2)
+    assert len(left) == 2 and left[1] == [None] * len(held)
 
 
 def test_a_run_depends_on_its_seed_alone(folder):

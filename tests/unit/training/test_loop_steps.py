@@ -24,13 +24,6 @@ SMALL = PRESETS["unified_lm_tiny"](layers=1, width=16, heads=2, feed_forward=32,
 NUMBERS = {"tokens_per_sample": 32, "max_tokens": 64, "updates": 1, "device": "cpu"}
 
 
-@pytest.fixture(autouse=True)
-def least_numbers():
-    """Training turns them into zeros, for the whole process."""
-    yield
-    torch.set_flush_denormal(False)
-
-
 def words_of(path, *names):
     for name in names:
         Vocabulary([f"w{number}" for number in range(600)]).save(path / name)
