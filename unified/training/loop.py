@@ -108,7 +108,8 @@ def train(
 @contextmanager
 def _least_numbers_as_zeros() -> Iterator[None]:
     """Numbers below 1e-38, for which a CPU takes many times as long, are zeros within, and as they were afterwards."""
-    before = (torch.full((1,), torch.finfo(torch.float32).tiny) / 2).item() == 0.0  # torch does not say
+    least = torch.full((1,), torch.finfo(torch.float32).tiny, dtype=torch.float32)
+    before = (least / 2).item() == 0.0  # torch does not say
     torch.set_flush_denormal(True)
     try:
         yield

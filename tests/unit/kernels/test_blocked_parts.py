@@ -247,6 +247,14 @@ def test_nothing_is_dropped_unless_asked(by_torch):
     torch.testing.assert_close(prepared(*inputs), prepared(*inputs, 0.0, None), atol=0, rtol=0)
 
 
+@pytest.mark.parametrize("rate", [1.0, 0.999999])
+def test_where_all_weights_are_dropped_values_and_gradients_are_zeros(rate):
+    prepared, inputs = BlockedAttention(PACKED, torch.float32), drawn(PACKED, torch.float32)
+    out = prepared(*inputs, rate)
+    for found in (out, *torch.autograd.grad(out.sum(), inputs)):
+        assert torch.equal(found, torch.zeros_like(found))
+
+
 @pytest.mark.parametrize("by_torch", [True, False])
 def test_a_graph_can_be_gone_through_twice_but_not_differentiated_twice(by_torch):
     prepared = BlockedAttention(PACKED, torch.float64)

@@ -36,6 +36,15 @@ def test_values_and_gradients_are_scaled_by_the_same_mask():
     torch.testing.assert_close(gradient, kept * weight / 0.75)
 
 
+@pytest.mark.parametrize("rate", [1.0, 0.999999])
+def test_where_nothing_is_kept_values_and_gradients_are_zeros(rate):
+    """As torch has them at rate 1; the share is rounded to a 65,536th."""
+    states = torch.randn(50, 40, requires_grad=True)
+    out = Dropout(rate)(states)
+    (gradient,) = torch.autograd.grad(out.sum(), states)
+    assert torch.equal(out, torch.nn.functional.dropout(states, 1.0)) and torch.equal(gradient, torch.zeros(50, 40))
+
+
 def test_draws_follow_torchs_generator_alone():
     layer, states = Dropout(0.5), torch.ones(999)
     torch.manual_seed(3)

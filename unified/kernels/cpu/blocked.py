@@ -19,7 +19,7 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from unified.attention.backend import Backend
 from unified.attention.bias import ScoreBias, of_keys, of_queries
-from unified.kernels.cpu.dropout import keep_mask, kept_share
+from unified.kernels.cpu.dropout import keep_mask, scale_of_kept
 from unified.kernels.cpu.tiles import ByAutograd, DocumentTile, Kernel, attend_in_tiles, hidden_pairs, tiles_of
 from unified.masks import AttentionMask
 
@@ -132,7 +132,7 @@ class _Blocked(Kernel):
             read = weights if mask is None else mask.to(weights.dtype).mul_(weights)
             out = torch.bmm(read, value)
         if self.dropout:
-            out.mul_(1 / kept_share(self.dropout))  # here there are fewer numbers than among the weights
+            out.mul_(scale_of_kept(self.dropout))  # here there are fewer numbers than among the weights
         return out, (mask, weights if tile.key_count <= self.kept_keys else None)
 
     def gradients(
@@ -154,7 +154,7 @@ class _Blocked(Kernel):
             read = weights
             gradient = gradient.to(value.dtype)
             if mask is not None:
-                gradient = gradient * (1 / kept_share(self.dropout))
+                gradient = gradient * scale_of_kept(self.dropout)
             of_weights = torch.bmm(gradient, value.mT)
             if mask is not None:
                 factors = mask.to(value.dtype)

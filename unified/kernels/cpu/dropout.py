@@ -17,6 +17,12 @@ def kept_share(rate: float) -> float:
     return 1 - round(rate * 2**_BITS) / 2**_BITS
 
 
+def scale_of_kept(rate: float) -> float:
+    """By what the values that are kept are multiplied: 1 / :func:`kept_share`, and 0 where nothing is kept."""
+    share = kept_share(rate)
+    return 1 / share if share else 0.0
+
+
 def keep_mask(shape: tuple[int, ...], rate: float) -> torch.Tensor:
     """uint8 on the CPU, 1 with probability :func:`kept_share`, else 0; drawn by torch's generator.
 
@@ -30,7 +36,7 @@ def keep_mask(shape: tuple[int, ...], rate: float) -> torch.Tensor:
 
 
 def dropout(states: torch.Tensor, rate: float) -> torch.Tensor:
-    """A share ``rate`` of the values becomes 0, the others are divided by the share that is kept.
+    """A share ``rate`` of the values becomes 0, the others are divided by the share that is kept; all are 0 at rate 1.
 
     Within `torch.compile` the random numbers are torch's own, on a CPU too.
     """
@@ -56,7 +62,7 @@ class _Dropped(torch.autograd.Function):
     def forward(ctx: Any, states: torch.Tensor, rate: float) -> torch.Tensor:
         kept = keep_mask(states.shape, rate)
         ctx.save_for_backward(kept)
-        ctx.scale = 1 / kept_share(rate)
+        ctx.scale = scale_of_kept(rate)
         return kept.to(states.dtype).mul_(states).mul_(ctx.scale)
 
     @staticmethod
