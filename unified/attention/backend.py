@@ -102,6 +102,16 @@ class Backend(ABC):
         raise UnifiedError(f"attention backend {self.name!r} does not give its weights; use 'dense'")
 
 
+def without_dropout(kernel: str, dropout: float) -> str | None:
+    """Says that a kernel has no dropout where one is asked for, else None."""
+    if not dropout:
+        return None
+    return (
+        f"{kernel} has no attention dropout (got {dropout}); set attention_dropout to 0 "
+        "(fairseq-train --attention-dropout 0) or use 'sdpa'"
+    )
+
+
 def refuse_second_derivatives(backend: str) -> None:
     """Called in a backward pass whose gradients torch could not differentiate in turn: they would be wrong in silence.
 

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, ClassVar
 
 import torch
 
-from unified.attention.backend import Backend
+from unified.attention.backend import Backend, without_dropout
 from unified.attention.bias import ScoreBias
+from unified.errors import UnifiedError
 from unified.masks import AttentionMask
 
 if TYPE_CHECKING:
@@ -27,6 +28,12 @@ def compiled_flex_attention() -> Callable[..., torch.Tensor]:
     from torch.nn.attention.flex_attention import flex_attention
 
     return torch.compile(flex_attention, dynamic=False)
+
+
+def _not_in_the_call(dropout: float, biased: bool) -> str | None:
+    if biased:
+        return "FlexAttention does not add the bias of relative positions to the scores; use 'fused' or 'sdpa'"
+    return without_dropout("FlexAttention", dropout)
 
 
 class FlexAttention(Backend):
@@ -46,15 +53,11 @@ class FlexAttention(Backend):
     def unsupported(mask: AttentionMask, device: torch.device, dropout: float, needs: str | None) -> str | None:
         if device.type != "cuda":
             return f"FlexAttention has no backward on {device.type}; use 'sdpa'"
-        if dropout:
-            return (
-                f"FlexAttention has no attention dropout (got {dropout}); set attention_dropout to 0 "
-                "(fairseq-train --attention-dropout 0) or use 'sdpa'"
-            )
         if mask.last_key is not None:
             return "FlexAttention serves steps alone, and this mask limits its queries by last_key too; use 'sdpa'"
-        if needs == "bias":
-            return "FlexAttention does not add the bias of relative positions to the scores; use 'fused' or 'sdpa'"
+        refused = _not_in_the_call(dropout, needs == "bias")
+        if refused:
+            return refused
         if needs == "weights":
             return "FlexAttention does not give its weights, which relative values read; use 'dense'"
         return None
@@ -70,6 +73,9 @@ class FlexAttention(Backend):
         dropout: float = 0.0,
         bias: ScoreBias | None = None,
     ) -> torch.Tensor:
+        refused = _not_in_the_call(dropout, bias is not None)
+        if refused:  # prepare() was told of something else
+            raise UnifiedError(refused)
         blocks, options = self.block_mask, self.kernel_options
         if torch.compiler.is_compiling():  # within compiled layers, where torch would warn of a cached function
             from torch.nn.attention.flex_attention import flex_attention

@@ -10,10 +10,13 @@ from typing import Any
 
 import torch
 
-from unified.attention.backend import Backend, refuse_second_derivatives
+from unified.attention.backend import Backend, refuse_second_derivatives, without_dropout
 from unified.attention.bias import ScoreBias, widened
 from unified.attention.dense import masked_softmax
+from unified.errors import UnifiedError
 from unified.masks import AttentionMask
+
+_KERNEL = "fused attention"
 
 
 class FusedAttention(Backend):
@@ -33,14 +36,9 @@ class FusedAttention(Backend):
 
     @staticmethod
     def unsupported(mask: AttentionMask, device: torch.device, dropout: float, needs: str | None) -> str | None:
-        if dropout:
-            return (
-                f"fused attention has no attention dropout (got {dropout}); set attention_dropout to 0 "
-                "(fairseq-train --attention-dropout 0) or use 'sdpa'"
-            )
         if needs == "weights":
             return "fused attention does not give its weights, which relative values read; use 'dense'"
-        return None
+        return without_dropout(_KERNEL, dropout)
 
     def __init__(self, mask: AttentionMask, dtype: torch.dtype):
         self.mask = mask
@@ -53,6 +51,9 @@ class FusedAttention(Backend):
         dropout: float = 0.0,
         bias: ScoreBias | None = None,
     ) -> torch.Tensor:
+        refused = without_dropout(_KERNEL, dropout)
+        if refused:  # prepare() was told another rate
+            raise UnifiedError(refused)
         query = query.to(value.dtype)  # autocast leaves a sum with a parameter in float32
         added = query.new_zeros(()) if bias is None else bias.shifted()
         visible = self.mask.for_sdpa()

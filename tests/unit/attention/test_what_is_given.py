@@ -247,3 +247,43 @@ def test_a_backend_of_ones_own_returns_a_tensor_of_values(returned, got):
 
     prepared = Own(mask(), torch.float32)
     assert refused(*given(), prepared) == f"attention by Own must be a tensor (2, 3, 4, 8), got {got}"
+
+
+class Terms:
+    """A bias of zeros."""
+
+    tensors = ()
+
+    def dense(self) -> torch.Tensor:
+        return torch.zeros(ROWS, HEADS, QUERIES, KEYS)
+
+
+NO_DROPOUT = (
+    " has no attention dropout (got 0.5); set attention_dropout to 0 (fairseq-train --attention-dropout 0) "
+    "or use 'sdpa'"
+)
+
+
+@pytest.mark.parametrize("name", ["fused", "flex", "flex_flash"])
+def test_what_a_kernel_has_not_is_refused_in_the_call_too(name):
+    """`prepare` may have been told of no dropout and no bias."""
+    prepared = BACKENDS[name](mask(), torch.float32)
+    with pytest.raises(UnifiedError) as raised:
+        attend(*given(), prepared, dropout=0.5)
+    assert str(raised.value) == ("fused attention" if name == "fused" else "FlexAttention") + NO_DROPOUT
+    if name != "fused":
+        with pytest.raises(UnifiedError) as raised:
+            attend(*given(), prepared, bias=Terms())
+        assert str(raised.value) == (
+            "FlexAttention does not add the bias of relative positions to the scores; use 'fused' or 'sdpa'"
+        )
+
+
+@pytest.mark.parametrize("name", ["dense", "sdpa", "blocked"])
+def test_other_kernels_drop_whatever_prepare_was_told(name):
+    """About half of all weights, each of which is 1 / 6."""
+    prepared = prepare(masks.batch([masks.bidirectional(KEYS)] * ROWS), torch.float32, CPU, backend=name)
+    query, values = torch.zeros(ROWS, HEADS, KEYS, KEYS), torch.eye(KEYS).expand(ROWS, HEADS, -1, -1)
+    torch.manual_seed(0)
+    dropped = (attend(query, query, values, prepared, dropout=0.5) == 0).float().mean()
+    assert 0.35 < dropped < 0.65
