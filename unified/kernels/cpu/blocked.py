@@ -20,6 +20,7 @@ from torch.nn.functional import scaled_dot_product_attention
 from unified.attention.backend import Backend
 from unified.attention.bias import ScoreBias, of_keys, of_queries
 from unified.kernels.cpu.dropout import keep_mask, scale_of_kept
+from unified.kernels.cpu.following import is_followed
 from unified.kernels.cpu.tiles import ByAutograd, DocumentTile, Kernel, attend_in_tiles, hidden_pairs, tiles_of
 from unified.masks import AttentionMask
 
@@ -57,7 +58,7 @@ class BlockedAttention(Backend):
     @staticmethod
     def pays(mask: AttentionMask, device: torch.device, dtype: torch.dtype, dropout: float, needs: str | None) -> bool:
         """Whether it is faster than one call of torch's own attention; a mask of one row does not say for how many."""
-        if device.type != "cpu" or not mask.batched:
+        if device.type != "cpu" or not mask.batched or is_followed():
             return False
         if dropout or needs == "bias" or _beats_torch(dtype, mask.key_length):
             return True
@@ -73,6 +74,8 @@ class BlockedAttention(Backend):
             return f"attention in tiles is for the CPU, not for {device.type}; use 'sdpa'"
         if not mask.batched:
             return "attention in tiles takes a mask for each row (unified.masks.batch), got one row; use 'sdpa'"
+        if is_followed():
+            return "attention in tiles has no part in torch.func, forward derivatives or torch.jit.trace; use 'dense'"
         if needs == "weights":
             return "attention in tiles does not give its weights, which relative values read; use 'dense'"
         return None

@@ -8,6 +8,8 @@ from typing import Any
 import torch
 from torch import nn
 
+from unified.kernels.cpu.following import is_followed
+
 _BITS = 16
 _LEAST = torch.iinfo(torch.int64).min
 
@@ -38,10 +40,9 @@ def keep_mask(shape: tuple[int, ...], rate: float) -> torch.Tensor:
 def dropout(states: torch.Tensor, rate: float) -> torch.Tensor:
     """A share ``rate`` of the values becomes 0, the others are divided by the share that is kept; all are 0 at rate 1.
 
-    Within `torch.compile` the random numbers are torch's own, on a CPU too.
+    Within `torch.compile`, and where else :func:`is_followed`, the random numbers are torch's own, on a CPU too.
     """
-    own = states.device.type == "cpu" and not torch.compiler.is_compiling()
-    if own:
+    if states.is_cpu and not torch.compiler.is_compiling() and not is_followed():
         return _Dropped.apply(states, rate)  # type: ignore[no-untyped-call]  # torch has no type
     return nn.functional.dropout(states, rate)
 

@@ -15,6 +15,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from unified.kernels.cpu.following import is_followed
 from unified.kernels.plain import LinearMap
 
 _INTEL = "GenuineIntel"
@@ -121,17 +122,20 @@ def _has_product() -> bool:
 def _uses_onednn(states: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> bool:
     """True for plain float32 on a CPU, unless `torch.backends.mkldnn.flags(enabled=False)` turns oneDNN off.
 
-    Not where there are no rows: sums over none of them, a weight's gradient, oneDNN leaves unset. Of a bias with gaps
-    it would read the wrong numbers, of matrices with gaps it makes the product two hundred times as slowly. Shapes that
-    do not fit are left to torch, which names them.
+    Not what torch compiles or follows, nor where there are no rows: sums over none of them, a weight's gradient, oneDNN
+    leaves unset; it refuses a matrix without columns. Of a bias with gaps it would read the wrong numbers, of matrices
+    with gaps it makes the product two hundred times as slowly. Shapes that do not fit are left to torch, which names
+    them.
     """
     return (
         not torch.compiler.is_compiling()
-        and states.device.type == "cpu"
+        and not is_followed()
+        and states.is_cpu
         and states.dtype == weight.dtype == torch.float32
         and states.dim() > 1
         and states.numel() > 0
         and weight.dim() == 2
+        and weight.numel() > 0
         and states.size(-1) == weight.size(1)
         and weight.is_contiguous()
         and (bias is None or (bias.dtype == torch.float32 and bias.is_contiguous() and bias.shape == weight.shape[:1]))
