@@ -145,7 +145,7 @@ class _Blocked(Kernel):
         gradient: torch.Tensor,
         *inputs: torch.Tensor,
     ) -> tuple[torch.Tensor | None, ...]:
-        """Those of query, key, value and the bias's tensors."""
+        """Makes the gradients of query, key, value and the bias's tensors."""
         (mask, weights), (query, key, value, *tensors) = kept, inputs
         parts = [tensor.detach().requires_grad_() for tensor in tensors]
         with torch.enable_grad():

@@ -20,7 +20,7 @@ def kept_share(rate: float) -> float:
 
 
 def scale_of_kept(rate: float) -> float:
-    """By what the values that are kept are multiplied: 1 / :func:`kept_share`, and 0 where nothing is kept."""
+    """The number by which values that are kept are multiplied: 1 / :func:`kept_share`, and 0 where none is kept."""
     share = kept_share(rate)
     return 1 / share if share else 0.0
 

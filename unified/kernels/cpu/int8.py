@@ -65,7 +65,7 @@ class Int8LinearMap(LinearMap):
         self._known: dict[tuple[int, torch.Size, tuple[int, ...]], _Conversion] = {}
 
     def __getstate__(self) -> dict[str, object]:
-        """What is copied and pickled: all but the conversions, whose numbers only oneDNN can read."""
+        """Everything that is copied and pickled: the conversions are not, whose numbers only oneDNN can read."""
         return {**vars(self), "_known": {}}
 
     def forward(self, states: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
@@ -99,7 +99,7 @@ class Int8LinearMap(LinearMap):
 
 
 class Int8Linear(nn.Module):
-    """What :func:`quantize` makes of a :class:`torch.nn.Linear`, with its parameters, which stay as they are."""
+    """A linear map by :func:`quantize`: a :class:`torch.nn.Linear` with its parameters, which stay as they are."""
 
     weight: nn.Parameter
     bias: nn.Parameter | None
