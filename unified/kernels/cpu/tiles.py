@@ -211,7 +211,7 @@ class _InTiles(torch.autograd.Function):
         inputs = saved[len(saved) - len(ctx.cuts) :]
         whole = [gradient.new_zeros(tensor.shape) for tensor in inputs]
         for tile, places in ctx.tiles:
-            of_tile = (cut(tensor, tile).detach() for cut, tensor in zip(ctx.cuts, inputs, strict=True))
+            of_tile = (cut(tensor, tile) for cut, tensor in zip(ctx.cuts, inputs, strict=True))
             found = ctx.kernel.gradients(tile, saved[places], of_queries(gradient, tile), *of_tile)
             for cut, tensor, added in zip(ctx.cuts, whole, found, strict=True):
                 if added is not None:
