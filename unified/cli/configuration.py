@@ -93,7 +93,9 @@ def require_run_folder(folder: Path) -> None:
     """
     if not folder.is_dir() or (folder / FILE_NAME).exists():
         return
-    others = sorted(path.name for path in folder.iterdir() if path.name not in (CLAIM, "data", "items") and path.name[0] != ".")
+    others = sorted(
+        path.name for path in folder.iterdir() if path.name not in (CLAIM, "data", "items") and path.name[0] != "."
+    )
     if others:
         raise UnifiedError(
             f"--output {folder}: holds {', '.join(others[:3])}, and no {FILE_NAME} says that a run made "

@@ -51,7 +51,7 @@ NO_ENTITIES_IN_WRITING = (
 
 #: Why a model that writes nothing does not generate.
 NO_SCHEME = (
-    "the model does not generate (writes nothing): the objective that it learnt declares no decoding scheme, or the "
+    "the model does not generate (writes nothing): no objective that it learnt declares a decoding scheme, or the "
     "scheme needs more token types than the model has; `fairseq-train --writes` chooses a scheme, and "
     "--token-types gives the types"
 )

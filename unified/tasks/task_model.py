@@ -21,7 +21,8 @@ from unified.inference.trained_model import CheckpointFiles, TrainedModel, requi
 from unified.model import UnifiedModel
 from unified.runtime.devices import usable_device
 from unified.tasks.found_thresholds import found_thresholds
-from unified.tasks.heads.base import EnsembleUnderstanding
+from unified.tasks.heads.base import EnsembleUnderstanding, Understanding
+from unified.tasks.heads.registry import TASK_HEADS
 from unified.tasks.heads.span import SpanAnswers
 from unified.tasks.prediction import Predictor
 from unified.tasks.restoring import restore_tasks
@@ -259,17 +260,19 @@ class TaskModel(TrainedModel):
     def predictor(self, *types: str, head: str | None = None) -> Predictor:
         """The predictor of ``head``; by default of the only head of these types, such as "span", or of any type.
 
+        A head of another package is of the type whose class it inherits from.
+
         Raises:
             UnifiedError: there is none, or several.
         """
-        suited = {
-            name: one
-            for name, one in self.predictors.items()
-            if (head is None or name == head) and (not types or one.task.name in types)
-        }
+        classes = tuple(TASK_HEADS[name] for name in types) or (Understanding,)
+        named = {name: one for name, one in self.predictors.items() if head is None or name == head}
+        suited = {name: one for name, one in named.items() if isinstance(one.task, classes)}
         if len(suited) == 1:
             return next(iter(suited.values()))
-        wanted = head or " or ".join(map(str, types)) or "one task"
+        wanted = " or ".join(types) or "one task"
+        if head is not None:
+            wanted = f"{head}, as {wanted}" if named else head
         if suited:
             raise UnifiedError(
                 f"the model has several heads, {', '.join(suited)}; name one of them (head= in Python, "

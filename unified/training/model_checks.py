@@ -104,8 +104,10 @@ def adapted(config: TransformerConfig, mixture: Mixture, called: Called = as_opt
 
 
 def scheme_of(config: TransformerConfig, mixture: Mixture) -> str:
-    """The decoding scheme of a model that learns these objectives, a name of :data:`SCHEMES` or "nothing"."""
-    scheme = mixture.objectives[0].writes
-    if scheme == "nothing" or config.reads_entities:
-        return "nothing"
-    return scheme if config.has_token_types(SCHEMES[scheme].token_types) else "nothing"
+    """The decoding scheme of a model that learns these objectives, a name of :data:`SCHEMES` or "nothing".
+
+    The first objective decides that declares a scheme for which the model has token types.
+    """
+    declared = (objective.writes for objective in mixture.objectives if objective.writes != "nothing")
+    schemes = [scheme for scheme in declared if config.has_token_types(SCHEMES[scheme].token_types)]
+    return schemes[0] if schemes and not config.reads_entities else "nothing"

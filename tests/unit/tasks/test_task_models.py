@@ -59,6 +59,17 @@ def test_a_head_is_found_by_its_name_or_by_what_it_answers(several):
     assert alone.predictor() is alone.predictors["only"]
 
 
+def test_a_head_of_another_package_is_of_the_type_that_it_inherits_from():
+    class Ordinal(Classification):
+        name = "ordinal"
+
+    own = model(stars=Ordinal(TASKS["classes"].labels), tags=TASKS["tags"])
+    assert own.predictor("classification", "regression") is own.predictors["stars"]
+    assert own.predictor("classification", head="stars") is own.predictors["stars"]
+    [found] = own.classify(["w1 w2"])
+    assert found["label"] in TASKS["classes"].labels
+
+
 def test_a_head_that_is_missing_or_one_of_several_is_refused(several):
     names = "classes, numbers, tags, spans, chains"
     choose = "; name one of them (head= in Python, `unified predict --head`)"
@@ -68,7 +79,8 @@ def test_a_head_that_is_missing_or_one_of_several_is_refused(several):
     )
     for arguments, head, wanted in (
         (("choice",), None, "choice"), (("choice", "relation"), None, "choice or relation"), ((), "x", "x"),
-        (("span",), "tags", "tags"),
+        (("span",), "tags", "tags, as span"),
+        (("classification", "regression"), "tags", "tags, as classification or regression"),
     ):  # fmt: skip
         assert refused(several.predictor, *arguments, head=head) == (
             f"the model was fine-tuned for {names}, not for {wanted}"
@@ -125,7 +137,7 @@ def test_words_are_tagged(several):
     )
     assert refused(several.tag, 3).startswith("words: expected a list")
     assert refused(several.tag, ["w1", 3]).startswith("words[1]: expected one text")
-    assert refused(several.tag, "w1", head="classes").endswith("not for classes")
+    assert refused(several.tag, "w1", head="classes").endswith("not for classes, as tagging")
 
 
 def test_questions_are_answered_by_the_threshold_of_fine_tuning_or_another(several):
@@ -143,7 +155,7 @@ def test_questions_are_answered_by_the_threshold_of_fine_tuning_or_another(sever
         assert refused(several.answer, "w1", "w2", threshold=threshold) == (
             f"threshold must be a probability, got {threshold!r}"
         )
-    assert refused(several.answer, "w1", "w2", head="tags").endswith("not for tags")
+    assert refused(several.answer, "w1", "w2", head="tags").endswith("not for tags, as span")
 
 
 def test_chains_are_given_as_their_words(several):
@@ -155,7 +167,7 @@ def test_chains_are_given_as_their_words(several):
     assert several.resolve(sentences) == several.resolve(sentences, head="chains") == expected
     assert refused(several.resolve, "w1 w2").startswith("sentences: expected a list")
     assert refused(several.resolve, ["w1", ["w2", 3]]).startswith("sentences[1][1]: expected one text")
-    assert refused(several.resolve, ["w1"], head="tags").endswith("not for tags")
+    assert refused(several.resolve, ["w1"], head="tags").endswith("not for tags, as coreference")
 
 
 # ---------------------------------------------------------------- files

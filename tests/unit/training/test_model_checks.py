@@ -130,10 +130,12 @@ def test_a_mask_that_the_objectives_do_not_have_is_refused():
         ("bidirectional", 2, "nothing"),
         ("xlnet", 1, "permutation"),
         ("bert", 6, "left_to_right"),
-        ("bert(left_to_right=True,next_sentence=False),bidirectional", 6, "nothing"),
+        ("bert(left_to_right=True,next_sentence=False)", 6, "nothing"),
+        ("bert(left_to_right=True,next_sentence=False),prefix_lm,bidirectional", 6, "next"),
+        ("bert(left_to_right=True,next_sentence=False),prefix_lm,bidirectional", 3, "left_to_right"),
     ],
 )
-def test_a_model_writes_as_the_first_objective_if_it_has_the_token_types(objectives, types, scheme):
+def test_a_model_writes_as_the_first_objective_that_says_how_and_has_the_token_types(objectives, types, scheme):
     assert scheme_of(model(token_types=types), parse_objectives(objectives)) == scheme
 
 
