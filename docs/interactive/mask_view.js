@@ -65,7 +65,7 @@ function startMaskView() {
     checkDrawable(mask.queryStep.length, mask.keyStart.length);
     drawPicture(byId("mask-picture"), byId("mask-cell"), pictureOfMask(mask));
     byId("mask-vectors").textContent = vectorsText(mask) + (mask.excludeSelf ? "\nexclude_self = True" : "");
-    byId("mask-python").textContent = python;
+    byId("mask-python").textContent = `from unified import masks\n\n${python}`;
     showFit(denseOf(mask), mask.keyStart.length, mask.excludeSelf);
     showLeaks(mask, options);
   }
@@ -83,7 +83,10 @@ function startMaskView() {
     drawPicture(byId("mask-picture"), byId("mask-cell"), picture, { onToggle: toggle, cursorAt });
     byId("mask-vectors").textContent = mask ? vectorsText(mask) : "There are none.";
     const rows = dense.map((row) => pythonList(row.map(Number))).join(",\n    ");
-    byId("mask-python").textContent = `mask = masks.from_dense(torch.tensor([\n    ${rows}\n]).bool())`;
+    const visible = `torch.tensor([\n    ${rows}\n]).bool()`;
+    byId("mask-python").textContent = mask
+      ? `import torch\n\nfrom unified import masks\n\nmask = masks.from_dense(${visible})`
+      : `import torch\n\nvisible = ${visible}  # attn_mask of torch's scaled_dot_product_attention`;
     showFit(dense, dense[0].length, false);
     if (mask) showLeaks(mask, { queryStream: null, memory: 0 });
     else showNoLeaks();
