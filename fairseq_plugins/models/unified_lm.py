@@ -36,7 +36,7 @@ from unified.checkpoints.heads import (
     with_pooler,
     without_other_sizes,
 )
-from unified.checkpoints.vocabularies import grown
+from unified.checkpoints.vocabularies import BY_SYMBOL, grown
 from unified.data.example import Batch
 from unified.generation.cache import SourceCache
 from unified.generation.decoder import CachedDecoder
@@ -128,6 +128,8 @@ class UnifiedLMModel(BaseFairseqModel):
         saved = int(state.pop("dictionary_version", self.dictionary_version))
         parameters = {key.removeprefix("core."): value for key, value in state.items()}
         parameters, added = grown(parameters, self.symbols, saved, self.core.config.initializer_range)
+        if not added and saved != int(self.dictionary_version):
+            raise refusal(_other_dictionary(parameters, len(self.symbols)))
         parameters, other = without_other_sizes(with_pooler(parameters, self.core), self.core)
         heads = prefixes([*parameters, *self.core.state_dict()])
         optional = (*heads, *OPTIONAL_HEADS, *task_head_prefixes(self.core), "lstm.")
@@ -138,11 +140,6 @@ class UnifiedLMModel(BaseFairseqModel):
                 f"the checkpoint lacks parameters of its task, which would be random: {', '.join(by_head(random))}"
             )
         readout = start_new_token_head(self.core, new)
-        if not added and saved != int(self.dictionary_version):
-            raise refusal(
-                "the checkpoint was trained with another dictionary of the same size; prepare this data with "
-                "--tokenizer set to the folder the checkpoint was trained on"
-            )
         fates = {
             "parameters that the checkpoint lacks, initialised at random": new,
             "parameters of the checkpoint that are unused, left out": by_head(unused),
@@ -239,6 +236,16 @@ class CachingDecoder(FairseqIncrementalDecoder):
 
     def max_positions(self) -> int | None:
         return self.cached[0].max_positions
+
+
+def _other_dictionary(parameters: Mapping[str, torch.Tensor], symbols: int) -> str:
+    """Says that a checkpoint belongs to another dictionary than one of so many symbols."""
+    rows = len(parameters[BY_SYMBOL[0]]) if BY_SYMBOL[0] in parameters else symbols
+    size = "of the same size" if rows == symbols else f"of {rows:,} symbols, that of this data has {symbols:,}"
+    return (
+        f"the checkpoint was trained with another dictionary {size}; prepare this data with --tokenizer set to the "
+        "folder the checkpoint was trained on"
+    )
 
 
 def _examples(symbols: list[str]) -> str:

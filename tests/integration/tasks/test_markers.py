@@ -21,7 +21,6 @@ from unified.conversions.export import Source
 from unified.conversions.xlnet import export_xlnet
 from unified.data.markers import marker_ids, markers_of, with_markers
 from unified.data.vocabulary import Vocabulary
-from unified.errors import UnifiedError
 from unified.inference.sequences import Codec
 from unified.model import TransformerConfig, UnifiedModel
 from unified.tasks.catalogue import task_named, with_changes, with_head
@@ -176,9 +175,7 @@ def test_a_dictionary_that_does_not_begin_like_the_checkpoints_is_refused(tmp_pa
         other = Vocabulary(symbols)
         config = start.config.with_vocabulary(len(other))
         model = UnifiedLMModel(UnifiedModel.for_tasks(config, {}), Task(other), "nothing")
-        with pytest.raises(
-            (SystemExit, UnifiedError), match="another dictionary of the same size|do not fit the model"
-        ):
+        with pytest.raises(SystemExit, match="another dictionary of "):
             model.load_state_dict(load_checkpoint(start.checkpoint)["model"])
 
 

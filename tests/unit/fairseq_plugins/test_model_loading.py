@@ -122,6 +122,19 @@ def test_another_dictionary_of_the_same_size_is_refused():
     )
 
 
+def test_another_dictionary_of_another_size_is_refused_before_shapes_are():
+    for symbols, sizes in (
+        ("abde", "of 108 symbols, that of this data has 109"),
+        ("ab", "of 108 symbols, that of this data has 107"),
+    ):
+        with pytest.raises(SystemExit) as raised:
+            language_model(Vocabulary(list(symbols[::-1]))).load_state_dict(language_model().state_dict())
+        assert str(raised.value) == (
+            f"unified_lm: error: the checkpoint was trained with another dictionary {sizes}; prepare this data with "
+            "--tokenizer set to the folder the checkpoint was trained on"
+        )
+
+
 @pytest.mark.parametrize(
     ("count", "shown"), [(1, "m0"), (8, "m0 m1 m2 m3 m4 m5 m6 m7"), (9, "m0 m1 m2 m3 m4 m5 m6 m7 ...")]
 )
