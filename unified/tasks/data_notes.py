@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from unified.arguments import counted
@@ -106,16 +106,21 @@ def capitals_note(
     )
 
 
-def require_known_labels(judged: Iterable[tuple[Understanding[Any], Splits]]) -> None:
+def require_known_labels(
+    judged: Iterable[tuple[Understanding[Any], Splits]],
+    locations: Callable[[], Mapping[str, Mapping[str, str]]] = dict,
+) -> None:
     """Refuses items that cannot be predicted, as no training item is like them, or cannot be scored.
 
     Args:
         judged: heads as the training items settle them, with the splits of their task.
+        locations: finds where items are in a user's files, by split and id, as
+            :meth:`unified.tasks.datasets.own_files.OwnFiles.locations` does; called where there is something to refuse.
 
     Raises:
-        UnifiedError: names split, items and labels.
+        UnifiedError: names the lines, or split and items where there are none, and labels.
     """
-    problems = Problems()
+    found: list[tuple[str, str, str]] = []
     for understanding, splits in judged:
         training = next((items for split, items in splits.items() if _is_train(split)), ())
         # If so, the head has labels of its own, and refuses these items where it encodes them.
@@ -125,7 +130,13 @@ def require_known_labels(judged: Iterable[tuple[Understanding[Any], Splits]]) ->
                 unlearnt = None if own_labels else understanding.unlearnt(item)
                 unscored = None if _is_train(split) else understanding.unscored(item)
                 reasons = (reason for reason in (unlearnt, unscored) if reason is not None)
-                problems.extend((f"{split}, item {item.id}", reason) for reason in reasons)
+                found += [(split, item.id, reason) for reason in reasons]
+    if not found:
+        return
+    problems, files = Problems(), locations()
+    for split, name, reason in found:
+        lines = files.get(split, files.get("train", {}))  # a share of the training items may validate
+        problems.add(lines.get(name, f"{split}, item {name}"), reason)
     problems.check()
 
 

@@ -61,6 +61,14 @@ def with_valid_share(task: AnyTask, share: float) -> AnyTask:
     return replace(task, members=tuple(changed))
 
 
+def own_files_of(task: AnyTask) -> OwnFiles | None:
+    """The files of rows that a task reads, from which a share may be kept for validation; None of a task of others."""
+    if isinstance(task, SeveralTasks):
+        return None
+    read = task.read.read if isinstance(task.read, _Divided) else task.read
+    return read if isinstance(read, OwnFiles) else None
+
+
 def _understanding_tasks(task: AnyTask) -> list[Task]:
     """The understanding tasks among one or several; all generation tasks have a development set."""
     if isinstance(task, SeveralTasks):

@@ -83,13 +83,13 @@ def test_classes_that_nobody_can_learn_are_refused():
     train = items(("a", "x"), ("b", "y"))
     others = {"valid": items(("c", "z"), ("d", "x"), ("e", "z")), "test": items(("f", "w"))}
     assert unlearnt(train=train, **others) == (
-        "valid, 2 items (0, 2): no item of train has its label 'z'; test, item 0: no item of train has its label 'w'"
+        "valid, 2 items (0, 2): label 'z', but train has 'x', 'y'; test, item 0: label 'w', but train has 'x', 'y'"
     )
     known = parse_head("classification").for_items(train)
     require_known_labels([(known, {"train": train, "valid": items(("c", "x")), "test": items(("d", None))})])
     other = parse_head("classification").for_items(items(("a", "u"), ("b", "v")))
     splits = {"rte/train": train, "rte/valid": train[:1]}, {"sst2/train": items(("a", "u")), "sst2/valid": train[:1]}
-    with pytest.raises(UnifiedError, match="^sst2/valid, item 0: no item of train has its label 'x'$"):
+    with pytest.raises(UnifiedError, match="^sst2/valid, item 0: label 'x', but train has 'u', 'v'$"):
         require_known_labels(zip((known, other), splits, strict=True))
 
 
@@ -98,7 +98,7 @@ def test_labels_of_ones_own_are_those_that_are_learnt():
     require_known_labels(
         [(parse_head("classification(labels=['x', 'y', 'z'])").for_items(train), {"train": train, "valid": valid})]
     )
-    # A training item that they lack is refused where it is encoded: "no item of train" would not be true.
+    # A training item that they lack is refused where it is encoded: "train has" would not be true.
     require_known_labels(
         [(parse_head("classification(labels=['x', 'z'])").for_items(train), {"train": train, "valid": train})]
     )
@@ -128,19 +128,29 @@ TYPED = RelationItem("1", ("a", "b"), (Entity(0, 1, "PER"), Entity(1, 2, "ORG"))
 @pytest.mark.parametrize(
     ("head", "train", "item", "says"),
     [
-        ("tagging", WordsItem("1", ("a", "b"), ("B-X", "O")), WordsItem("2", ("a", "b"), ("O", "I-X")), "tag 'I-X'"),
-        ("relation", [TYPED, replace(TYPED, label="x")], replace(TYPED, label="y"), "label 'y'"),
+        (
+            "tagging",
+            WordsItem("1", ("a", "b"), ("B-X", "O")),
+            WordsItem("2", ("a", "b"), ("O", "I-X")),
+            "tag 'I-X', but train has 'B-X', 'O'",
+        ),
+        (
+            "relation",
+            [TYPED, replace(TYPED, label="x")],
+            replace(TYPED, label="y"),
+            "label 'y', but train has 'no_relation', 'x'",
+        ),
         (
             "relation(design='types')",
             [TYPED, replace(TYPED, label="x")],
             replace(TYPED, entities=TYPED.entities[::-1]),
-            "type of an entity 'SUBJ=ORG'",
+            "type of an entity 'SUBJ=ORG', but train has 'SUBJ=PER', 'OBJ=ORG'",
         ),
         (
             "span(design='unilm', rules='coqa')",
             QuestionItem("1", "q", "c", (), choice="yes"),
             QuestionItem("2", "q", "c", (), choice="no"),
-            "answer outside the passage, 'no'",
+            "answer outside the passage 'no', but train has 'yes'",
         ),
     ],
 )
@@ -150,7 +160,7 @@ def test_what_no_training_item_has_is_refused_of_every_head(head, train, item, s
     require_known_labels([(understanding, {"train": train, "test": train})])
     with pytest.raises(UnifiedError) as caught:
         require_known_labels([(understanding, {"train": train, "test": [item]})])
-    assert str(caught.value) == f"test, item {item.id}: no item of train has its {says}"
+    assert str(caught.value) == f"test, item {item.id}: {says}"
 
 
 def test_a_question_without_an_answer_is_refused_where_all_training_items_have_one():

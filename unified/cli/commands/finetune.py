@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -263,6 +264,7 @@ def _finetune(args: argparse.Namespace) -> int:
     from unified.tasks.finetuning import Start
     from unified.tasks.jobs import job_of
     from unified.tasks.run_settings import claim_of
+    from unified.tasks.selection import own_files_of
     from unified.tasks.thresholds import parse_threshold, require_abstaining
 
     threshold = None if args.threshold is None else parse_threshold(args.threshold)
@@ -295,7 +297,8 @@ def _finetune(args: argparse.Namespace) -> int:
     for note in data_notes(splits):
         print(note, file=sys.stderr)
     judged = job.judged(splits)
-    require_known_labels(judged)
+    files = own_files_of(task)
+    require_known_labels(judged, dict if files is None else partial(files.locations, Path(args.data)))
     require_abstaining([understanding for understanding, _ in judged], threshold, task.name)
     with claimed_folder(job.folder, claim_of(vars(args), job, splits), _ANOTHER, job.begun):
         if all(path.is_file() for path in job.results) and not args.dry_run:

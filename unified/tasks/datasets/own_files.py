@@ -80,6 +80,19 @@ class OwnFiles:
             )
         return {**found, **beside}
 
+    def locations(self, source: Path) -> dict[str, dict[str, str]]:
+        """The file and the line, or the row, of each item by its id; by split."""
+        found: dict[str, dict[str, str]] = {}
+        for split, path in self.files(source).items():
+            found[split] = {}
+            for row in read_rows(path):
+                try:
+                    item = self.item_of(self.names.renamed(row.fields), row.number)
+                except UnifiedError:
+                    continue  # an empty one that was left out
+                found[split][item.id] = f"{path}, {row.location}"
+        return found
+
     def with_options(self, reader: str, names: FieldNames, valid: str | None, test: str | None) -> OwnFiles:
         """Reads rows with other names, and for files of their own for validation and test.
 

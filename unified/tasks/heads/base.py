@@ -24,6 +24,8 @@ from unified.tasks.metrics.subsets import score_subsets
 
 #: Inputs of a head and its loss for a batch besides the states, see :meth:`Encoded.reading`.
 Reading = Mapping[str, torch.Tensor]
+#: Labels that a message names.
+_MOST_NAMED = 20
 #: The class of a task's items.
 ItemT = TypeVar("ItemT", bound=Item)
 
@@ -299,13 +301,19 @@ def require_label(setting: str, label: str, known: tuple[str, ...]) -> None:
 
 
 def _the_labels(known: tuple[str, ...]) -> str:
-    more = f" and {len(known) - 20:,} more" if len(known) > 20 else ""
-    return f"the labels are {', '.join(known[:20])}{more}"
+    return f"the labels are {_first_of(known)}"
+
+
+def _first_of(known: Sequence[str]) -> str:
+    more = f" and {len(known) - _MOST_NAMED:,} more" if len(known) > _MOST_NAMED else ""
+    return f"{', '.join(known[:_MOST_NAMED])}{more}"
 
 
 def unlearnt_label(label: str | None, known: tuple[str, ...], what: str = "label") -> str | None:
     """Answers :meth:`Understanding.unlearnt` for a label, a tag or the like; None where it is known or not there."""
-    return None if label is None or label in known else f"no item of train has its {what} {label!r}"
+    if label is None or label in known:
+        return None
+    return f"{what} {label!r}, but train has {_first_of([repr(one) for one in known]) or 'none'}"
 
 
 def probabilities(scores: torch.Tensor) -> np.ndarray:

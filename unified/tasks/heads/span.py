@@ -183,7 +183,7 @@ class SpanAnswers(EnsembleUnderstanding[QuestionItem]):
     def unlearnt(self, item: QuestionItem) -> str | None:
         if item.label == NOTHING and NOTHING not in self.labels:
             return "it has no answer, and all items of train have one"
-        return unlearnt_label(item.label, self.labels, "answer outside the passage,")
+        return unlearnt_label(item.label, self.labels, "answer outside the passage")
 
     def unscored(self, item: QuestionItem) -> str | None:
         if NOTHING not in self.labels or not item.impossible or item.gold or self._official.scores_no_answer:
