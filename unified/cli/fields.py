@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
+from collections.abc import Mapping
 
 from unified.errors import UnifiedError
 from unified.files.fields import FieldNames, option_of, other_meaning
@@ -37,14 +38,38 @@ def add_field_arguments(parser: argparse.ArgumentParser, *parts: str, labels: bo
 
 
 def field_names(args: argparse.Namespace) -> FieldNames:
-    """The names that the options give."""
+    """The names that the options give.
+
+    Raises:
+        UnifiedError: two of them name one field, or labels have no names of their own.
+    """
     options = vars(args)
-    given = {part: options.get(f"{part}_field") for part in _HOLDS}
+    found = {part: options.get(f"{part}_field") for part in _HOLDS}
+    given = {part: name for part, name in found.items() if name is not None}
+    require_different_fields({option_of(part): name for part, name in given.items()})
     labels = options.get("labels")
     return FieldNames(
-        given={part: name for part, name in given.items() if name is not None},
+        given=given,
         labels=() if labels is None else _label_names(labels),
     )
+
+
+def require_different_fields(names: Mapping[str, str]) -> None:
+    """Refuse two options that name one field.
+
+    Args:
+        names: of fields, by option.
+
+    Raises:
+        UnifiedError: names both options.
+    """
+    first: dict[str, str] = {}
+    for option, name in names.items():
+        if name in first:
+            raise UnifiedError(
+                f"{first[name]} {name} and {option} {name}: one field is named twice; each needs its own"
+            )
+        first[name] = option
 
 
 def _label_names(text: str) -> tuple[str, ...]:

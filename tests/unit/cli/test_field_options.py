@@ -52,6 +52,14 @@ def test_options_that_are_given_name_fields():
     assert field_names(parsed("--labels", "one")).labels == ("one",)
 
 
+@pytest.mark.parametrize(("first", "second"), [("text", "label"), ("text", "second"), ("source", "target")])
+def test_one_field_is_not_named_twice(first, second):
+    with pytest.raises(UnifiedError) as refused:
+        field_names(parsed(f"--{second}-field", "x", f"--{first}-field", "x"))
+    says = f"--{first}-field x and --{second}-field x: one field is named twice; each needs its own"
+    assert str(refused.value) == says
+
+
 @pytest.mark.parametrize(
     ("labels", "says"),
     [

@@ -122,6 +122,8 @@ TWO_WAYS = "are two ways to say what the pairs are; use one"
          f"--valid-target and --source-field {TWO_WAYS}"),
         ("a.csv --source-field s --target b", f"--target and --source-field {TWO_WAYS}"),
         ("a.csv --target-field t --target b", f"--target and --source-field {TWO_WAYS}"),
+        ("a.csv --source-field s --target-field s",
+         "--source-field s and --target-field s: one field is named twice; each needs its own"),
         ("a b --target c", "--target: 1 file for 2 files of sources"),
         ("a --target b c", "--target: 2 files for 1 file of sources"),
         ("a --target b --valid c", "--valid-target: 0 files for 1 file of sources"),
