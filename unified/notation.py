@@ -255,7 +255,8 @@ def imported(
             hint += "; PYTHONPATH=. in front of the command finds modules of the current folder"
         raise refusal(f"module {module_name} cannot be imported ({error}){hint}") from None
     if name not in vars(module):
-        raise refusal(f"module {module_name} has no {name!r}")
+        public = [one for one in vars(module) if not one.startswith("_")]
+        raise refusal(f"module {module_name} has no {name!r}{nearest(name, public)}")
     return vars(module)[name]
 
 

@@ -51,6 +51,7 @@ def test_a_name_is_the_librarys_and_a_path_is_imported():
         ),
         ("knwn:Own", r"module knwn cannot be imported .* \(did you mean 'known'\?\)"),
         (f"{__name__}:Absent", f"thing: module {__name__} has no 'Absent'"),
+        (f"{__name__}:Strangr", r"has no 'Strangr' \(did you mean 'Stranger'\?\)$"),
         (f"{__name__}:refusal", f"thing: refusal is not a subclass of {__name__}.Base"),
         (f"{__name__}:Stranger", f"thing: Stranger is not a subclass of {__name__}.Base"),
     ],

@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 import importlib
 import pkgutil
+import sys
 from collections.abc import Iterable, Sequence
+from itertools import takewhile
 from typing import Any, NoReturn
 
 from unified import __version__
@@ -38,8 +40,19 @@ class Parser(argparse.ArgumentParser):
     def parse_known_args(  # type: ignore[override]  # argparse overloads it by the type of the namespace
         self, args: Sequence[str] | None = None, namespace: Any = None
     ) -> tuple[Any, list[str]]:
-        """Parse arguments; those that the parser does not know are refused here, where its options are at hand."""
-        parsed, unknown = super().parse_known_args(args, namespace)
+        """Parse arguments; those that the parser does not know are refused here, where its options are at hand.
+
+        Misspelt ones are refused before options that are missing, which may be those that were meant.
+        """
+        words = sys.argv[1:] if args is None else list(args)
+        required = [action for action in self._actions if action.required] if self._has_misspelt(words) else []
+        try:
+            for action in required:
+                action.required = False
+            parsed, unknown = super().parse_known_args(words, namespace)
+        finally:
+            for action in required:
+                action.required = True
         if unknown:
             self.error(f"unrecognized arguments: {', '.join(map(self._with_hint, unknown))}")
         return parsed, unknown
@@ -47,6 +60,12 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Prints the refusal and the command that lists the choices, and exits with status 2."""
         self.exit(2, f"{self.prog}: error: {message}; see {self.prog} --help\n")
+
+    def _has_misspelt(self, words: Sequence[str]) -> bool:
+        """Whether a word is no option that the parser knows, nor the beginning of one, but nearly one."""
+        known = self._option_string_actions
+        given = (word.partition("=")[0] for word in takewhile(lambda word: word != "--", words) if word[:2] == "--")
+        return any(nearest(one, known) and not any(option.startswith(one) for option in known) for one in given)
 
     def _with_hint(self, argument: str) -> str:
         option = argument.partition("=")[0]

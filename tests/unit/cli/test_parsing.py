@@ -47,6 +47,18 @@ def test_a_refusal_is_one_line_with_the_nearest_name(parser, capsys, words, says
     assert refusal(parser, words, capsys) == f"tool: error: {says}; see tool --help\n"
 
 
+@pytest.mark.parametrize("words", ["file --outptu x", "--outptu x", "--outptu=x", "-q file --outptu x -- --output"])
+def test_a_misspelt_option_is_named_before_those_that_are_missing(parser, capsys, words):
+    parser.add_argument("inputs", nargs="+")
+    parser.add_argument("--output", required=True)
+    told = refusal(parser, words, capsys)
+    assert told.startswith("tool: error: unrecognized arguments: --outptu (did you mean '--output'?)")
+    missing = "tool: error: the following arguments are required: --output; see tool --help\n"
+    assert refusal(parser, "file -- --outptu", capsys) == refusal(parser, "file --select last", capsys) == missing
+    assert refusal(parser, "file --nothing=3", capsys) == missing
+    assert parser.parse_args(["file", "--outp", "x"]).output == "x"
+
+
 def test_what_is_known_is_parsed(parser):
     found = parser.parse_args("--batch-size 3 --select best --layers 12".split())
     assert vars(found) == {"batch_size": 3, "select": "best", "layers": 12}
