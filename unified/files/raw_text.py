@@ -79,7 +79,8 @@ def require_text(path: str | Path, data: bytes) -> None:
         if sample.startswith(beginning):
             raise UnifiedError(f"{path}: not raw text but {what}")
     if b"\0" in sample:
-        raise UnifiedError(f"{path}: not raw text, a byte is zero; it is binary, or not in UTF-8")
+        line = 1 + sample.count(b"\n", 0, sample.index(b"\0"))
+        raise UnifiedError(f"{path}, line {line}: not raw text, a byte is zero; it is binary, or not in UTF-8")
     lines = sample.decode("utf-8", errors="replace").removeprefix("\ufeff").split("\n")
     if len(sample) < len(data):
         lines.pop()  # cut in the middle

@@ -15,7 +15,7 @@ DOCUMENT = "-DOCSTART-"
 
 
 def conll_entries(path: str) -> Iterator[tuple[str, Fields | UnifiedError]]:
-    """Sentences of a file: the place of each, such as "line 7", and its fields; where it is wrong, why.
+    """Sentences of a file: the place of each, such as "line 7", and its fields; of a wrong one, which line is, and why.
 
     The first column holds words and the last one tags, whatever stands between; cells are separated by tabs, or in
     lines without one by blanks. ``words`` and ``tags`` are lists; where lines have one column, there are no tags.
@@ -25,25 +25,26 @@ def conll_entries(path: str) -> Iterator[tuple[str, Fields | UnifiedError]]:
         UnifiedError: the file cannot be read.
     """
     sentence: list[list[str]] = []
-    first, columns, document = 0, 0, 0
-    problem: UnifiedError | None = None
+    first, document = 0, 0
+    columns, first_of_all = 0, 0
+    problem: tuple[str, UnifiedError] | None = None
     for number, line in numbered_lines(path):
         cells = [cell.strip() for cell in (line.split("\t") if "\t" in line else line.split())] if line.strip() else []
         if not cells or cells[0] == DOCUMENT:
             if sentence:
-                yield f"line {first}", problem or _fields(sentence, document)
+                yield problem or (f"line {first}", _fields(sentence, document))
             sentence, problem, document = [], None, document + bool(cells)
             continue
-        first, columns = first if sentence else number, columns or len(cells)
+        first = first if sentence else number
+        columns, first_of_all = columns or len(cells), first_of_all or number
         sentence.append(cells)
         if len(cells) != columns:
-            problem = problem or UnifiedError(
-                f"{counted(len(cells), 'column')} in line {number}, but {columns} in the first line"
-            )
+            wrong = UnifiedError(f"{counted(len(cells), 'column')}, but line {first_of_all} has {columns}")
+            problem = problem or (f"line {number}", wrong)
         elif not all((cells[0], cells[-1])):
-            problem = problem or UnifiedError(f"the {'tag' if cells[0] else 'word'} in line {number} is empty")
+            problem = problem or (f"line {number}", UnifiedError(f"the {'tag' if cells[0] else 'word'} is empty"))
     if sentence:
-        yield f"line {first}", problem or _fields(sentence, document)
+        yield problem or (f"line {first}", _fields(sentence, document))
 
 
 def _fields(sentence: list[list[str]], document: int) -> Fields:

@@ -119,8 +119,9 @@ def wrong(data):
 def test_131072_bytes_are_looked_at():
     size = 1 << 17
     prose = b"x" * 63 + b"\n"
-    zero = "a.txt: not raw text, a byte is zero; it is binary, or not in UTF-8"
-    assert wrong(prose * 2048 + b"\0") is None and wrong(prose * 2047 + b"x" * 63 + b"\0") == zero
+    zero = "a.txt, line {}: not raw text, a byte is zero; it is binary, or not in UTF-8"
+    assert wrong(prose * 2048 + b"\0") is None and wrong(prose * 2047 + b"x" * 63 + b"\0") == zero.format(2048)
+    assert wrong(b"\0\n\0") == zero.format(1) and wrong(b"a\n\nb\0\n\0") == zero.format(3)
     record = b'{"a": "' + b"x" * 1013 + b'"}\n'
     assert len(record) == 1023 and 128 * len(record) + 128 == size
     filler = b'{"a": "' + b"x" * 118 + b'"}'

@@ -228,7 +228,7 @@ def test_columns_of_words(tmp_path, separator):
     assert [row.fields for row in rows] == [{"words": ["Anna", "Berg"]}, {"words": ["sleeps"]}]
     rows = list(read_rows(write(tmp_path / "c.conll", "Anna\tO\n\nBerg\tO\nsleeps\n\n\tO\n\na\t\n")))
     for row, message in zip(
-        rows[1:], ("1 column in line 4, but 2", "the word in line 6 is", "the tag in line 8"), strict=True
+        rows[1:], ("1 column, but line 1 has 2", "the word is empty", "the tag is empty"), strict=True
     ):
         with pytest.raises(UnifiedError, match=f"^{message}"):
             assert row.fields

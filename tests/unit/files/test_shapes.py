@@ -172,12 +172,11 @@ def test_columns_are_words_and_tags_between_empty_lines(tmp_path):
 
 
 def test_a_sentence_with_wrong_columns_is_refused_by_its_first_problem(tmp_path):
-    found = conll(tmp_path / "a", "a O\n\nb x O\nc\n\n\tO\n\nd\t\n\n\t\n e O\n\nf O")
+    found = conll(tmp_path / "a", "\na O\nb O\nc\nd\n\n\tO\n\nd\t\n\n\t\n e O\n\nf O")
     assert found == [
-        ("line 1", {"words": ["a"], "tags": ["O"]}),
-        ("line 3", "3 columns in line 3, but 2 in the first line"),
-        ("line 6", "the word in line 6 is empty"),
-        ("line 8", "the tag in line 8 is empty"),
-        ("line 11", {"words": ["e"], "tags": ["O"]}),
-        ("line 13", {"words": ["f"], "tags": ["O"]}),
+        ("line 4", "1 column, but line 2 has 2"),
+        ("line 7", "the word is empty"),
+        ("line 9", "the tag is empty"),
+        ("line 12", {"words": ["e"], "tags": ["O"]}),
+        ("line 14", {"words": ["f"], "tags": ["O"]}),
     ]
