@@ -19,6 +19,8 @@ from unified.reports.training_log import LOG_NAME, outcome, read_training_log
 from unified.runtime.processes import read_module
 from unified.training.fairseq_options import by_name
 
+#: The checkpoint that a training goes on from.
+_LAST_CHECKPOINT = "checkpoint_last.pt"
 #: Lines that fairseq-train has printed last which are shown when it fails.
 _LAST_LINES = 12
 #: A refusal in one line, of the plug-ins or of the parser of fairseq's options, which prints its usage before it.
@@ -193,7 +195,10 @@ def run_command(words: Sequence[str]) -> None:
         try:
             status = read_module("fairseq_cli.train", words[1:], read)
         except KeyboardInterrupt:
-            display.say("interrupted; the same command goes on from the last checkpoint")
+            if (folder / _LAST_CHECKPOINT).is_file():
+                display.say("interrupted; the same command goes on from the last checkpoint")
+            else:
+                display.say("interrupted before the first checkpoint; the same command begins anew")
             raise
         if status:
             reason = _reason(list(last), display)
@@ -215,7 +220,7 @@ def updates_done(folder: Path) -> int:
     """Updates of the last checkpoint of a run; 0 without one."""
     from unified.checkpoints import load_checkpoint
 
-    last = folder / "checkpoint_last.pt"
+    last = folder / _LAST_CHECKPOINT
     return load_checkpoint(last)["optimizer_history"][-1]["num_updates"] if last.is_file() else 0
 
 

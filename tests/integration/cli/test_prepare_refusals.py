@@ -187,6 +187,8 @@ def test_an_interrupted_run_leaves_no_folder_and_no_process(tmp_path, interrupti
     assert "Traceback" not in errors
     if interruption == signal.SIGINT:
         assert process.returncode == 130 and not (tmp_path / unfinished).exists()
+        says = f"interrupted; nothing is written to {tmp_path / 'data'}, and the same command begins anew"
+        assert errors.splitlines()[-1] == says
     else:
         assert not (tmp_path / unfinished / "train.bin").exists()
     while any(is_alive(pid) for pid in workers) and time.monotonic() < deadline:

@@ -144,6 +144,20 @@ def test_options_that_do_not_go_together_are_refused(capsys, line, says):
     assert capsys.readouterr().err == f"unified prepare: error: {says}\n"
 
 
+@pytest.mark.parametrize(
+    ("more", "then"),
+    [("", "begins anew"), (" --annotate entities --spacy p", "goes on behind the annotations that were found")],
+)
+def test_an_interruption_is_noted(asked, monkeypatch, capsys, more, then):
+    def prepare(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("unified.corpus.prepare.prepare", prepare)
+    assert main(["prepare", "a.txt", "--output", "out", *more.split()]) == 130
+    says = f"interrupted; nothing is written to out, and the same command {then}\n"
+    assert capsys.readouterr() == ("", says)
+
+
 def test_files_of_raw_text_have_no_fields(capsys):
     line = "a.csv b.txt --source-field s --target-field t"
     assert main(["prepare", "--output", "nowhere/out", *line.split()]) == 2

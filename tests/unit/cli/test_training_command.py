@@ -133,9 +133,14 @@ def test_an_interruption_is_noted_and_raised_again(played, capsys):
     with pytest.raises(KeyboardInterrupt):
         run_command(WORDS)
     assert capsys.readouterr().err.splitlines()[1:] == [
-        "interrupted; the same command goes on from the last checkpoint"
+        "interrupted before the first checkpoint; the same command begins anew"
     ]
     assert Path("runs/a/train.log").read_text(encoding="utf-8") == "one\n"
+    leave(3)
+    with pytest.raises(KeyboardInterrupt):
+        run_command(WORDS)
+    said = capsys.readouterr().err.splitlines()
+    assert said[-1] == "interrupted; the same command goes on from the last checkpoint"
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from typing import TYPE_CHECKING, Any
 
 from unified.arguments import counted
@@ -209,7 +210,12 @@ def run(args: argparse.Namespace) -> None:
         seed=args.seed,
     )
     workers = available_cores() if args.workers is None else args.workers
-    manifest = prepare(settings, args.output, workers=workers, overwrite=args.overwrite)
+    try:
+        manifest = prepare(settings, args.output, workers=workers, overwrite=args.overwrite)
+    except KeyboardInterrupt:
+        anew = "begins anew" if args.annotate is None else "goes on behind the annotations that were found"
+        print(f"interrupted; nothing is written to {args.output}, and the same command {anew}", file=sys.stderr)
+        raise
     if args.json:
         print_json({"output": args.output, **manifest})
         return
