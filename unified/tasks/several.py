@@ -11,8 +11,9 @@ import numpy as np
 
 from unified.errors import UnifiedError
 from unified.notation import Entry, parse_entries, require_distinct, split_entries
-from unified.tasks.catalogue import task_named
+from unified.tasks.catalogue import TASK_GROUPS, TASKS, task_named
 from unified.tasks.grids import Grid
+from unified.tasks.heads.registry import TASK_HEADS
 from unified.tasks.settings import Task, Training
 from unified.tasks.writing import WritingTask
 
@@ -87,7 +88,7 @@ def tasks_named(text: str) -> Task | WritingTask | SeveralTasks:
     """
     if len(split_entries(text, "tasks")) < 2:
         return task_named(text)
-    members = tuple(map(_member, parse_entries(text, "task")))
+    members = tuple(map(_member, parse_entries(text, "task", [*TASKS, *TASK_GROUPS, *TASK_HEADS], classes=True)))
     require_distinct("task", [member.name for member in members])
     return SeveralTasks(members)
 

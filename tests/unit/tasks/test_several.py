@@ -1,11 +1,19 @@
 """Several tasks that one model learns at once: notation, heads, folders, and settings of another paper."""
 
+from dataclasses import dataclass
+from typing import ClassVar
+
 import pytest
 
 from tests.support.refusals import refused
 from unified.tasks.catalogue import TASKS, task_named
+from unified.tasks.heads import Classification
+from unified.tasks.heads.registry import TASK_HEADS, parse_heads
 from unified.tasks.settings import Training
 from unified.tasks.several import MT_DNN, SeveralTasks, WeightedTask, folders_of, head_name, tasks_named
+
+#: A task of one's own.
+RTE = TASKS["rte"]
 
 
 def test_settings_are_those_of_mt_dnn():
@@ -25,6 +33,42 @@ def test_one_name_is_a_task_and_several_go_together_with_their_weights():
 def test_a_task_may_be_learnt_twice_under_different_names():
     found = [(one.task.name, one.task.head, one.weight) for one in tasks_named("a=rte, b=rte:0.5").members]
     assert found == [("a", TASKS["rte"].head, 1), ("b", TASKS["rte"].head, 0.5)]
+
+
+@dataclass(frozen=True)
+class OwnHead(Classification):
+    """A head of another package."""
+
+    name: ClassVar[str] = "own_of_several"
+
+
+@pytest.fixture
+def own_heads():
+    """Forgets the head that a test names."""
+    yield
+    TASK_HEADS.pop(OwnHead.name, None)
+
+
+@pytest.mark.usefixtures("own_heads")
+def test_own_heads_and_tasks_are_named_by_their_import_paths():
+    own, rte = f"{__name__}:OwnHead", f"{__name__}:RTE"
+    several = tasks_named(f"{own}, a={own}(dropout=0.5):2, b={rte}:0.5, c={own}:3, classification")
+    assert [(one.name, one.task.head, one.weight) for one in several.members] == [
+        ("own_of_several", own, 1),
+        ("a", f"{own}(dropout=0.5)", 2),
+        ("b", RTE.head, 0.5),
+        ("c", own, 3),
+        ("classification", "classification", 1),
+    ]
+    heads = [(one.name, one.head_class, one.weight) for one in parse_heads(several.head)]
+    assert heads == [
+        ("own_of_several", OwnHead, 1),
+        ("a", OwnHead, 2),
+        ("b", Classification, 0.5),
+        ("c", OwnHead, 3),
+        ("classification", Classification, 1),
+    ]
+    assert refused(tasks_named, f"rte, {own}x").endswith("has no 'OwnHeadx' (did you mean 'OwnHead'?)")
 
 
 @pytest.mark.parametrize(("weight", "shown"), [(1, ""), (2, ":2"), (0.5, ":0.5"), (1e-7, ":0.0000001"), (10, ":10")])
@@ -83,7 +127,11 @@ def test_each_task_has_a_folder_called_like_it_or_like_glues(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "says"), [("rte, cola)", "tasks 'rte, cola)': a bracket"), ("rte, cola:x", "task 'cola:x': ")]
+    ("text", "says"),
+    [
+        ("rte, cola)", "tasks 'rte, cola)': a bracket"),
+        ("rte, cola:x", "task 'cola:x': the weight after the colon must be a number"),
+    ],
 )
 def test_a_notation_that_is_wrong_begins_with_what_it_names(text, says):
     assert refused(tasks_named, text).startswith(says)
