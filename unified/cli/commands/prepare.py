@@ -271,8 +271,8 @@ def _corpus(
             raise UnifiedError(f"{target_option}: there are no sources to these targets")
         return None
     fields = (args.source_field, args.target_field)
-    given = {"--source-field": args.source_field, "--target-field": args.target_field}
-    require_different_fields({option: name for option, name in given.items() if name is not None})
+    named = {"--source-field": args.source_field, "--target-field": args.target_field}
+    require_different_fields({option: name for option, name in named.items() if name is not None})
     if fields == (None, None) and args.target is None:
         if targets is not None:
             raise UnifiedError(f"{target_option} needs --target: the training text has no targets")
