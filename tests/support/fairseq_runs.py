@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import shlex
 import socket
 import subprocess
 import sys
@@ -73,6 +74,12 @@ def finish(process: subprocess.Popen, check: bool = True, feed: str | None = Non
 
 def run(command: str, *arguments, check: bool = True) -> subprocess.CompletedProcess:
     return finish(start(command, *arguments), check)
+
+
+def printed_command(errors: str) -> list[str]:
+    """Words of the command line of fairseq-train that a training has printed on standard error."""
+    [line] = [line for line in errors.splitlines() if line.startswith("fairseq-train ")]
+    return shlex.split(line)
 
 
 def import_plugins() -> None:

@@ -9,7 +9,7 @@ import transformers
 import unified
 from tests.integration.cli.test_task_commands import refused, said
 from tests.support.corpora import random_documents, raw_text
-from tests.support.fairseq_runs import environment, logged
+from tests.support.fairseq_runs import environment, logged, printed_command
 from tests.support.prepared_python import interpreter
 from unified import UnifiedLM
 from unified.checkpoints import load_checkpoint, save
@@ -173,7 +173,7 @@ def test_a_run_is_trained_resumed_and_not_repeated(data, tmp_path, capsys, monke
     # The file that it wrote is the same command: it has been trained.
     repeat = shlex.split((output / "run.yaml").read_text(encoding="utf-8").splitlines()[0])[2:]
     assert repeat == ["pretrain", "--config", str(output / "run.yaml")] and main(repeat) == 0
-    assert capsys.readouterr().out == result.stdout.splitlines()[0] + "\n"
+    assert printed_command(capsys.readouterr().err) == printed_command(result.stderr) and not result.stdout
     assert load_checkpoint(output / "checkpoint_last.pt")["optimizer_history"][-1]["num_updates"] == 3
     assert UnifiedLM.from_pretrained(output).fill_mask("the <mask> tree", top=1)
     # Again, with another kind of log: it was trained before. fairseq itself would train one more update.

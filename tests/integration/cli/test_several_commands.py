@@ -90,7 +90,7 @@ def test_both_tasks_are_learnt_scored_and_written_down(finetuned):
         assert (content["task"], content["run"], content["seed"]) == (name, "both", 2)
         assert content["together"] == ["rte", "stsb"] and content["published"] == TASKS[name].published
         assert content["scores"] == printed[name] and list(content["scores"]) == ["valid"]
-        assert content["command"] == shlex.split(result.stdout.splitlines()[0])
+        assert content["command"] == fairseq.printed_command(result.stderr)
         written = json.loads((folder / "run" / "data" / "manifest.json").read_text())["outputs"]
         assert content["data"] == {
             path.name: written[f"{name}/{path.name}"]["sha256"]
@@ -114,7 +114,7 @@ def test_both_tasks_are_learnt_scored_and_written_down(finetuned):
 def test_as_many_updates_as_planned(finetuned):
     """All epochs, and no more: 900 items and 1,350 of the other task in batches of 32."""
     folder, result = finetuned
-    words = shlex.split(result.stdout.splitlines()[0])
+    words = fairseq.printed_command(result.stderr)
     epochs = fairseq.logged((folder / "run" / "train.log").read_text(encoding="utf-8"), "train")
     assert value_of(words, "--max-update") == str(3 * (29 + 43)) and len(epochs) == 3
     assert [float(epoch["train_num_updates"]) for epoch in epochs[:2]] == [72, 144]

@@ -98,8 +98,7 @@ def test_a_task_is_learnt_scored_and_written_down(finetuned):
     assert set(content["scores"]) == {"valid", "test"} and set(content["data"]) == {
         "train.jsonl", "valid.jsonl", "test.jsonl"
     }  # fmt: skip
-    printed = result.stdout.splitlines()
-    assert shlex.split(printed[0]) == content["command"]
+    assert fairseq.printed_command(result.stderr) == content["command"]
     for split, scores in content["scores"].items():
         gold = [item["label"] for item in lines(folder / "data" / f"{split}.jsonl")]
         predicted = lines(folder / "run" / f"predictions.{split}.jsonl")
@@ -175,7 +174,7 @@ def test_a_refused_fine_tuning_leaves_nothing(finetuned, tmp_path, capsys):
 def test_the_printed_command_says_what_was_trained(finetuned):
     """900 items in batches of 32, 3 epochs: 87 updates; the shape and the start are the model's."""
     folder, result = finetuned
-    words = shlex.split(result.stdout.splitlines()[0])
+    words = fairseq.printed_command(result.stderr)
     value = dict(zip(words, words[1:], strict=False))
     assert words[0] == "fairseq-train" and value["--total-num-update"] == value["--max-update"] == "87"
     assert value["--warmup-updates"] == "9" and value["--width"] == "32" and value["--lr"] == "0.004"
@@ -333,7 +332,7 @@ def test_the_handle_answers_what_it_was_fine_tuned_for(finetuned):
 def test_two_processes_score_a_split_as_one_does(finetuned, tmp_path):
     """101 items in batches of 4: the last batches are fewer than the processes; gradients and scores are equal."""
     folder, result = finetuned
-    words = shlex.split(result.stdout.splitlines()[0])[1:]
+    words = fairseq.printed_command(result.stderr)[1:]
     shared = [*words, "--max-update", 6, "--total-num-update", 6, "--validate-interval-updates", 3,
               "--batch-size-valid", 4, "--log-interval", 1]  # fmt: skip
     one = fairseq.run("train", *shared, "--update-freq", 2, "--save-dir", tmp_path / "one")

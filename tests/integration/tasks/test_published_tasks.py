@@ -2,7 +2,6 @@
 
 import gzip
 import json
-import shlex
 import subprocess
 
 import numpy as np
@@ -241,7 +240,7 @@ def test_from_official_files_to_a_submission(tmp_path):
         list(map(str, words)), cwd=fairseq.ROOT, env=fairseq.environment(), capture_output=True, text=True
     )
     assert result.returncode == 0, result.stderr[-3000:]
-    command = shlex.split(result.stdout.splitlines()[0])
+    command = fairseq.printed_command(result.stderr)
     for option, value in (("--optimizer", "unified_adamax"), ("--weight-decay", "0.0"), ("--clip-norm", "1.0"),
                           ("--batch-size", "32"), ("--best-checkpoint-metric", "accuracy"),
                           ("--total-num-update", "64"), ("--warmup-updates", "6"),

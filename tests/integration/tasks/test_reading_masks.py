@@ -275,7 +275,7 @@ def causal(tmp_path_factory):
 
 def test_the_mask_is_kept_and_read_by_everything_afterwards(causal, capsys, tmp_path):
     folder, result = causal
-    words = shlex.split(result.stdout.splitlines()[0])
+    words = fairseq.printed_command(result.stderr)
     assert words[words.index("--mask") + 1] == "left_to_right" and words[words.index("--lstm") + 1] == "1"
     kept = json.loads((folder / "run" / "results.json").read_text(encoding="utf-8"))
     assert (kept["settings"]["mask"], kept["settings"]["lstm"]) == ("left_to_right", 1)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 
 import numpy as np
 import pytest
@@ -106,7 +105,7 @@ def test_a_writer_is_chosen_by_what_it_writes(texts, tmp_path):
         "--fairseq", "--log-format json",
     )  # fmt: skip
     assert result.returncode == 0, result.stderr[-3000:]
-    command = shlex.split(result.stdout.splitlines()[0])
+    command = fairseq.printed_command(result.stderr)
     assert value_of(command, "--best-checkpoint-metric") == "rougeL" and value_of(command, "--eval-task") == "reuters"
     scores = logged(tmp_path / "run", "rougeL")
     said = "test: no prediction has a capital letter, and all references of 1 of 2 items have some: "

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 import subprocess
 from pathlib import Path
 
@@ -88,7 +87,7 @@ def test_questions_are_learnt_from_one_command(asker):
     (kept,) = read_results([folder / "run"])
     assert kept["scores"]["test"]["bleu4"] > 95 and kept["scores"]["test"]["questions"] == 100
     assert "UniLM large (published)" in tables([kept]) and kept["task"] == "squad_qg"
-    printed = shlex.split(result.stdout.splitlines()[0])
+    printed = fairseq.printed_command(result.stderr)
     assert kept["command"] == printed
     # 792 of 880 articles are for training, ten epochs of batches of 16 were cut to two.
     assert printed[printed.index("--max-update") + 1] == str(2 * 792 * 4 // 16)

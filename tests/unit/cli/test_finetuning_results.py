@@ -70,7 +70,7 @@ def test_predictions_scores_and_results_are_those_of_the_scored_checkpoint(finet
         assert scores[split]["accuracy"] == pytest.approx(100 * right / len(given))
     assert "é" in Path("out/predictions.valid.jsonl").read_text(encoding="utf-8")  # as it is, not escaped
     assert json.loads(out) == scores and out.startswith('{\n  "valid"')
-    [command] = [line for line in err.splitlines() if line.startswith("fairseq-train ")]
+    [command] = [line for line in err if line.startswith("fairseq-train ")]
     [found] = read_results(["out"])
     assert {name: found[name] for name in ("task", "run", "scores", "seed", "command", "published", "checkpoint")} == {
         "task": "classification", "run": "mine", "scores": scores, "seed": 7, "command": shlex.split(command),
