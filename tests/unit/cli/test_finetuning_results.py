@@ -206,7 +206,7 @@ def test_several_tasks_have_a_folder_of_results_each(finetune, tmp_path):
     assert err[-3:] == [
         "written to out/own/results.json and the other tasks' folders; `unified results out` makes a table of it",
         "the model is in out; predict with it:",
-        "  unified predict own out/data/own/valid.jsonl --model out",
+        f"  unified predict '{task_named('wnli').head}' out/data/own/valid.jsonl --model out --head own",
     ]
 
 

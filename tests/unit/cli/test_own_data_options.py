@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 import shlex
 from argparse import ArgumentParser, Namespace
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 
 from unified.cli.commands.finetuning.own_data import add_data_arguments, next_command, with_own_data
 from unified.errors import UnifiedError
-from unified.tasks.catalogue import task_named
+from unified.tasks.catalogue import TASKS, task_named
+from unified.tasks.settings import Task
 from unified.tasks.several import tasks_named
 
 
@@ -142,10 +143,11 @@ class Reads:
     folder: Path
     name: str = "rte"
     needed: str = "text"
+    renamed: Task | None = None
 
     @property
-    def task(self) -> Reads:
-        return self
+    def task(self) -> Reads | Task:
+        return self.renamed or self
 
     @property
     def predictor(self) -> Reads:
@@ -186,5 +188,9 @@ def test_the_next_command_of_official_files_predicts_the_validation_items(films)
     assert following(given, needed="words") is None
     one = following(options("rte, cola", "folder"), folder=Path("runs/a/rte"))
     assert one == ["unified", "predict", "rte", str(own / "rte" / "valid.jsonl"), "--model", "runs/a"]
+    several, cola = options("rte, mine=cola", "folder"), replace(TASKS["cola"], name="mine")
+    assert following(several, folder=Path("runs/a/rte"), renamed=cola) == [
+        "unified", "predict", cola.head, str(own / "rte" / "valid.jsonl"), "--model", "runs/a", "--head", "mine",
+    ]  # fmt: skip
     Path("runs/a/items/valid.jsonl").write_text('{"text": "a"}\n{"words": []}\n', encoding="utf-8")
     assert following(given) == expected  # the first item decides

@@ -92,6 +92,17 @@ def with_own_data(
     return task if share is None else with_valid_share(task, share)
 
 
+def _of_several(task: Task | WritingTask) -> tuple[str, dict[str, str]]:
+    """Returns the name of one of several tasks for ``unified predict``, and the option that names its head."""
+    from unified.tasks.catalogue import TASKS
+    from unified.tasks.settings import Task
+    from unified.tasks.several import head_name
+
+    if task.name in TASKS or not isinstance(task, Task):
+        return task.name, {}
+    return task.head, {"--head": head_name(task.name)}
+
+
 def next_command(args: argparse.Namespace, learnt: Learnt, items: Path) -> str | None:
     """The command that predicts with the new model; None where the items that were written are none to predict from.
 
@@ -111,7 +122,9 @@ def next_command(args: argparse.Namespace, learnt: Learnt, items: Path) -> str |
         options |= {f"--{name}": vars(args)[name.replace("-", "_")] for name in ("spacy", "spacy-code")}
     else:
         within = learnt.folder.relative_to(Path(args.output))  # one of several tasks has a folder of its own
-        task, file, options = task if within == Path() else learnt.task.name, str(items / within / "valid.jsonl"), {}
+        file, options = str(items / within / "valid.jsonl"), {}
+        if within != Path():
+            task, options = _of_several(learnt.task)
         row = next(read_rows(file))
         try:
             learnt.predictor.item(row.fields, row.number)
