@@ -190,4 +190,4 @@ def test_a_run_is_trained_resumed_and_not_repeated(data, tmp_path, capsys, monke
     monkeypatch.setattr("unified.cli.commands.pretrain.run_command", ran.append)
     assert main([str(word) for word in options]) == 0
     [words] = ran
-    assert words == shlex.split(capsys.readouterr().out.splitlines()[0]) and value(words, "--save-dir") == str(output)
+    assert words == printed_command(capsys.readouterr().err) and value(words, "--save-dir") == str(output)

@@ -36,7 +36,7 @@ def test_a_table_is_learnt_and_the_command_that_is_printed_predicts(start, films
     words = ("finetune", "classification", "--data", films, *FIELDS, "--init", start, "--output", output)
     assert main([*map(str, words), "--epochs", "1", "--batch-size", "16", "--max-length", "16"]) == 0
     captured = capsys.readouterr()
-    scores = json.loads(captured.out[captured.out.index("\n{") :])
+    scores = json.loads(captured.out)
     assert scores["valid"]["total"] == 4
     *_, written, where, command = captured.err.splitlines()
     assert str(output / "results.json") in written and where == f"the model is in {output}; predict with it:"

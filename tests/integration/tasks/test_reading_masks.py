@@ -13,6 +13,7 @@ from torch import nn
 from tests.integration.cli.test_task_commands import finetune, items, refused, said
 from tests.support import coreference_naive
 from tests.support.commands import leaving
+from tests.support.fairseq_runs import printed_command
 from tests.support.peer_items import MAKE, VOCABULARY
 from tests.support.task_folders import language_model
 from tests.support.understanding_runs import assert_predictions_do_not_depend_on_the_batch, run_batch, small_model
@@ -275,7 +276,7 @@ def causal(tmp_path_factory):
 
 def test_the_mask_is_kept_and_read_by_everything_afterwards(causal, capsys, tmp_path):
     folder, result = causal
-    words = fairseq.printed_command(result.stderr)
+    words = printed_command(result.stderr)
     assert words[words.index("--mask") + 1] == "left_to_right" and words[words.index("--lstm") + 1] == "1"
     kept = json.loads((folder / "run" / "results.json").read_text(encoding="utf-8"))
     assert (kept["settings"]["mask"], kept["settings"]["lstm"]) == ("left_to_right", 1)
