@@ -318,7 +318,7 @@ def test_an_encoder_learns_to_write_with_a_new_head(encoder, tmp_path, capfd):
     assert main(words) == 0
     said = capfd.readouterr()
     assert "has no token head, so it learns with the settings for encoders" in said.err
-    assert "--objectives target_next " in said.out
+    assert "--objectives target_next " in said.err
     (line,) = [line for line in (said.out + said.err).splitlines() if "initialised at random" in line]
     assert "heads.token.dense.weight" in line and "transformer" not in line
     model = load(tmp_path / "texts").model

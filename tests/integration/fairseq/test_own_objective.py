@@ -27,9 +27,9 @@ def test_the_example_of_the_documentation_needs_its_token_types(data, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_model_trained_with_it_does_not_generate_by_a_scheme_that_it_never_saw(data, tmp_path):
+def test_a_mixture_writes_as_its_other_objectives_say_where_it_says_nothing(data, tmp_path):
     """Losses are logged under the names of a mixture, of two objectives of one kind too."""
     objectives = f"x={SUFFIX[1]}:1,a=random_spans:1,b=random_spans(noise_density=0.5):1"
     result = fairseq.train(data, tmp_path, *SUFFIX, "--objectives", objectives)
     assert {f"valid_{name}_loss" for name in "xab"} <= set(fairseq.logged(result.stdout, "valid")[-1])
-    assert load_checkpoint(tmp_path / "checkpoint_last.pt")["cfg"]["model"]["writes"] == "nothing"
+    assert load_checkpoint(tmp_path / "checkpoint_last.pt")["cfg"]["model"]["writes"] == "next"
