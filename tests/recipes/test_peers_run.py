@@ -149,7 +149,7 @@ def test_full_stops_may_repeat_as_in_ours(tmp_path):
 
 
 def test_a_new_token_head_of_the_peer_starts_as_ours_does(tmp_path):
-    """As the identity where the checkpoint has none; one that it has is kept."""
+    """The peer's token head starts as the identity where the checkpoint has none; a head of the checkpoint is kept."""
     written = load(PEERS / "writing.py")
     debug.make_model(tmp_path / "bare")
     shutil.copytree(tmp_path / "bare", tmp_path / "whole")

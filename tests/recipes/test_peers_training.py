@@ -185,7 +185,7 @@ def test_ours_takes_the_same_steps(model, tmp_path):
     compared = found.keys() & last.keys() - {"dictionary_version"}
     assert len(compared) == 32 and not features.cut
     for name in compared:
-        # Of the embeddings those of the model's entries: ours has further symbols behind them, which nothing reads.
+        # Only rows of symbols that both models have are compared: our table has further ones, which nothing reads.
         entries = slice(peer.tokenizer.vocab_size if name.endswith("embeddings.tokens.weight") else None)
         change, difference = (last[name] - first[name])[entries], (found[name] - last[name])[entries]
         assert difference.norm() <= 1e-3 * change.norm(), name
