@@ -91,7 +91,6 @@ class Int8LinearMap(LinearMap):
         version = None if weight.is_inference() else weight._version
         found = self._known.get(key)
         if found is None or found.version != version:
-            self._known.pop(key, None)
             found = self._known[key] = _Conversion(weight.detach(), version, int8_weight(weight))
             if len(self._known) > self.most:
                 del self._known[next(iter(self._known))]
