@@ -45,17 +45,26 @@ class Parser(argparse.ArgumentParser):
         Misspelt ones are refused before options that are missing, which may be those that were meant.
         """
         words = sys.argv[1:] if args is None else list(args)
-        required = [action for action in self._actions if action.required] if self._has_misspelt(words) else []
+        if self._has_misspelt(words):
+            self._require_known(self._unknown(words))
+        parsed, unknown = super().parse_known_args(words, namespace)
+        self._require_known(unknown)
+        return parsed, unknown
+
+    def _unknown(self, words: Sequence[str]) -> list[str]:
+        """Arguments that the parser does not know, whatever is missing."""
+        required = [action for action in self._actions if action.required]
         try:
             for action in required:
                 action.required = False
-            parsed, unknown = super().parse_known_args(words, namespace)
+            return super().parse_known_args(words, argparse.Namespace())[1]
         finally:
             for action in required:
                 action.required = True
+
+    def _require_known(self, unknown: Sequence[str]) -> None:
         if unknown:
             self.error(f"unrecognized arguments: {', '.join(map(self._with_hint, unknown))}")
-        return parsed, unknown
 
     def error(self, message: str) -> NoReturn:
         """Prints the refusal and the command that lists the choices, and exits with status 2."""

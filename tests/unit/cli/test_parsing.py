@@ -57,6 +57,10 @@ def test_a_misspelt_option_is_named_before_those_that_are_missing(parser, capsys
     assert refusal(parser, "file -- --outptu", capsys) == refusal(parser, "file --select last", capsys) == missing
     assert refusal(parser, "file --nothing=3", capsys) == missing
     assert parser.parse_args(["file", "--outp", "x"]).output == "x"
+    parser.add_argument("--fairseq")  # a value that looks like an option is none, and hides nothing that is missing
+    with pytest.raises(SystemExit):
+        parser.parse_args(["file", "--fairseq", "--outptu 3"])
+    assert capsys.readouterr().err == missing
 
 
 def test_what_is_known_is_parsed(parser):
