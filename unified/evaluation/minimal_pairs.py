@@ -46,6 +46,10 @@ class PairScores:
         """bool (pairs,), whether both sentences have the same score."""
         return self.good == self.bad
 
+    def references(self) -> list[tuple[str, str]]:
+        """Both sentences of each pair, the good one first."""
+        return [pair for paradigm in self.paradigms for pair in zip(paradigm.good, paradigm.bad, strict=True)]
+
     def scores(self) -> dict[str, Any]:
         """The :meth:`measures`, ``pairs`` and ``ties`` in all, and ``tied``: ties of each paradigm that has any."""
         ties = np.bincount(self._owners, self.tied, len(self.paradigms)).astype(int).tolist()

@@ -81,6 +81,11 @@ class Perplexity:
         """Number of documents."""
         return len(self.log_likelihoods)
 
+    def references(self) -> list[tuple[int, int, int]]:
+        """Words, characters and bytes of each document; tokens depend on the model."""
+        own = self.documents
+        return list(zip(own.words.tolist(), own.characters.tolist(), own.size.tolist(), strict=True))
+
     def scores(self) -> dict[str, Any]:
         """The :meth:`measures`, the log-likelihood of all in nats, and how much text there is."""
         sums = {name: int(values.sum()) for name, values in self._counts().items()}

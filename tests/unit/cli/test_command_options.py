@@ -17,7 +17,14 @@ OF_MASKS = {
     "mask": "tree", "arguments": [], "query_stream": None, "sinks": 0, "memory": 0, "json": False,
     "without_self": False,
 }  # fmt: skip
-OF_SCORES = {"intervals": False, "resamples": None, "seed": None, "json": False, "output": None}
+OF_SCORES = {
+    "intervals": False, "resamples": None, "seed": None, "json": False, "output": None, "against": None,
+    "of_other": {"predictions": "against"},
+}  # fmt: skip
+OF_SQUAD = {
+    "na_prob": None, "na_prob_thresh": None, "against_na_prob": None,
+    "of_other": {"predictions": "against", "na_prob": "against_na_prob"},
+}  # fmt: skip
 OF_EVALUATIONS = {
     "data": "d", "model": "m", "threads": 0, "device": "cpu", "intervals": False, "resamples": None, "seed": None,
     "output": None, "overwrite": False, "run_name": None, "json": False,
@@ -31,7 +38,7 @@ GIVEN_TO_EVALUATIONS = {
 }  # fmt: skip
 SQUAD = {"data": "d", "predictions": "p", "rules": None}
 LABELS = {"gold": "d", "predictions": "p", "label_field": None}
-TEXTS = {"files": ["d", "p"], "references": [], "target_field": None}
+TEXTS = {"predictions": ["d", "p"], "references": [], "target_field": None}
 #: Command lines and the settings that they are parsed to: for each command the shortest line, which gives the defaults,
 #: and one with all options.
 LINES: dict[str, dict[str, Any]] = {
@@ -88,11 +95,11 @@ LINES: dict[str, dict[str, Any]] = {
         "text_field": "a", "second_field": "b", "label_field": "c", "pooling": "cls", "max_length": 1,
         "batch_size": 2,
     },
-    "score squad d p": OF_SCORES | SQUAD | {"na_prob": None, "na_prob_thresh": None},
-    "score squad d p --rules 1.1 --na-prob n --na-prob-thresh 0.5 --intervals --resamples 2 --seed 0 --json "
-    "--output o": {
+    "score squad d p": OF_SCORES | SQUAD | OF_SQUAD,
+    "score squad d p --rules 1.1 --na-prob n --na-prob-thresh 0.5 --against e --against-na-prob f --intervals "
+    "--resamples 2 --seed 0 --json --output o": OF_SQUAD | {
         "data": "d", "predictions": "p", "rules": "1.1", "na_prob": "n", "na_prob_thresh": 0.5, "intervals": True,
-        "resamples": 2, "seed": 0, "json": True, "output": "o",
+        "resamples": 2, "seed": 0, "json": True, "output": "o", "against": "e", "against_na_prob": "f",
     },
     "score mrqa d p": OF_SCORES | {"data": "d", "predictions": "p"},
     "score coqa d p": OF_SCORES | {"data": "d", "predictions": "p"},
@@ -100,7 +107,7 @@ LINES: dict[str, dict[str, Any]] = {
     "score span d p --rules 2.0 --text-field a --second-field b --label-field c": OF_SCORES | {
         "data": "d", "predictions": "p", "rules": "2.0", "text_field": "a", "second_field": "b", "label_field": "c",
     },
-    "score coref d p": OF_SCORES | {"key": "d", "response": "p"},
+    "score coref d p": OF_SCORES | {"key": "d", "predictions": "p"},
     "score classification d p": OF_SCORES | LABELS | {"labels": None, "positive": None},
     "score classification d p --label-field l --labels a,b --positive b": OF_SCORES | LABELS | {
         "label_field": "l", "labels": "a,b", "positive": "b",
@@ -117,9 +124,10 @@ LINES: dict[str, dict[str, Any]] = {
         "post_process": None, "max_words": None, "plain_references": False,
     },
     "score generation d --references r t --target-field f --no-stemmer --bleu-tokenizer zh --sources s "
-    "--sentence-separator x --post-process xsum --max-words 0 --plain-references": OF_SCORES | {
-        "files": ["d"], "references": ["r", "t"], "target_field": "f", "no_stemmer": True, "bleu_tokenizer": "zh",
-        "sources": "s", "sentence_separator": "x", "post_process": "xsum", "max_words": 0, "plain_references": True,
+    "--sentence-separator x --post-process xsum --max-words 0 --plain-references --against e f": OF_SCORES | {
+        "predictions": ["d"], "against": ["e", "f"], "references": ["r", "t"], "target_field": "f",
+        "no_stemmer": True, "bleu_tokenizer": "zh", "sources": "s", "sentence_separator": "x",
+        "post_process": "xsum", "max_words": 0, "plain_references": True,
     },
     "score question-generation d p --sources s": OF_SCORES | TEXTS | {
         "sources": "s", "penn_treebank": False, "bert_words": False, "meteor": False,

@@ -74,7 +74,7 @@ PATHS = {
     "results paths": "PATH", "results --output": "FILE.html", "convert input": "IN", "convert output": "OUT",
     "convert --vocabulary": "DATA", "report run_folder": "RUN", "report --output": "FILE", "export model": "MODEL",
     "pairs inputs": "INPUT", "score squad predictions": "PREDICTIONS", "score classification gold": "GOLD",
-    "score coref key": "KEY", "score coref response": "RESPONSE", "finetune --init": "CHECKPOINT",
+    "score coref key": "KEY", "score coref predictions": "RESPONSE", "finetune --init": "CHECKPOINT",
     "evaluate minimal-pairs data": "FOLDER", "prepare --output": "DIR",
 }  # fmt: skip
 NO_PATHS = ("report --seed", "report --json", "report --help", "objectives show --text", "pairs --separator",

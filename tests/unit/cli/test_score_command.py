@@ -14,6 +14,7 @@ from tests.support.corpora import jsonl
 from unified.cli import main
 from unified.tasks.metrics.bootstrap import bootstrap_intervals
 from unified.tasks.metrics.classification import Classification, Confusion, score_classification, score_regression
+from unified.tasks.metrics.comparison import Difference
 from unified.tasks.metrics.relations import Relations, SemevalRelations
 from unified.tasks.metrics.squad import SquadV1Examples, SquadV2Examples
 from unified.tasks.metrics.tagging import TaggedSentences
@@ -264,6 +265,57 @@ def test_scores_are_printed_written_and_given_intervals(capsys):
     assert score(capsys, "classification", *files, "--intervals")["intervals"] == json.loads(
         json.dumps(bootstrap_intervals(examples))
     )
+
+
+def test_scores_stand_beside_those_of_another_system(capsys):
+    gold, found, others = ["a", "b", "é"] * 4, ["a", "a", "é"] * 4, ["a", "b", "b"] * 4
+    files, other = (lines("g", *gold), lines("p", *found)), lines("o", *others)
+    words = ("--against", other, "--resamples", "20", "--seed", "3")
+    first, second = (Classification(Confusion.of(gold, side)) for side in (found, others))
+    difference = Difference(first, second)
+    against = {"scores": second.scores(), "differences": difference.measures()}
+    expected = first.scores() | {"against": against | {"intervals": bootstrap_intervals(difference, 20, 3)}}
+    assert score(capsys, "classification", *files, *words) == json.loads(json.dumps(expected))
+    both = score(capsys, "classification", *files, *words, "--intervals")
+    assert both == json.loads(json.dumps(expected | {"intervals": bootstrap_intervals(first, 20, 3)}))
+    drawn = score(capsys, "classification", *files, "--against", other)["against"]["intervals"]
+    assert drawn == json.loads(json.dumps(bootstrap_intervals(difference)))
+    assert refusal(capsys, "classification", *files, "--seed", "1") == (
+        "--seed has no effect without --intervals or --against; add --intervals or --against, or leave --seed out"
+    )
+    fewer = refusal(capsys, "classification", lines("g", "a"), lines("p", "a"), "--against", lines("o", "a"))
+    assert fewer == "intervals need at least 2 examples to draw from; there is 1"
+
+
+def test_probabilities_of_no_answer_are_those_of_each_system(capsys):
+    data = squad("q.json", "2.0", {"a": ["red"], "b": [], "c": ["x"]})
+    files = save("p.json", {"a": "red", "b": "x", "c": "y"}), save("o.json", {"a": "red", "b": "x", "c": "y"})
+    own, others = save("n.json", {"a": 0.1, "b": 0.9, "c": 0.2}), save("m.json", {"a": 0.9, "b": 0.1, "c": 0.2})
+    words = ("squad", data, files[0], "--na-prob", own, "--against", files[1])
+    found = score(capsys, *words, "--against-na-prob", others)
+    assert found["best_exact"] > found["against"]["scores"]["best_exact"]
+    assert found["against"]["scores"] == score(capsys, "squad", data, files[1], "--na-prob", others)
+    both = "--na-prob and --against-na-prob: give the probabilities of both systems, or of none"
+    assert refusal(capsys, *words) == both
+    assert refusal(capsys, "squad", data, files[0], "--against", files[1], "--against-na-prob", others) == both
+    alone = refusal(capsys, "squad", data, files[0], "--against-na-prob", others)
+    assert alone.startswith("--against-na-prob has no effect without --against")
+
+
+def test_texts_stand_beside_those_of_another_system(capsys):
+    references, written = lines("r", "a b c d e", "v w x y z"), lines("h", "a b c d e", "v w x q z")
+    words = ("generation", written, "--references", references, "--against", lines("o", "a b q d e", "v w x y z"))
+    found = score(capsys, *words, "--json", "--resamples", "5")
+    assert found["against"]["differences"]["exact_match"] == 0 and found["against"]["scores"]["exact_match"] == 50
+    assert main(["score", *words, "--resamples", "5"]) == 0
+    low, high = found["against"]["intervals"]["bleu"]
+    gain, other = found["against"]["differences"]["bleu"], found["against"]["scores"]["bleu"]
+    shown = re.split("  +", next(row for row in capsys.readouterr().out.splitlines() if row.startswith("BLEU  ")))
+    assert shown == ["BLEU", f"{found['bleu']:.2f}", f"against {other:.2f}: {gain:+.2f} [{low:+.2f}, {high:+.2f}]"]
+    told = refusal(capsys, "generation", written, references, "--against", references)
+    assert told == "--against: name the files of references, which both systems share, with --references"
+    fewer = refusal(capsys, *words[:4], "--against", lines("o", "a"))
+    assert fewer == "r: 2 references for 1 hypothesis in o"
 
 
 @pytest.mark.parametrize(

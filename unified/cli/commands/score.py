@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from unified.cli.commands.scoring import answers, coreference, labels, texts
+from unified.cli.commands.scoring import answers, coreference, labels, of_other_system, texts
 from unified.cli.needed_options import require_with
 from unified.cli.output import add_json_argument, json_text, print_json, require_output_file, require_output_folder
 from unified.cli.values import non_negative, several
@@ -46,18 +47,29 @@ def _add_intervals(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run the command with parsed options; returns the exit status."""
-    require_with("--intervals", args.intervals, {"--resamples": args.resamples, "--seed": args.seed})
+    drawn = {"--resamples": args.resamples, "--seed": args.seed}
+    with_intervals = args.intervals or args.against is not None
+    require_with("--intervals or --against", with_intervals, drawn)
     require_output_file(args)
     require_output_folder(args)
     examples: Examples = args.score(args)
-    if args.intervals:
-        from unified.tasks.metrics.bootstrap import bootstrap_intervals, require_several
+    if with_intervals:
+        from unified.tasks.metrics.bootstrap import require_several
 
         require_several(examples.size)
+    other: Examples | None = None if args.against is None else args.score(of_other_system(args))
     scores = examples.scores()
     if args.intervals:
-        resamples = _RESAMPLES if args.resamples is None else args.resamples
-        scores["intervals"] = bootstrap_intervals(examples, resamples, _SEED if args.seed is None else args.seed)
+        scores["intervals"] = _intervals(args, examples)
+    if other is not None:
+        from unified.tasks.metrics.comparison import Difference
+
+        difference = Difference(examples, other, (_name(args.predictions), _name(args.against)))
+        scores["against"] = {
+            "scores": other.scores(),
+            "differences": difference.scores(),
+            "intervals": _intervals(args, difference),
+        }
     if args.output:
         Path(args.output).write_text(f"{json_text(scores)}\n", encoding="utf-8")
     if args.json or args.show is None:
@@ -65,3 +77,14 @@ def run(args: argparse.Namespace) -> int:
     else:
         print(args.show(scores))
     return 0
+
+
+def _intervals(args: argparse.Namespace, examples: Examples) -> dict[str, Any]:
+    from unified.tasks.metrics.bootstrap import bootstrap_intervals
+
+    resamples = _RESAMPLES if args.resamples is None else args.resamples
+    return bootstrap_intervals(examples, resamples, _SEED if args.seed is None else args.seed)
+
+
+def _name(files: str | Sequence[str]) -> str:
+    return files if isinstance(files, str) else " ".join(files)

@@ -76,7 +76,7 @@ def run(args: argparse.Namespace) -> int:
     require_output_file(args)
     require_output_folder(args)
     _, references = read_inputs(args)
-    written = read_n_best(args.files)
+    written = read_n_best(args.predictions)
     texts, references, _ = cleaned(args, [one.text for some in written for one in some], references)
     nbest = NBest(written, texts, references, args.sentence_separator)
     shortest, longest = nbest.lengths

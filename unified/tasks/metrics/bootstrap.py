@@ -6,7 +6,7 @@ the examples, weighted by these counts, so that no example is scored again.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -22,6 +22,9 @@ class Examples(Protocol):
     @property
     def size(self) -> int:
         """Number of examples that a sample draws from."""
+
+    def references(self) -> Sequence[Any]:
+        """Gold answers or texts of all examples, (N,); systems are compared where they are equal."""
 
     def scores(self) -> dict[str, Any]:
         """All that is reported of them: the measures, counts and signatures."""
@@ -48,11 +51,11 @@ def bootstrap_intervals(examples: Examples, samples: int = SAMPLES, seed: int = 
         if value < least:
             raise UnifiedError(f"{name} must be at least {least}, got {value}")
     require_several(examples.size)
-    paths = [path for path, _ in _leaves(examples.measures())]
+    paths = [path for path, _ in leaves(examples.measures())]
     values = np.full((samples, len(paths)), np.nan)
     rng = np.random.default_rng(seed)
     for row in values:
-        found = dict(_leaves(examples.measures(drawn(rng, examples.size))))
+        found = dict(leaves(examples.measures(drawn(rng, examples.size))))
         row[:] = [found.get(path, np.nan) for path in paths]
     intervals: dict[str, Any] = {}
     for path, column in zip(paths, values.T, strict=True):
@@ -60,10 +63,7 @@ def bootstrap_intervals(examples: Examples, samples: int = SAMPLES, seed: int = 
         if not known.size or np.isinf(known).any():
             continue
         low, high = np.quantile(known, ((1 - LEVEL) / 2, (1 + LEVEL) / 2))
-        inner = intervals
-        for name in path[:-1]:
-            inner = inner.setdefault(name, {})
-        inner[path[-1]] = [float(low), float(high)]
+        put(intervals, path, [float(low), float(high)])
     return intervals
 
 
@@ -87,9 +87,17 @@ def summed(values: np.ndarray, counts: np.ndarray | None) -> np.ndarray:
     return values.sum(axis=0) if counts is None else counts @ values
 
 
-def _leaves(measures: Mapping[str, Any], path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], float]]:
+def leaves(measures: Mapping[str, Any], path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], float]]:
+    """The measures as pairs of the names that lead to one, and its value."""
     for name, value in measures.items():
         if isinstance(value, Mapping):
-            yield from _leaves(value, (*path, name))
+            yield from leaves(value, (*path, name))
         else:
             yield (*path, name), float(value)
+
+
+def put(measures: dict[str, Any], path: tuple[str, ...], value: Any) -> None:
+    """Put a value where the names of ``path`` lead, the inverse of :func:`leaves`."""
+    for name in path[:-1]:
+        measures = measures.setdefault(name, {})
+    measures[path[-1]] = value

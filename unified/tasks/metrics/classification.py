@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -85,6 +86,10 @@ class ConfusionScores(ABC):
     def size(self) -> int:
         """Number of examples."""
         return self.confusion.size
+
+    def references(self) -> list[Any]:
+        """The gold labels."""
+        return self.confusion.classes[self.confusion.gold].tolist()
 
     def scores(self) -> dict[str, float]:
         """The measures."""
@@ -180,6 +185,10 @@ class Regression:
     def size(self) -> int:
         """Number of examples."""
         return len(self.gold)
+
+    def references(self) -> list[float]:
+        """The gold numbers."""
+        return self.gold.tolist()
 
     def scores(self) -> dict[str, float]:
         """The measures and ``total``."""

@@ -63,6 +63,7 @@ class CoqaTurns:
                 "one"
             )
         self.size = len(answers)
+        self._answers = answers
         #: Exact match and F1 of each turn, (N, 2).
         self.values = np.zeros((len(answers), 2))
         for i, (references, prediction) in enumerate(zip(answers, predictions, strict=True)):
@@ -73,6 +74,10 @@ class CoqaTurns:
                     _leave_one_out([float(exact_match(prediction, answer)) for answer in references]),
                     _leave_one_out([word_f1(prediction, answer) for answer in references]),
                 )
+
+    def references(self) -> list[tuple[str, ...]]:
+        """The answers to each turn."""
+        return [tuple(listed) for listed in self._answers]
 
     def scores(self) -> dict[str, float]:
         """The measures and ``turns``."""
@@ -97,13 +102,17 @@ class CoqaDomains:
             raise UnifiedError(
                 f"{counted(len(sources), 'source')} for {counted(len(answers), 'turn')}; they must pair one to one"
             )
-        self._turns = CoqaTurns(answers, predictions)
+        self._turns, self._sources = CoqaTurns(answers, predictions), sources
         self.size = self._turns.size
         groups = {name: {source} for source, name in domains.items()}
         groups |= {"in_domain": set(IN_DOMAIN), "out_domain": set(OUT_OF_DOMAIN), "overall": set(domains)}
         self._members = {
             name: np.array([source in own for source in sources], dtype=np.float64) for name, own in groups.items()
         }
+
+    def references(self) -> list[tuple[str, tuple[str, ...]]]:
+        """The source of each turn's story, and the answers."""
+        return list(zip(self._sources, self._turns.references(), strict=True))
 
     def scores(self) -> dict[str, dict[str, float]]:
         """The measures and ``turns`` of each domain."""

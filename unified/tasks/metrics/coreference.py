@@ -50,6 +50,7 @@ class CoreferenceDocuments:
         if not key:
             raise UnifiedError("nothing to score: no documents")
         self.size = len(key)
+        self._key = key
         found, repeated = [], 0
         for key_chains, response_chains in zip(key, response, strict=True):
             document = _Document(key_chains, response_chains)
@@ -63,6 +64,10 @@ class CoreferenceDocuments:
         #: Numerators and denominators of recall, then of precision: (documents, metrics x 4),
         #: BLANC's two kinds of links last.
         self._counts = np.array(found, dtype=np.float64).reshape(len(key), -1)
+
+    def references(self) -> list[tuple[tuple[Hashable, ...], ...]]:
+        """The gold chains of each document."""
+        return [tuple(tuple(chain) for chain in chains) for chains in self._key]
 
     def scores(self) -> dict[str, float]:
         """The measures."""

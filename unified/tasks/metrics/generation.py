@@ -113,8 +113,13 @@ class GeneratedTexts:
         exact = [float(hypothesis in group) for hypothesis, group in pairs]
         similarity = [max(character_similarity(h, r) for r in group) for h, group in pairs]
         self.size = len(pairs)
+        self._reference_groups = reference_groups
         #: The measures of :data:`_MEANS` for each text, from 0 to 1: (N, 5).
         self._values = np.array([exact, similarity, *rouge]).T.copy()
+
+    def references(self) -> list[tuple[str, ...]]:
+        """The references of each text."""
+        return [tuple(group) for group in self._reference_groups]
 
     def scores(self) -> dict[str, Any]:
         """The measures, counts and signatures."""

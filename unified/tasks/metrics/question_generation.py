@@ -87,6 +87,7 @@ class GeneratedQuestions:
         questions = [h.split() for h, _ in grouped.values()]
         answers = [[r.split() for r in group] for _, group in grouped.values()]
         self.size = len(grouped)
+        self._references = [(source, tuple(group)) for source, (_, group) in grouped.items()]
         self._questions = len(hypotheses)
         self._signature = _signature(answers, form, meteor)
         #: BLEU's counts of each source (:func:`_bleu_counts`), and its ROUGE-L from 0 to 1: (N, 11).
@@ -99,6 +100,10 @@ class GeneratedQuestions:
         )
         self._copying = CopyingCounts([question for question, _ in grouped.values()], list(grouped))
         self._meteor = score_meteor(*zip(*grouped.values(), strict=True)) if meteor else None
+
+    def references(self) -> list[tuple[str, tuple[str, ...]]]:
+        """The sources with their questions."""
+        return self._references
 
     def scores(self) -> dict[str, Any]:
         """The measures, METEOR, the counts and the signature."""

@@ -63,6 +63,7 @@ class SquadV1Examples:
         if without is not None:
             raise UnifiedError(f"question {without!r} has no answer; score unanswerable questions by the rules of 2.0")
         self.size = len(answers)
+        self._answers = answers
         self._answered = len(answered)
         #: Exact match and F1 of each question, (Q, 2); zeros without a prediction.
         self._values = np.array(
@@ -71,6 +72,10 @@ class SquadV1Examples:
                 for question, listed in answers.items()
             ]
         )
+
+    def references(self) -> list[tuple[str, tuple[str, ...]]]:
+        """The questions with their answers."""
+        return [(question, tuple(listed)) for question, listed in self._answers.items()]
 
     def scores(self) -> dict[str, float]:
         """The measures, ``total`` and ``unanswered``."""
@@ -135,6 +140,7 @@ class SquadV2Examples:
             _require_all(answers, na_probs, "no-answer probability")
         questions = list(answers)
         self.size = len(questions)
+        self._answers = answers
         self._answerable = np.array([bool(answers[question]) for question in questions])
         raw = np.array([_raw_scores(_text(predictions, question), answers[question]) for question in questions])
         self._values = raw  # (Q, 2): exact match and F1
@@ -150,6 +156,10 @@ class SquadV2Examples:
             silent = np.array([not predictions[question] for question in questions])
             # What answering a question changes, compared with giving no answer.
             self._gain = np.where(self._answerable[:, None], raw, np.where(silent, 0.0, -1.0)[:, None])
+
+    def references(self) -> list[tuple[str, tuple[str, ...]]]:
+        """The questions with their answers."""
+        return [(question, tuple(listed)) for question, listed in self._answers.items()]
 
     def scores(self) -> dict[str, float]:
         """The measures, the numbers of questions, and the best thresholds."""

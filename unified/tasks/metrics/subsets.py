@@ -67,11 +67,15 @@ class InSubsets:
 
     def __init__(self, examples: Examples, subsets: Sequence[str | None], names: Sequence[str]):
         self.size = examples.size
-        self._examples, self._names = examples, names
+        self._examples, self._subsets, self._names = examples, subsets, names
         self._members = {
             subset: np.array([one == subset for one in subsets], dtype=np.float64)
             for subset in dict.fromkeys(one for one in subsets if one is not None)
         }
+
+    def references(self) -> Sequence[Any]:
+        """References of the whole, each with its subset."""
+        return list(zip(self._examples.references(), self._subsets, strict=True))
 
     def scores(self) -> dict[str, Any]:
         """The measures, and ``total`` of the whole and of each subset."""

@@ -64,10 +64,15 @@ class TaggedSentences:
         ]
         right = np.bincount(sentence_of[codes[0] == codes[1]]) - 1  # each sentence has the O behind it
         self.size = len(gold)
+        self._gold = gold
         self._by_type = by_type
         self._types = types.tolist()
         #: Counts in each sentence: right tags, tags, then gold, predicted and right entities of each type.
         self._counts = np.column_stack([right, lengths - 1, *by_sentence]).astype(np.float64)
+
+    def references(self) -> list[tuple[str, ...]]:
+        """The gold tags of each sentence."""
+        return [tuple(sentence) for sentence in self._gold]
 
     def scores(self) -> dict[str, Any]:
         """The measures and the counts."""

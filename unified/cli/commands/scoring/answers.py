@@ -7,8 +7,9 @@ import math
 import sys
 from typing import TYPE_CHECKING
 
-from unified.cli.commands.scoring import ScoreParsers, add_parser, naming
+from unified.cli.commands.scoring import ScoreParsers, add_against, add_parser, naming
 from unified.cli.fields import add_field_arguments, field_names
+from unified.cli.needed_options import require_with
 from unified.errors import UnifiedError
 
 if TYPE_CHECKING:
@@ -29,6 +30,12 @@ def add_parsers(scores: ScoreParsers) -> None:
         metavar="FILE",
         help="file with the probability that there is no answer, a JSON object from question id to number (SQuAD 2.0)",
     )
+    squad.add_argument(
+        "--against-na-prob",
+        metavar="FILE",
+        help="the same file for the predictions of --against",
+    )
+    squad.set_defaults(of_other={"predictions": "against", "na_prob": "against_na_prob"})
     squad.add_argument(
         "--na-prob-thresh",
         type=float,
@@ -61,6 +68,7 @@ def add_parsers(scores: ScoreParsers) -> None:
 def _add_files(parser: argparse.ArgumentParser, data: str, predictions: str, called: str = "DATA") -> None:
     parser.add_argument("data", metavar=called, help=data)
     parser.add_argument("predictions", metavar="PREDICTIONS", help=predictions)
+    add_against(parser)
 
 
 def _squad(args: argparse.Namespace) -> Examples:
@@ -74,6 +82,9 @@ def _squad(args: argparse.Namespace) -> Examples:
     threshold = _NO_ANSWER_ABOVE if args.na_prob_thresh is None else args.na_prob_thresh
     if math.isnan(threshold):
         raise UnifiedError(f"--na-prob-thresh must be a number, got {threshold}")
+    require_with("--against", args.against, {"--against-na-prob": args.against_na_prob})
+    if args.against and (args.na_prob is None) != (args.against_na_prob is None):
+        raise UnifiedError("--na-prob and --against-na-prob: give the probabilities of both systems, or of none")
     if args.na_prob_thresh is not None and not args.na_prob:
         raise UnifiedError("--na-prob-thresh is for the probabilities of --na-prob; give their file")
     data = read_squad(args.data)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from unified.cli.commands.scoring import ScoreParsers, add_parser, naming
+from unified.cli.commands.scoring import ScoreParsers, add_against, add_parser, naming
 
 if TYPE_CHECKING:
     from unified.tasks.metrics.bootstrap import Examples
@@ -16,10 +16,11 @@ def add_parsers(scores: ScoreParsers) -> None:
     coref = add_parser(scores, "coref", "MUC, B3, CEAF, BLANC and the average F1 of CoNLL-2012")
     coref.add_argument("key", metavar="KEY", help="file with the gold chains, in the format of CoNLL-2012")
     coref.add_argument(
-        "response",
+        "predictions",
         metavar="RESPONSE",
         help="file with the predicted chains of the same documents, in the format of CoNLL-2012",
     )
+    add_against(coref)
     coref.set_defaults(score=_coref)
 
 
@@ -27,7 +28,7 @@ def _coref(args: argparse.Namespace) -> Examples:
     from unified.tasks.metrics.conll import pair_documents, read_coreference
     from unified.tasks.metrics.coreference import CoreferenceDocuments
 
-    key, response = read_coreference(args.key), read_coreference(args.response)
-    pairs = pair_documents(key, response, args.key, args.response)
-    with naming(args.response):
+    key, response = read_coreference(args.key), read_coreference(args.predictions)
+    pairs = pair_documents(key, response, args.key, args.predictions)
+    with naming(args.predictions):
         return CoreferenceDocuments(*pairs)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from unified.arguments import counted
-from unified.cli.commands.scoring import ScoreParsers, add_parser
+from unified.cli.commands.scoring import ScoreParsers, add_against, add_parser
 from unified.cli.fields import add_field_arguments, field_names, require_fields_in
 from unified.errors import UnifiedError
 
@@ -74,6 +74,7 @@ def add_parsers(scores: ScoreParsers) -> None:
 
 def _add_options(parser: argparse.ArgumentParser) -> None:
     add_inputs(parser)
+    add_against(parser, several=True)
     parser.set_defaults(show=table)
 
 
@@ -141,7 +142,7 @@ def _post_processing(args: argparse.Namespace) -> PostProcessing | None:
 
 def add_inputs(parser: argparse.ArgumentParser) -> None:
     """Options of :func:`read_inputs`."""
-    parser.add_argument("files", nargs="+", metavar="FILE", help=_FILES)
+    parser.add_argument("predictions", nargs="+", metavar="FILE", help=_FILES)
     parser.add_argument(
         "--references",
         nargs="+",
@@ -161,7 +162,7 @@ def read_inputs(args: argparse.Namespace) -> tuple[list[str], list[list[str]]]:
     """
     from unified.tasks.metrics import outputs
 
-    files, references = args.files, args.references
+    files, references = args.predictions, args.references
     for path in references or files[1:] or files:
         require_fields_in(path, args)
     fields = replace(field_names(args), parts=outputs.TARGET.parts)
@@ -204,6 +205,9 @@ class _CleanedUp:
     def size(self) -> int:
         return self.texts.size
 
+    def references(self) -> Sequence[Any]:
+        return self.texts.references()
+
     def scores(self) -> dict[str, Any]:
         return self.texts.scores() | {"post_process": self.clean_up}
 
@@ -211,9 +215,22 @@ class _CleanedUp:
         return self.texts.measures(counts)
 
 
+def _require_references(args: argparse.Namespace) -> None:
+    """Refuse ``--against`` where the second of two plain files has the references.
+
+    Raises:
+        UnifiedError: asks for ``--references``.
+    """
+    from unified.tasks.metrics import outputs
+
+    if args.against and not args.references and not outputs.is_generate_output(args.predictions[0]):
+        raise UnifiedError("--against: name the files of references, which both systems share, with --references")
+
+
 def _generation(args: argparse.Namespace) -> Examples:
     from unified.tasks.metrics.generation import GeneratedTexts
 
+    _require_references(args)
     hypotheses, references = read_inputs(args)
     hypotheses, references, clean_up = cleaned(args, hypotheses, references)
     texts = GeneratedTexts(
@@ -230,6 +247,7 @@ def _generation(args: argparse.Namespace) -> Examples:
 def _questions(args: argparse.Namespace) -> Examples:
     from unified.tasks.metrics.question_generation import GeneratedQuestions, from_bert_words, penn_treebank
 
+    _require_references(args)
     hypotheses, references = read_inputs(args)
     if len(references[0]) != 1:
         raise UnifiedError("question-generation takes one file of references; those of equal sources are pooled")
@@ -251,12 +269,12 @@ def _sources(args: argparse.Namespace, hypotheses: list[str]) -> list[str]:
     """
     from unified.tasks.metrics import outputs
 
-    sources, ids = outputs.read_sources(args.sources), outputs.read_ids(args.files[0])
-    sources = outputs.matched(args.sources, sources, args.files[0], ids)
+    sources, ids = outputs.read_sources(args.sources), outputs.read_ids(args.predictions[0])
+    sources = outputs.matched(args.sources, sources, args.predictions[0], ids)
     if len(sources) != len(hypotheses):
         raise UnifiedError(
             f"{args.sources}: {counted(len(sources), 'source')} for "
-            f"{counted(len(hypotheses), 'hypothesis', 'hypotheses')} in {args.files[0]}"
+            f"{counted(len(hypotheses), 'hypothesis', 'hypotheses')} in {args.predictions[0]}"
         )
     return sources
 
@@ -283,18 +301,31 @@ _LABELS = {
 
 
 def table(scores: dict[str, Any]) -> str:
-    """The scores, one a line, with notes on their limits."""
+    """The scores, one a line, beside those of another system where there is one, with notes on their limits."""
     intervals = scores.get("intervals", {})
-    rows = [(_LABELS[name], _value(value, intervals.get(name))) for name, value in scores.items() if name in _LABELS]
+    rows = [
+        (_LABELS[name], _value(value, intervals.get(name)) + _beside(name, scores.get("against")))
+        for name, value in scores.items()
+        if name in _LABELS
+    ]
     width = max(len(label) for label, _ in rows)
     lines = [f"{label:<{width}}  {value}" for label, value in rows]
-    if intervals and "meteor" in scores:
+    if (intervals or "against" in scores) and "meteor" in scores:
         lines.append("note: METEOR has no interval, because its Java program scores all texts at once")
     without_words = scores.get("without_words", 0)
     if without_words:
         found = counted(without_words, "reference")
         lines.append(f"note: {found} without an ASCII letter or digit, for which ROUGE is always 0")
     return "\n".join(lines)
+
+
+def _beside(name: str, against: Mapping[str, Any] | None) -> str:
+    """The other system's score, and how far this one is above it, with the interval."""
+    if against is None or name not in against["differences"]:
+        return ""
+    interval = against["intervals"].get(name)
+    bounds = "" if interval is None else f" [{interval[0]:+.2f}, {interval[1]:+.2f}]"
+    return f"  against {against['scores'][name]:.2f}: {against['differences'][name]:+.2f}{bounds}"
 
 
 def _value(value: int | float | str, interval: list[float] | None) -> str:
