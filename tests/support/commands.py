@@ -25,7 +25,7 @@ def exit_status(*arguments: str) -> int | None:
 
 
 #: Settings that every command has, and functions that the parser of a type of score or of evaluation adds.
-_SHARED = {"quiet", "verbose", "command", "run", "score", "evaluate", "show"}
+_SHARED = {"quiet", "verbose", "command", "run", "score", "evaluate", "show", "systems"}
 
 
 def parsed(line: str) -> dict[str, Any]:

@@ -19,11 +19,6 @@ OF_MASKS = {
 }  # fmt: skip
 OF_SCORES = {
     "intervals": False, "resamples": None, "seed": None, "json": False, "output": None, "against": None,
-    "of_other": {"predictions": "against"},
-}  # fmt: skip
-OF_SQUAD = {
-    "na_prob": None, "na_prob_thresh": None, "against_na_prob": None,
-    "of_other": {"predictions": "against", "na_prob": "against_na_prob"},
 }  # fmt: skip
 OF_EVALUATIONS = {
     "data": "d", "model": "m", "threads": 0, "device": "cpu", "intervals": False, "resamples": None, "seed": None,
@@ -36,8 +31,8 @@ GIVEN_TO_EVALUATIONS = {
     "data": "d", "model": "m", "threads": 2, "device": "cuda", "intervals": True, "resamples": 3, "seed": 0,
     "output": "o", "overwrite": True, "run_name": "r", "json": True,
 }  # fmt: skip
-SQUAD = {"data": "d", "predictions": "p", "rules": None}
-LABELS = {"gold": "d", "predictions": "p", "label_field": None}
+SQUAD = {"data": "d", "predictions": ["p"], "rules": None}
+LABELS = {"gold": "d", "predictions": ["p"], "label_field": None}
 TEXTS = {"predictions": ["d", "p"], "references": [], "target_field": None}
 #: Command lines and the settings that they are parsed to: for each command the shortest line, which gives the defaults,
 #: and one with all options.
@@ -95,19 +90,19 @@ LINES: dict[str, dict[str, Any]] = {
         "text_field": "a", "second_field": "b", "label_field": "c", "pooling": "cls", "max_length": 1,
         "batch_size": 2,
     },
-    "score squad d p": OF_SCORES | SQUAD | OF_SQUAD,
+    "score squad d p": OF_SCORES | SQUAD | {"na_prob": None, "na_prob_thresh": None, "against_na_prob": None},
     "score squad d p --rules 1.1 --na-prob n --na-prob-thresh 0.5 --against e --against-na-prob f --intervals "
-    "--resamples 2 --seed 0 --json --output o": OF_SQUAD | {
-        "data": "d", "predictions": "p", "rules": "1.1", "na_prob": "n", "na_prob_thresh": 0.5, "intervals": True,
-        "resamples": 2, "seed": 0, "json": True, "output": "o", "against": "e", "against_na_prob": "f",
+    "--resamples 2 --seed 0 --json --output o": {
+        "data": "d", "predictions": ["p"], "rules": "1.1", "na_prob": ["n"], "na_prob_thresh": 0.5, "intervals": True,
+        "resamples": 2, "seed": 0, "json": True, "output": "o", "against": ["e"], "against_na_prob": ["f"],
     },
-    "score mrqa d p": OF_SCORES | {"data": "d", "predictions": "p"},
-    "score coqa d p": OF_SCORES | {"data": "d", "predictions": "p"},
+    "score mrqa d p": OF_SCORES | {"data": "d", "predictions": ["p"]},
+    "score coqa d p": OF_SCORES | {"data": "d", "predictions": ["p"]},
     "score span d p": OF_SCORES | SQUAD | {"text_field": None, "second_field": None, "label_field": None},
     "score span d p --rules 2.0 --text-field a --second-field b --label-field c": OF_SCORES | {
-        "data": "d", "predictions": "p", "rules": "2.0", "text_field": "a", "second_field": "b", "label_field": "c",
+        "data": "d", "predictions": ["p"], "rules": "2.0", "text_field": "a", "second_field": "b", "label_field": "c",
     },
-    "score coref d p": OF_SCORES | {"key": "d", "predictions": "p"},
+    "score coref d p": OF_SCORES | {"key": "d", "predictions": ["p"]},
     "score classification d p": OF_SCORES | LABELS | {"labels": None, "positive": None},
     "score classification d p --label-field l --labels a,b --positive b": OF_SCORES | LABELS | {
         "label_field": "l", "labels": "a,b", "positive": "b",

@@ -54,14 +54,14 @@ LINES: dict[str, dict[str, Any]] = {
         "output": "o",
     },
     "tune-lengths a": {
-        "files": ["a"], "references": [], "target_field": None, "length_penalty": "unilm", "lenpens": EXPONENTS,
+        "predictions": ["a"], "references": [], "target_field": None, "length_penalty": "unilm", "lenpens": EXPONENTS,
         "min_lengths": [0], "max_lengths": None, "metric": "rouge2", "sentence_separator": None,
         "post_process": None, "max_words": None, "plain_references": False, "output": None, "json": False,
     },
     "tune-lengths a b --references r --target-field f --length-penalty fairseq --lenpens 1 2 --min-lengths 3 4 "
     "--max-lengths 5 6 --metric rougeL --sentence-separator s --post-process xsum --max-words 7 --plain-references "
     "--output o --json": {
-        "files": ["a", "b"], "references": ["r"], "target_field": "f", "length_penalty": "fairseq",
+        "predictions": ["a", "b"], "references": ["r"], "target_field": "f", "length_penalty": "fairseq",
         "lenpens": [1.0, 2.0], "min_lengths": [3, 4], "max_lengths": [5, 6], "metric": "rougeL",
         "sentence_separator": "s", "post_process": "xsum", "max_words": 7, "plain_references": True, "output": "o",
         "json": True,

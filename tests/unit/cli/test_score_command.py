@@ -14,7 +14,7 @@ from tests.support.corpora import jsonl
 from unified.cli import main
 from unified.tasks.metrics.bootstrap import bootstrap_intervals
 from unified.tasks.metrics.classification import Classification, Confusion, score_classification, score_regression
-from unified.tasks.metrics.comparison import Difference
+from unified.tasks.metrics.comparison import Difference, Mean
 from unified.tasks.metrics.relations import Relations, SemevalRelations
 from unified.tasks.metrics.squad import SquadV1Examples, SquadV2Examples
 from unified.tasks.metrics.tagging import TaggedSentences
@@ -285,6 +285,24 @@ def test_scores_stand_beside_those_of_another_system(capsys):
     )
     fewer = refusal(capsys, "classification", lines("g", "a"), lines("p", "a"), "--against", lines("o", "a"))
     assert fewer == "intervals need at least 2 examples to draw from; there is 1"
+
+
+def test_several_files_are_runs_whose_scores_are_averaged(capsys):
+    gold, found, others = ["a", "b", "é"] * 4, ["a", "a", "é"] * 4, ["a", "b", "b"] * 4
+    files, other = [lines("g", *gold), lines("p", *found), lines("g2", *gold)], lines("o", *others)
+    first, second = (Classification(Confusion.of(gold, side)) for side in (found, gold))
+    runs, system = Mean([first, second]), Classification(Confusion.of(gold, others))
+    scores = score(capsys, "classification", *files, "--against", other, "--intervals")
+    assert scores["accuracy"] == (first.measures()["accuracy"] + 100) / 2 and scores["runs"] == 2
+    assert scores["intervals"] == json.loads(json.dumps(bootstrap_intervals(runs)))
+    difference = Difference(runs, system)
+    assert scores["against"]["differences"] == json.loads(json.dumps(difference.measures()))
+    assert scores["against"]["intervals"] == json.loads(json.dumps(bootstrap_intervals(difference)))
+    data = squad("q.json", "2.0", {"a": ["red"], "b": []})
+    answers = [save(f"p{i}.json", {"a": "red", "b": ""}) for i in range(2)]
+    assert score(capsys, "squad", data, *answers)["exact"] == 100
+    told = refusal(capsys, "squad", data, *answers, "--na-prob", save("n.json", {"a": 0, "b": 1}))
+    assert told == "--na-prob: 1 file for 2 files of predictions; each run needs one"
 
 
 def test_probabilities_of_no_answer_are_those_of_each_system(capsys):

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from unified.cli.commands.scoring import answers, coreference, labels, of_other_system, texts
+from unified.cli.commands.scoring import answers, coreference, labels, texts
 from unified.cli.needed_options import require_with
 from unified.cli.output import add_json_argument, json_text, print_json, require_output_file, require_output_folder
 from unified.cli.values import non_negative, several
@@ -52,19 +51,19 @@ def run(args: argparse.Namespace) -> int:
     require_with("--intervals or --against", with_intervals, drawn)
     require_output_file(args)
     require_output_folder(args)
-    examples: Examples = args.score(args)
+    examples = _system(args)
     if with_intervals:
         from unified.tasks.metrics.bootstrap import require_several
 
         require_several(examples.size)
-    other: Examples | None = None if args.against is None else args.score(of_other_system(args))
+    other = None if args.against is None else _system(args.systems.other(args))
     scores = examples.scores()
     if args.intervals:
         scores["intervals"] = _intervals(args, examples)
     if other is not None:
         from unified.tasks.metrics.comparison import Difference
 
-        difference = Difference(examples, other, (_name(args.predictions), _name(args.against)))
+        difference = Difference(examples, other, (" ".join(args.predictions), " ".join(args.against)))
         scores["against"] = {
             "scores": other.scores(),
             "differences": difference.scores(),
@@ -86,5 +85,11 @@ def _intervals(args: argparse.Namespace, examples: Examples) -> dict[str, Any]:
     return bootstrap_intervals(examples, resamples, _SEED if args.seed is None else args.seed)
 
 
-def _name(files: str | Sequence[str]) -> str:
-    return files if isinstance(files, str) else " ".join(files)
+def _system(args: argparse.Namespace) -> Examples:
+    """The examples as a system has predicted them, in one run or in the mean over several."""
+    runs = [args.score(run) for run in args.systems.each_run(args)]
+    if len(runs) == 1:
+        return runs[0]
+    from unified.tasks.metrics.comparison import Mean
+
+    return Mean(runs, args.predictions)

@@ -23,16 +23,18 @@ class Mean:
 
     Args:
         runs: on the same examples, one at least.
+        names: of the runs, for the refusal.
 
     Raises:
         UnifiedError: there is no run, or one has other examples than the first.
     """
 
-    def __init__(self, runs: Sequence[Examples]):
+    def __init__(self, runs: Sequence[Examples], names: Sequence[str] | None = None):
         if not runs:
             raise UnifiedError("runs: there is none; give one at least")
-        for number, run in enumerate(runs[1:], 2):
-            require_same_examples(runs[0], run, "run 1", f"run {number}")
+        called = [f"run {number}" for number in range(1, len(runs) + 1)] if names is None else names
+        for run, name in zip(runs, called, strict=True):
+            require_same_examples(runs[0], run, called[0], name)
         self._runs = runs
         self.size = runs[0].size
 
@@ -41,8 +43,8 @@ class Mean:
         return self._runs[0].references()
 
     def scores(self) -> dict[str, Any]:
-        """The measures."""
-        return self.measures()
+        """The measures, and ``runs``, their number."""
+        return self.measures() | {"runs": len(self._runs)}
 
     def measures(self, counts: np.ndarray | None = None) -> dict[str, Any]:
         """Means of the measures that every run has in a sample (:class:`unified.tasks.metrics.bootstrap.Examples`)."""

@@ -58,7 +58,8 @@ def test_intervals_of_differences_are_those_of_a_plain_paired_bootstrap(name):
 def test_a_mean_of_runs_has_the_means_of_their_measures_in_every_sample(name):
     _, _, runs = systems(name, 3)
     whole, rng = Mean(runs), np.random.default_rng(2)
-    assert whole.size == COUNT and whole.references() == runs[0].references() and whole.scores() == whole.measures()
+    assert whole.size == COUNT and whole.references() == runs[0].references()
+    assert whole.scores() == whole.measures() | {"runs": 3}
     for counts in (None, np.bincount(rng.integers(COUNT, size=COUNT), minlength=COUNT).astype(float)):
         each = [dict(leaves(run.measures(counts))) for run in runs]
         expected = {path: mean(one[path] for one in each) for path in each[0] if all(path in one for one in each)}
@@ -88,6 +89,8 @@ def test_systems_with_other_examples_are_refused():
         Difference(labels("a", "b", "a"), labels("a", "a", "b"))
     with pytest.raises(UnifiedError, match="^run 1: example 1 is scored against 'a', but in run 3 against 'b'"):
         Mean([labels("a", "b"), labels("a", "b"), labels("b", "b")])
+    with pytest.raises(UnifiedError, match="^old: example 1 is scored against 'a', but in new against 'b'"):
+        Mean([labels("a", "b"), labels("b", "b")], ["old", "new"])
     with pytest.raises(UnifiedError, match="^runs: there is none; give one at least"):
         Mean([])
 

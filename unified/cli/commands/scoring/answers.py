@@ -7,7 +7,7 @@ import math
 import sys
 from typing import TYPE_CHECKING
 
-from unified.cli.commands.scoring import ScoreParsers, add_against, add_parser, naming
+from unified.cli.commands.scoring import ScoreParsers, Systems, add_parser, add_predictions, naming
 from unified.cli.fields import add_field_arguments, field_names
 from unified.cli.needed_options import require_with
 from unified.errors import UnifiedError
@@ -27,15 +27,18 @@ def add_parsers(scores: ScoreParsers) -> None:
     )
     squad.add_argument(
         "--na-prob",
+        nargs="+",
         metavar="FILE",
-        help="file with the probability that there is no answer, a JSON object from question id to number (SQuAD 2.0)",
+        help="file with the probability that there is no answer, a JSON object from question id to number (SQuAD "
+        "2.0), for each file of predictions",
     )
     squad.add_argument(
         "--against-na-prob",
+        nargs="+",
         metavar="FILE",
-        help="the same file for the predictions of --against",
+        help="the same files for the predictions of --against",
     )
-    squad.set_defaults(of_other={"predictions": "against", "na_prob": "against_na_prob"})
+    squad.set_defaults(systems=Systems({"predictions": "against", "na_prob": "against_na_prob"}, runs=True))
     squad.add_argument(
         "--na-prob-thresh",
         type=float,
@@ -67,8 +70,7 @@ def add_parsers(scores: ScoreParsers) -> None:
 
 def _add_files(parser: argparse.ArgumentParser, data: str, predictions: str, called: str = "DATA") -> None:
     parser.add_argument("data", metavar=called, help=data)
-    parser.add_argument("predictions", metavar="PREDICTIONS", help=predictions)
-    add_against(parser)
+    add_predictions(parser, "PREDICTIONS", predictions)
 
 
 def _squad(args: argparse.Namespace) -> Examples:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from unified.cli.commands.scoring import ScoreParsers, add_against, add_parser, naming
+from unified.cli.commands.scoring import ScoreParsers, add_parser, add_predictions, naming
 
 if TYPE_CHECKING:
     from unified.tasks.metrics.bootstrap import Examples
@@ -15,12 +15,9 @@ def add_parsers(scores: ScoreParsers) -> None:
     """Declare the types of scores that this module computes."""
     coref = add_parser(scores, "coref", "MUC, B3, CEAF, BLANC and the average F1 of CoNLL-2012")
     coref.add_argument("key", metavar="KEY", help="file with the gold chains, in the format of CoNLL-2012")
-    coref.add_argument(
-        "predictions",
-        metavar="RESPONSE",
-        help="file with the predicted chains of the same documents, in the format of CoNLL-2012",
+    add_predictions(
+        coref, "RESPONSE", "file with the predicted chains of the same documents, in the format of CoNLL-2012"
     )
-    add_against(coref)
     coref.set_defaults(score=_coref)
 
 

@@ -6,7 +6,7 @@ import argparse
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from unified.cli.commands.scoring import ScoreParsers, add_against, add_parser, naming
+from unified.cli.commands.scoring import ScoreParsers, add_parser, add_predictions, naming
 from unified.cli.fields import add_field_arguments, field_names, require_fields_in
 from unified.cli.needed_options import require_with
 from unified.errors import UnifiedError
@@ -56,8 +56,7 @@ def add_parsers(scores: ScoreParsers) -> None:
 
 def _add_files(parser: argparse.ArgumentParser, lines: str, classes: bool = False) -> None:
     parser.add_argument("gold", metavar="GOLD", help=f"file with the gold labels: {lines}")
-    parser.add_argument("predictions", metavar="PREDICTIONS", help="file with the predictions, in the same format")
-    add_against(parser)
+    add_predictions(parser, "PREDICTIONS", "file with the predictions, in the same format")
     add_field_arguments(parser, "label", labels=classes)
 
 

@@ -74,7 +74,7 @@ def add_parsers(scores: ScoreParsers) -> None:
 
 def _add_options(parser: argparse.ArgumentParser) -> None:
     add_inputs(parser)
-    add_against(parser, several=True)
+    add_against(parser, runs=False)
     parser.set_defaults(show=table)
 
 
