@@ -32,6 +32,7 @@ from unified.errors import UnifiedError
 from unified.files.destination import MANIFEST
 from unified.reports.results import write_result
 from unified.tasks.catalogue import task_named, with_changes
+from unified.tasks.evaluation import write_predictions
 from unified.tasks.finetuning import data_hash
 from unified.tasks.heads import Understanding, parse_head
 from unified.tasks.settings import Task, Training
@@ -94,8 +95,7 @@ def predicted(
         items = peer.task.read(path)
         features = peer.features(items)
         predictions = peer.predictions(items, features, scores_of(model, peer, features, size))
-        lines = (json.dumps(prediction, ensure_ascii=False) + "\n" for prediction in predictions)
-        (output / f"predictions.{path.name}").write_text("".join(lines), encoding="utf-8")
+        write_predictions(output, path.stem, predictions, peer.task.official(items, predictions))
         scores[path.stem] = peer.task.signed_score(items, predictions)
     return scores
 

@@ -21,5 +21,6 @@ ENTRIES = [
     *objectives.entries(2),
     *generation.entries(3),
     *parity.entries(3),
+    *parity.comparisons(),
     *objectives.entries(3),
 ]

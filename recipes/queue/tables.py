@@ -78,7 +78,10 @@ def table(heads: Sequence[str], titles: int, rows: Sequence[Sequence[str]]) -> s
 
 
 def parity_table(lines: Lines) -> str:
-    """A row for each task: both means with their deviations, and their difference where all seeds have run."""
+    """A row for each task: both means with their deviations, and where all seeds have run their difference.
+
+    The interval of the difference is one over items.
+    """
     rows = []
     for task in parity.TASKS:
         measure = parity.MEASURES[task]
@@ -89,6 +92,9 @@ def parity_table(lines: Lines) -> str:
         difference = (
             f"{sum(ours) / len(ours) - sum(theirs) / len(theirs):+.1f}" if len(found) == len(parity.SEEDS) else ""
         )
+        if difference and (compared := f"parity/{task}/compared") in lines:
+            low, high = lines[compared]["figures"][f"against.intervals.{measure}"]
+            difference += f" [{low:+.1f}, {high:+.1f}]"
         rows.append([task, measure, shown(ours), shown(theirs), difference])
     return table(["task", "measure", "ours", "transformers", "difference"], 2, rows)
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from unified.runtime.progress import shown
@@ -13,6 +15,21 @@ from unified.tasks.thresholds import BEST, FoundThreshold, Threshold, abstains
 
 #: The split that everything is chosen on.
 DEVELOPMENT = "valid"
+
+
+def write_predictions(
+    folder: Path, split: str, predictions: Iterable[Mapping[str, Any]], official: Mapping[str, Any]
+) -> None:
+    """Write ``predictions.SPLIT.jsonl``, and ``SPLIT.NAME`` for each file of an official program.
+
+    Args:
+        official: text, or content of JSON, by file name.
+    """
+    with (folder / f"predictions.{split}.jsonl").open("w", encoding="utf-8") as stream:
+        stream.writelines(json.dumps(one, ensure_ascii=False) + "\n" for one in predictions)
+    for name, content in official.items():
+        text = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False, indent=1) + "\n"
+        (folder / f"{split}.{name}").write_text(text, encoding="utf-8")
 
 
 @dataclass(frozen=True)

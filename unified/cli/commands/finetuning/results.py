@@ -122,7 +122,7 @@ def score_splits(
 ) -> tuple[dict[str, dict[str, Any]], FoundThreshold | None]:
     """Writes the predictions of every split; returns scores of those with labels, and the threshold that was chosen."""
     from unified.tasks.data_notes import capitals_note
-    from unified.tasks.evaluation import outcomes
+    from unified.tasks.evaluation import outcomes, write_predictions
     from unified.tasks.prediction import cut_note
 
     folder, scores, found = learnt.folder, {}, None
@@ -138,12 +138,7 @@ def score_splits(
         note = cut_note(cut, len(outcome.predictions), learnt.predictor.reads)
         if note:
             print(f"{outcome.name}: {note}", file=sys.stderr, flush=True)
-        with (folder / f"predictions.{outcome.name}.jsonl").open("w", encoding="utf-8") as stream:
-            stream.writelines(json.dumps(one, ensure_ascii=False) + "\n" for one in outcome.predictions)
-        for name, content in outcome.official.items():
-            if not isinstance(content, str):
-                content = json.dumps(content, ensure_ascii=False, indent=1) + "\n"
-            (folder / f"{outcome.name}.{name}").write_text(content, encoding="utf-8")
+        write_predictions(folder, outcome.name, outcome.predictions, outcome.official)
         if outcome.scores is not None:
             scores[outcome.name] = outcome.scores
             note = capitals_note(learnt.splits[outcome.name], outcome.predictions, outcome.scores)
