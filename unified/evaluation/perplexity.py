@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -21,21 +21,40 @@ from unified.masks.steps import Integers
 
 
 @dataclass(frozen=True)
+class TextSizes:
+    """Numbers that say how long documents are, int64 (documents,) each.
+
+    Attributes:
+        tokens: of the model's dictionary.
+        words: parts between white space.
+        characters, bytes: characters and UTF-8 bytes of the lines with the line ends between them.
+        unknown: tokens that are the unknown symbol.
+    """
+
+    tokens: Integers
+    words: Integers
+    characters: Integers
+    bytes: Integers
+    unknown: Integers
+
+    def rows(self) -> list[dict[str, int]]:
+        """The sizes of each document by name."""
+        names = [own.name for own in fields(self)]
+        columns = (vars(self)[name].tolist() for name in names)
+        return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
+
+
+@dataclass(frozen=True)
 class Documents:
-    """Documents of a file that have tokens, as ids and in numbers.
+    """Documents of a file that have tokens.
 
     Attributes:
         tokens: int64 (tokens,) of each, its lines one after another as pre-training reads them.
-        words: int64 (documents,), parts between white space.
-        characters, size: int64 (documents,), characters and UTF-8 bytes of the lines with the line ends between them.
-        unknown: tokens in all that are the unknown symbol.
+        sizes: of each.
     """
 
     tokens: Sequence[Integers]
-    words: Integers
-    characters: Integers
-    size: Integers
-    unknown: int
+    sizes: TextSizes
 
 
 def read_documents(path: Path, lm: UnifiedLM, text_field: str = "text") -> Documents:
@@ -55,13 +74,14 @@ def read_documents(path: Path, lm: UnifiedLM, text_field: str = "text") -> Docum
     if not pairs:
         raise UnifiedError(f"{path}: holds no text")
     tokens, texts = zip(*pairs, strict=True)
-    return Documents(
-        tokens,
+    sizes = TextSizes(
+        np.array([len(own) for own in tokens]),
         np.array([len(text.split()) for text in texts]),
         np.array([len(text) for text in texts]),
         np.array([len(text.encode()) for text in texts]),
-        sum(int((own == lm.special.unknown).sum()) for own in tokens),
+        np.array([(own == lm.special.unknown).sum() for own in tokens]),
     )
+    return Documents(tokens, sizes)
 
 
 @dataclass(frozen=True)
@@ -69,11 +89,11 @@ class Perplexity:
     """Log-likelihoods of documents; one of :class:`unified.tasks.metrics.bootstrap.Examples`.
 
     Attributes:
-        documents: that were scored.
+        sizes: of the documents.
         log_likelihoods: float64 (documents,), in nats.
     """
 
-    documents: Documents
+    sizes: TextSizes
     log_likelihoods: np.ndarray
 
     @property
@@ -83,16 +103,14 @@ class Perplexity:
 
     def references(self) -> list[tuple[int, int, int]]:
         """Words, characters and bytes of each document; tokens depend on the model."""
-        own = self.documents
-        return list(zip(own.words.tolist(), own.characters.tolist(), own.size.tolist(), strict=True))
+        own = self.sizes
+        return list(zip(own.words.tolist(), own.characters.tolist(), own.bytes.tolist(), strict=True))
 
     def scores(self) -> dict[str, Any]:
         """The :meth:`measures`, the log-likelihood of all in nats, and how much text there is."""
-        sums = {name: int(values.sum()) for name, values in self._counts().items()}
+        sums = {own.name: int(vars(self.sizes)[own.name].sum()) for own in fields(self.sizes)}
         total = float(self.log_likelihoods.sum())
-        return {**self.measures(), "log_likelihood": total, "documents": self.size, **sums} | {
-            "unknown": self.documents.unknown
-        }
+        return {**self.measures(), "log_likelihood": total, "documents": self.size, **sums}
 
     def measures(self, counts: np.ndarray | None = None) -> dict[str, float]:
         """Perplexity per token and per word, bits per character and per byte.
@@ -102,18 +120,13 @@ class Perplexity:
         """
         weights = np.ones(self.size) if counts is None else counts
         nats = -float(weights @ self.log_likelihoods)
-        tokens, words, characters, size = (float(weights @ values) for values in self._counts().values())
+        own = self.sizes
         return {
-            "token_perplexity": _exp(nats / tokens),
-            "word_perplexity": _exp(nats / words),
-            "bits_per_character": nats / math.log(2) / characters,
-            "bits_per_byte": nats / math.log(2) / size,
+            "token_perplexity": _exp(nats / float(weights @ own.tokens)),
+            "word_perplexity": _exp(nats / float(weights @ own.words)),
+            "bits_per_character": nats / math.log(2) / float(weights @ own.characters),
+            "bits_per_byte": nats / math.log(2) / float(weights @ own.bytes),
         }
-
-    def _counts(self) -> dict[str, Integers]:
-        own = self.documents
-        lengths = np.array([len(tokens) for tokens in own.tokens])
-        return {"tokens": lengths, "words": own.words, "characters": own.characters, "bytes": own.size}
 
 
 def _exp(nats: float) -> float:
@@ -140,4 +153,4 @@ def score_documents(
         UnifiedError: the model cannot score so.
     """
     scored = scores_in_windows(lm, documents.tokens, scoring, size, stride, sampling, done)
-    return Perplexity(documents, np.array([own.total for own in scored]))
+    return Perplexity(documents.sizes, np.array([own.total for own in scored]))

@@ -22,14 +22,14 @@ OF_SCORES = {
 }  # fmt: skip
 OF_EVALUATIONS = {
     "data": "d", "model": "m", "threads": 0, "device": "cpu", "intervals": False, "resamples": None, "seed": None,
-    "output": None, "overwrite": False, "run_name": None, "json": False,
+    "output": None, "overwrite": False, "run_name": None, "json": False, "against": None,
 }  # fmt: skip
 MORE_OF_EVALUATIONS = (
-    "--threads 2 --device cuda --intervals --resamples 3 --seed 0 --output o --overwrite --run r --json"
+    "--threads 2 --device cuda --intervals --resamples 3 --seed 0 --output o --overwrite --run r --json --against a"
 )
 GIVEN_TO_EVALUATIONS = {
     "data": "d", "model": "m", "threads": 2, "device": "cuda", "intervals": True, "resamples": 3, "seed": 0,
-    "output": "o", "overwrite": True, "run_name": "r", "json": True,
+    "output": "o", "overwrite": True, "run_name": "r", "json": True, "against": "a",
 }  # fmt: skip
 SQUAD = {"data": "d", "predictions": ["p"], "rules": None}
 LABELS = {"gold": "d", "predictions": ["p"], "label_field": None}

@@ -346,8 +346,8 @@ def test_existing_results_and_unknown_scorings_are_refused_before_any_work(share
     ("words", "says"),
     [
         ("minimal-pairs pairs.v1.jsonl --draws 3", "--draws has no effect without --scoring permutation or diffusion;"),
-        ("perplexity text.v1.txt --seed 3", "--seed has no effect without --intervals; add --intervals, or leave"),
-        ("similarity rows.jsonl --seed 3", "--seed has no effect without --intervals; add --intervals, or leave"),
+        ("perplexity text.v1.txt --seed 3", "--seed has no effect without --intervals or --against; add"),
+        ("similarity rows.jsonl --seed 3", "--seed has no effect without --intervals or --against; add"),
         (
             "perplexity text.v1.txt --text-field body",
             "--text-field body: text.v1.txt holds lines without fields, by",
@@ -379,13 +379,79 @@ def test_data_are_named_by_their_folder_or_file(evaluate, shared, tmp_path, monk
         assert list(read_results([tmp_path / kind])[0]["scores"]) == [name]
 
 
+@pytest.mark.parametrize(
+    ("data", "more", "score"),
+    [
+        ("minimal-pairs pairs.v1.jsonl", "--scoring left_to_right", "accuracy"),
+        ("perplexity text.v1.txt", "--scoring left_to_right --window 4 --stride 4", "bits_per_byte"),
+        ("similarity rows.jsonl", "", "pearson"),
+    ],
+)
+def test_scores_stand_beside_those_of_another_model(evaluate, tmp_path, data, more, score):
+    """The difference is that of the two evaluations, and no model differs from itself."""
+    words = data.split()
+    other = json.loads(evaluate(*words, "--model", "x", *more.split(), "--json", "--output", str(tmp_path / "x"))[0])
+    alone = json.loads(evaluate(*words, "--model", "m", *more.split(), "--json", "--output", str(tmp_path / "m"))[0])
+    drawn = ("--resamples", "9", "--seed", "5")
+    line = (*words, "--model", "m", *more.split(), "--against", str(tmp_path / "x"), *drawn)
+    found = json.loads(evaluate(*line, "--json")[0])
+    against = found.pop("against")
+    assert found == alone | {"output": None}
+    assert {name: other[name] for name in against["scores"]} == against["scores"]
+    assert against["differences"][score] == pytest.approx(alone[score] - other[score]) != 0
+    low, high = against["intervals"][score]
+    assert low <= high and against["intervals"].keys() == against["differences"].keys()
+    table = evaluate(*line)[0]
+    assert f"{other[score]:.2f}" in table and f"{against['differences'][score]:+.2f}" in table
+    assert "difference" in table and "its 95 % interval" in table
+    itself = json.loads(evaluate(*line[:-5], str(tmp_path / "m"), *drawn, "--json")[0])["against"]
+    assert set(leaves(itself["differences"])) == {0.0} and itself["scores"][score] == alone[score]
+    kept = read_results([tmp_path / "m"])[0]["details"]
+    evaluate(*line[:-4], "--output", str(tmp_path / "m"), "--overwrite")
+    assert read_results([tmp_path / "m"])[0]["details"] == kept
+
+
+def leaves(values):
+    for value in values.values():
+        if isinstance(value, dict):
+            yield from leaves(value)
+        else:
+            yield value
+
+
+def test_another_models_scores_of_other_examples_are_refused_before_work_where_they_can_be(evaluate, tmp_path, capsys):
+    words = ("minimal-pairs", "pairs.v1.jsonl", "--scoring", "left_to_right", "--model")
+    evaluate(*words, "m", "--output", str(tmp_path / "m"))
+
+    def refusal(*words: str, model: str = "nothing") -> str:
+        assert main(["evaluate", *words, "--model", model, "--against", str(tmp_path / "m")]) == 2
+        printed = capsys.readouterr()
+        assert printed.out == ""
+        return printed.err.partition(" error: ")[2].removesuffix("\n")
+
+    told = refusal("perplexity", "text.v1.txt")
+    assert told == f"--against {tmp_path / 'm'}: not the --output of `unified evaluate perplexity`"
+    jsonl(tmp_path / "few.jsonl", PAIRS[:7])
+    told = refusal("minimal-pairs", str(tmp_path / "few.jsonl"), model="m")
+    file = tmp_path / "m" / "examples.jsonl"
+    assert told.startswith(f"{tmp_path / 'few.jsonl'}: 7 examples, but {file}: 12; systems are compared on the same")
+    jsonl(tmp_path / "other.jsonl", [*PAIRS[:-1], PAIRS[-1] | {"sentence_bad": "w1"}])
+    told = refusal("minimal-pairs", str(tmp_path / "other.jsonl"), model="m")
+    assert ": example 12 is scored against " in told and told.endswith("the same examples in the same order")
+    rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    jsonl(file, [*rows[:4], rows[4] | {"good": True}, *rows[5:]])
+    assert refusal("minimal-pairs", "pairs.v1.jsonl", model="m") == f"{file}, line 5: 'good' must be a number"
+    file.unlink()
+    assert refusal("minimal-pairs", "pairs.v1.jsonl") == f"{file}: missing; evaluate that model once more with --output"
+
+
 def test_an_infinite_perplexity_has_no_interval_and_is_null_for_programs(evaluate):
     words = ["perplexity", "text.v1.txt", "--model", "m", "--scoring", "left_to_right", "--intervals"]
     assert evaluate(*words)[0] == evaluate(*words, "--resamples", "1000", "--seed", "1")[0]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
             "unified.evaluation.perplexity.score_documents",
-            lambda lm, documents, *_: Perplexity(documents, np.full(len(documents.tokens), -1e5)),
+            lambda lm, documents, *_: Perplexity(documents.sizes, np.full(len(documents.tokens), -1e5)),
         )
         found = json.loads(evaluate(*words, "--json", "--resamples", "5")[0])
         assert found["word_perplexity"] is None and "word_perplexity" not in found["intervals"]

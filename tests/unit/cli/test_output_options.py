@@ -49,7 +49,7 @@ def test_predictions_replace_neither_a_folder_nor_their_own_input(work, capsys):
         ("predict classification rows.jsonl --model nothing", "--output", "--overwrite"),
         ("score classification rows.jsonl rows.jsonl", "--intervals or --against", "--resamples 9"),
         ("score classification rows.jsonl rows.jsonl", "--intervals or --against", "--seed 0"),
-        ("evaluate minimal-pairs rows.jsonl --model nothing", "--intervals", "--resamples 9"),
+        ("evaluate minimal-pairs rows.jsonl --model nothing", "--intervals or --against", "--resamples 9"),
         ("evaluate similarity rows.jsonl --model nothing", "--output", "--overwrite"),
         ("evaluate perplexity rows.jsonl --model nothing", "--output", "--run a"),
     ],

@@ -11,7 +11,7 @@ from tests.support.tiny_models import model, vocabulary
 from unified import UnifiedLM, masks
 from unified.errors import UnifiedError
 from unified.evaluation.patterns import Sampling
-from unified.evaluation.perplexity import Documents, Perplexity, read_documents, score_documents
+from unified.evaluation.perplexity import Perplexity, TextSizes, read_documents, score_documents
 from unified.evaluation.scorings import SCORINGS
 from unified.evaluation.token_scores import token_scores
 from unified.evaluation.windows import scores_in_windows, window_size, windows
@@ -26,6 +26,11 @@ TEXT = "w1 w2 w3\nw4 w5 w6 w7\n\nw8 w9 w0 w1\nw2 w3 w4 w5 w6 w7 w8\n\n\nw1 é w2
 def handle(writes="left_to_right", **changes):
     words = vocabulary()
     return UnifiedLM(model(**changes), words, SymbolTokenizer(words.symbols), writes, None)
+
+
+def sizes(tokens, counts):
+    """Documents with so many tokens, none of them unknown, and equal numbers of words, characters and bytes."""
+    return TextSizes(tokens, counts, counts, counts, np.zeros_like(tokens))
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -47,17 +52,19 @@ def test_documents_are_those_of_pretraining_and_counted_in_words_characters_and_
     found = read_documents(tmp_path / "text.txt", lm)
     others = read_documents(tmp_path / "rows.jsonl", lm, "body")
     for own in (found, others):
-        assert [len(tokens) for tokens in own.tokens] == own.words.tolist() == [7, 11, 3]
-        assert own.characters.tolist() == [20, 32, 7] and own.size.tolist() == [20, 32, 8] and own.unknown == 1
+        sizes = own.sizes
+        assert [len(tokens) for tokens in own.tokens] == sizes.tokens.tolist() == sizes.words.tolist() == [7, 11, 3]
+        assert sizes.characters.tolist() == [20, 32, 7] and sizes.bytes.tolist() == [20, 32, 8]
+        assert sizes.unknown.tolist() == [0, 0, 1]
     assert all(np.array_equal(a, b) for a, b in zip(found.tokens, others.tokens, strict=True))
     (tmp_path / "rows.jsonl").write_text(json.dumps({"text": "w1 w2"}) + "\n")
-    assert read_documents(tmp_path / "rows.jsonl", lm).words.tolist() == [2]
+    assert read_documents(tmp_path / "rows.jsonl", lm).sizes.words.tolist() == [2]
     (tmp_path / "windows.txt").write_bytes(b"w1 w2\r\nw3\r\n\r\nw4\r\n")
-    assert read_documents(tmp_path / "windows.txt", lm).size.tolist() == [8, 2]
+    assert read_documents(tmp_path / "windows.txt", lm).sizes.bytes.tolist() == [8, 2]
     pieces = WordPieceTokenizer([*vocabulary().symbols[:5], "[UNK]", "[CLS]", "[SEP]", "[MASK]", "w1"])
     (tmp_path / "invisible.txt").write_text("w1\n\n\u200b\n\nw1 w1\n")
     by_pieces = UnifiedLM(lm.model, lm.vocabulary, pieces, "left_to_right", None)
-    assert read_documents(tmp_path / "invisible.txt", by_pieces).words.tolist() == [1, 2]
+    assert read_documents(tmp_path / "invisible.txt", by_pieces).sizes.words.tolist() == [1, 2]
     (tmp_path / "empty.txt").write_text("\n \n")
     with pytest.raises(UnifiedError, match="empty.txt: holds no text"):
         read_documents(tmp_path / "empty.txt", lm)
@@ -67,7 +74,7 @@ def test_a_document_that_is_read_in_several_chunks_is_one(tmp_path):
     line = "w1 " * 3000 + "w2\n"
     count = CHUNK_BYTES // len(line) + 2
     (tmp_path / "text.txt").write_text(line * count + "\nw3 w4\n")
-    assert read_documents(tmp_path / "text.txt", handle()).words.tolist() == [3001 * count, 2]
+    assert read_documents(tmp_path / "text.txt", handle()).sizes.words.tolist() == [3001 * count, 2]
 
 
 def test_perplexity_is_that_of_a_loop_over_windows_and_tokens(tmp_path):
@@ -120,13 +127,13 @@ def test_windows_are_scored_with_the_draws_that_are_asked_for_and_counted():
 def test_a_perplexity_of_e_to_the_700_or_more_is_infinite():
     counts = np.array([2])
     for nats, expected in ((699.9, math.exp(699.9)), (700.0, math.inf), (1e6, math.inf)):
-        own = Perplexity(Documents([np.zeros(2)], counts, counts, counts, 0), np.array([-2 * nats]))
+        own = Perplexity(sizes(np.array([2]), counts), np.array([-2 * nats]))
         assert own.measures()["token_perplexity"] == own.measures()["word_perplexity"] == pytest.approx(expected)
 
 
 def test_intervals_are_over_documents():
     counts = np.array([10, 20])
-    own = Perplexity(Documents([np.zeros(10), np.zeros(20)], counts, counts, counts, 0), np.array([-10.0, -40.0]))
+    own = Perplexity(sizes(np.array([10, 20]), counts), np.array([-10.0, -40.0]))
     assert own.measures()["token_perplexity"] == pytest.approx(math.exp(50 / 30))
     assert own.measures(np.array([2.0, 0]))["word_perplexity"] == pytest.approx(math.e)
     low, high = bootstrap_intervals(own, samples=50)["token_perplexity"]
@@ -150,7 +157,7 @@ def test_rows_without_text_are_left_out_and_scores_that_are_no_numbers_refused(t
     (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     lm = handle()
     documents = read_documents(tmp_path / "rows.jsonl", lm)
-    assert documents.words.tolist() == [2, 1]
+    assert documents.sizes.words.tolist() == [2, 1]
     lm.model.heads["token"].bias.data[5] = float("nan")
     with pytest.raises(UnifiedError, match="^the model's scores are not numbers; its parameters seem to be damaged$"):
         score_documents(lm, documents, SCORINGS["left_to_right"], size=5, stride=2)

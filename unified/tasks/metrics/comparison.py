@@ -34,7 +34,7 @@ class Mean:
             raise UnifiedError("runs: there is none; give one at least")
         called = [f"run {number}" for number in range(1, len(runs) + 1)] if names is None else names
         for run, name in zip(runs, called, strict=True):
-            require_same_examples(runs[0], run, called[0], name)
+            require_same_examples(runs[0].references(), run.references(), called[0], name)
         self._runs = runs
         self.size = runs[0].size
 
@@ -68,7 +68,7 @@ class Difference:
     """
 
     def __init__(self, first: Examples, second: Examples, names: tuple[str, str] = ("the first", "the second")):
-        require_same_examples(first, second, *names)
+        require_same_examples(first.references(), second.references(), *names)
         self._first, self._second = first, second
         self.size = first.size
 
@@ -90,18 +90,22 @@ class Difference:
         return found
 
 
-def require_same_examples(first: Examples, second: Examples, name: str, other: str) -> None:
+def require_same_examples(first: Sequence[Any], second: Sequence[Any], name: str, other: str) -> None:
     """Refuse systems that are not scored on the same examples in the same order.
+
+    Args:
+        first, second: what the examples of each are scored against.
+        name, other: of the systems.
 
     Raises:
         UnifiedError: says how many each has, or which is the first that differs.
     """
-    if first.size != second.size:
+    if len(first) != len(second):
         raise UnifiedError(
-            f"{name}: {counted(first.size, 'example')}, but {other}: {second.size}; systems are compared on the same "
+            f"{name}: {counted(len(first), 'example')}, but {other}: {len(second)}; systems are compared on the same "
             "examples in the same order"
         )
-    for number, (own, others) in enumerate(zip(first.references(), second.references(), strict=True), 1):
+    for number, (own, others) in enumerate(zip(first, second, strict=True), 1):
         if own != others:
             raise UnifiedError(
                 f"{name}: example {number} is scored against {shown(own)}, but in {other} against {shown(others)}; "

@@ -4,11 +4,20 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from unified.arguments import counted
+from unified.cli.commands.evaluating.comparing import (
+    add_against_argument,
+    all_scores,
+    difference_cells,
+    difference_heads,
+    examples_against,
+    examples_file,
+    numbers,
+)
 from unified.cli.commands.evaluating.options import (
     add_interval_arguments,
     add_model_arguments,
@@ -20,12 +29,16 @@ from unified.cli.commands.evaluating.options import (
     chosen_scorings,
     data_name,
     draws_at_random,
+    draws_examples,
     language_model,
-    resamples,
     write_results,
 )
 from unified.cli.output import print_json
 from unified.reports.markdown import table_lines
+
+if TYPE_CHECKING:
+    from unified.evaluation.minimal_pairs import PairScores
+    from unified.files.rows import Row
 
 NAME = "minimal-pairs"
 HELP = "share of pairs whose grammatical sentence gets the higher score: BLiMP, Zorro"
@@ -47,6 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_model_arguments(parser)
     add_scoring_arguments(parser)
     add_interval_arguments(parser, "pairs")
+    add_against_argument(parser)
     add_output_arguments(parser)
 
 
@@ -58,23 +72,22 @@ def run(args: argparse.Namespace) -> int:
     from unified.evaluation.minimal_pairs import score_pairs
     from unified.evaluation.pair_files import read_paradigms
     from unified.runtime.progress import StepProgress
-    from unified.tasks.metrics.bootstrap import bootstrap_intervals, require_several
+    from unified.tasks.metrics.bootstrap import require_several
 
     path = Path(args.data)
+    others = examples_against(args, NAME)
     pairs = read_paradigms(path)
     if pairs.left_out:
         print(f"note: left out, as they hold no pairs: {', '.join(pairs.left_out)}", file=sys.stderr)
     count = sum(len(paradigm.good) for paradigm in pairs.paradigms)
-    if args.intervals:
+    if draws_examples(args):
         require_several(count)
     lm = language_model(args)
     scorings = chosen_scorings(names, lm)
     sampling = chosen_sampling(args, scorings)
     with StepProgress("scoring", 2 * len(scorings) * count, "sentences") as progress:
         scored = score_pairs(lm, pairs.paradigms, scorings, sampling, lambda count: progress.advance(steps=count))
-    scores = scored.scores()
-    if args.intervals:
-        scores["intervals"] = bootstrap_intervals(scored, resamples(args), sampling.seed)
+    scores = all_scores(args, scored, others, lambda rows: _of_rows(args, scored, rows), sampling.seed)
     scoring = "+".join(one.name for one in scorings)
     fields = {name: value for name, value in scores.get("field", {}).items() if name not in scores}
     output = write_results(
@@ -86,7 +99,8 @@ def run(args: argparse.Namespace) -> int:
         {"accuracy": scores["accuracy"], **fields, "pairs": scores["pairs"], "ties": scores["ties"]},
         {"scoring": scoring, "draws": sampling.draws if draws_at_random(scorings) else None},
         sampling.seed if draws_at_random(scorings) else None,
-        details=scores,
+        _rows(scored),
+        details={name: value for name, value in scores.items() if name != "against"},
     )
     if args.json:
         print_json({**scores, "scoring": scoring, "output": output})
@@ -95,20 +109,48 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
+def _rows(scored: PairScores) -> Iterator[dict[str, Any]]:
+    """Both sentences and their scores, for each pair."""
+    numbers = zip(scored.references(), scored.good.tolist(), scored.bad.tolist(), strict=True)
+    for (good, bad), good_score, bad_score in numbers:
+        yield {"sentence_good": good, "sentence_bad": bad, "good": good_score, "bad": bad_score}
+
+
+def _of_rows(args: argparse.Namespace, scored: PairScores, rows: Sequence[Row]) -> PairScores:
+    """This model's pairs, with the scores that the rows have.
+
+    Raises:
+        UnifiedError: rows are of other pairs, or lack a score.
+    """
+    import numpy as np
+
+    from unified.evaluation.minimal_pairs import PairScores
+    from unified.tasks.metrics.comparison import require_same_examples
+
+    pairs = [(row.fields.get("sentence_good"), row.fields.get("sentence_bad")) for row in rows]
+    require_same_examples(scored.references(), pairs, args.data, examples_file(args))
+    return PairScores(scored.paradigms, *(np.array(numbers(args, rows, name), float) for name in ("good", "bad")))
+
+
 def _table(scores: Mapping[str, Any], scoring: str) -> Iterator[str]:
     """Lines of a Markdown table: all pairs, then by field, by term and by paradigm."""
-    intervals = scores.get("intervals", {})
+    intervals, against = scores.get("intervals", {}), scores.get("against")
     yield f"minimal pairs, scoring {scoring}: {counted(scores['pairs'], 'pair')}, {counted(scores['ties'], 'tie')}"
     yield ""
 
-    def row(kind: str, name: str, value: float, interval: list[float] | None, ties: str) -> list[str]:
+    def row(
+        names: Sequence[str], value: float, interval: list[float] | None, path: Sequence[str], ties: str
+    ) -> list[str]:
         shown = f"{interval[0]:.1f} to {interval[1]:.1f}" if interval is not None else ""
-        return [kind, name, f"{value:.2f}", *([shown] if intervals else []), ties]
+        return [*names, f"{value:.2f}", *([shown] if intervals else []), *difference_cells(against, path, 2), ties]
 
     all_ties = str(scores["ties"] or "")
-    rows = [row("all", "mean over paradigms", scores["accuracy"], intervals.get("accuracy"), all_ties)]
+    overall = scores["accuracy"], intervals.get("accuracy")
+    rows = [row(["all", "mean over paradigms"], *overall, ["accuracy"], all_ties)]
     for kind in ("field", "linguistics_term", "paradigm"):
         for name, value in scores.get(kind, {}).items():
             ties = str(scores["tied"].get(name, "")) if kind == "paradigm" else ""
-            rows.append(row(kind.replace("_", " "), name, value, intervals.get(kind, {}).get(name), ties))
-    yield from table_lines(["of", "", "accuracy", *(["95 % interval"] if intervals else []), "ties"], rows)
+            interval = intervals.get(kind, {}).get(name)
+            rows.append(row([kind.replace("_", " "), name], value, interval, [kind, name], ties))
+    heads = ["of", "", "accuracy", *(["95 % interval"] if intervals else []), *difference_heads(against), "ties"]
+    yield from table_lines(heads, rows)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from unified.inference.language_model import UnifiedLM
     from unified.inference.trained_model import TrainedModel
 
+#: File of a folder of ``--output`` with the scores of each example.
+EXAMPLES = "examples.jsonl"
 #: Resamples of the bootstrap, name of the run in tables, and seed in results, where nobody says.
 _RESAMPLES, _RUN, _SEED = 1000, "ours", 1
 
@@ -98,6 +101,11 @@ def add_output_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def draws_examples(args: argparse.Namespace) -> bool:
+    """Whether a bootstrap draws examples, for intervals of scores or of differences."""
+    return args.intervals or args.against is not None
+
+
 def resamples(args: argparse.Namespace) -> int:
     """Number of resamples of the bootstrap."""
     return _RESAMPLES if args.resamples is None else int(args.resamples)
@@ -117,7 +125,7 @@ def check_options(args: argparse.Namespace, name: str) -> None:
     from unified.files.destination import require_folders
     from unified.reports.results import FILE_NAME, command_of
 
-    require_with("--intervals", args.intervals, {"--resamples": args.resamples})
+    require_with("--intervals or --against", draws_examples(args), {"--resamples": args.resamples})
     require_with("--output", args.output, {"--overwrite": args.overwrite, "--run": args.run_name})
     if args.output is None:
         return
@@ -198,7 +206,7 @@ def chosen_sampling(args: argparse.Namespace, scorings: Sequence[Scoring]) -> Sa
 
     if not draws_at_random(scorings):
         require_with("--scoring permutation or diffusion", None, {"--draws": args.draws})
-        require_with("--intervals", args.intervals, {"--seed": args.seed})
+        require_with("--intervals or --against", draws_examples(args), {"--seed": args.seed})
     given = {"draws": args.draws, "seed": args.seed}
     return Sampling(**{name: value for name, value in given.items() if value is not None})
 
@@ -220,9 +228,10 @@ def write_results(
     scores: Mapping[str, Any],
     settings: Mapping[str, Any],
     seed: int | None,
+    examples: Iterable[Mapping[str, Any]],
     **details: Any,
 ) -> Path | None:
-    """Write ``results.json`` into the folder of ``--output``; None without that option.
+    """Write ``results.json`` and ``examples.jsonl`` into the folder of ``--output``; None without that option.
 
     Args:
         split: what the data are called in tables.
@@ -230,7 +239,11 @@ def write_results(
         scores: measure -> score; the numbers with a fraction are columns of tables.
         settings: what decides the scores beside model, data and seed, named as on the command line.
         seed: of the scores; None where nothing is drawn, so that tables have one result however often it is computed.
+        examples: their scores, a row for each.
         details: whatever else is worth keeping.
+
+    Returns:
+        the file of results.
     """
     if not args.output:
         return None
@@ -240,6 +253,8 @@ def write_results(
 
     folder = Path(args.output)
     folder.mkdir(parents=True, exist_ok=True)
+    with (folder / EXAMPLES).open("w", encoding="utf-8") as stream:
+        stream.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in examples)
     of_model = contents([checkpoint_named(args.model)], model.vocabulary, model.tokenizer)
     parameters = sum(parameter.numel() for parameter in model.model.parameters())
     return write_result(

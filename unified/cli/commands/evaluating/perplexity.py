@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from unified.arguments import counted
+from unified.cli.commands.evaluating.comparing import (
+    add_against_argument,
+    all_scores,
+    difference_cells,
+    difference_heads,
+    examples_against,
+    numbers,
+)
 from unified.cli.commands.evaluating.options import (
     add_interval_arguments,
     add_model_arguments,
@@ -18,8 +27,8 @@ from unified.cli.commands.evaluating.options import (
     chosen_sampling,
     chosen_scorings,
     data_name,
+    draws_examples,
     language_model,
-    resamples,
     write_results,
 )
 from unified.cli.fields import require_fields_in
@@ -27,6 +36,12 @@ from unified.cli.output import print_json
 from unified.cli.values import positive
 from unified.errors import UnifiedError
 from unified.reports.markdown import table_lines
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from unified.evaluation.perplexity import Perplexity
+    from unified.files.rows import Row
 
 NAME = "perplexity"
 HELP = "perplexity of running text per token and word, bits per character and byte"
@@ -63,6 +78,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "behind them (default: half a window)",
     )
     add_interval_arguments(parser, "documents")
+    add_against_argument(parser)
     add_output_arguments(parser)
 
 
@@ -77,9 +93,10 @@ def run(args: argparse.Namespace) -> int:
     from unified.evaluation.windows import window_size, windows
     from unified.files.rows import has_fields
     from unified.runtime.progress import StepProgress
-    from unified.tasks.metrics.bootstrap import bootstrap_intervals, require_several
+    from unified.tasks.metrics.bootstrap import require_several
 
     path = Path(args.data)
+    others = examples_against(args, NAME)
     require_fields_in(args.data, args)
     text_field = "text" if args.text_field is None else args.text_field
     lm = language_model(args)
@@ -90,16 +107,14 @@ def run(args: argparse.Namespace) -> int:
     if stride > size:
         raise UnifiedError(f"--stride {stride}: a window has {counted(size, 'token')}, and can score no more")
     documents = read_documents(path, lm, text_field)
-    if args.intervals:
+    if draws_examples(args):
         require_several(len(documents.tokens))
     total = sum(len(windows(len(tokens), size, stride)) for tokens in documents.tokens)
     with StepProgress("scoring", total, "windows") as progress:
         scored = score_documents(
             lm, documents, scoring, size, stride, sampling, lambda count: progress.advance(steps=count)
         )
-    scores = scored.scores()
-    if args.intervals:
-        scores["intervals"] = bootstrap_intervals(scored, resamples(args), sampling.seed)
+    scores = all_scores(args, scored, others, lambda rows: _of_rows(args, rows), sampling.seed)
     settings = {
         "scoring": scoring.name,
         "window": size,
@@ -108,12 +123,36 @@ def run(args: argparse.Namespace) -> int:
         "text-field": text_field if has_fields(path) else None,
     }
     seed = sampling.seed if scoring.draws else None
-    output = write_results(args, lm, NAME, data_name(path), [path], scores, settings, seed, details=scores)
+    own = {name: value for name, value in scores.items() if name != "against"}
+    output = write_results(args, lm, NAME, data_name(path), [path], own, settings, seed, _rows(scored), details=own)
     if args.json:
         print_json({**scores, "scoring": scoring.name, "window": size, "stride": stride, "output": output})
     else:
         print("\n".join(_lines(scores, scoring.name)))
     return 0
+
+
+def _rows(scored: Perplexity) -> Iterator[dict[str, Any]]:
+    """The sizes and the score of each document."""
+    for sizes, log_likelihood in zip(scored.sizes.rows(), scored.log_likelihoods.tolist(), strict=True):
+        yield {**sizes, "log_likelihood": log_likelihood}
+
+
+def _of_rows(args: argparse.Namespace, rows: Sequence[Row]) -> Perplexity:
+    """Documents with the sizes and scores that rows have.
+
+    Raises:
+        UnifiedError: a row lacks one.
+    """
+    import numpy as np
+
+    from unified.evaluation.perplexity import Perplexity, TextSizes
+
+    def column(name: str, kind: type) -> np.ndarray:
+        return np.array(numbers(args, rows, name), kind)
+
+    sizes = {own.name: column(own.name, int) for own in fields(TextSizes)}
+    return Perplexity(TextSizes(**sizes), column("log_likelihood", float))
 
 
 def _lines(scores: Mapping[str, Any], scoring: str) -> Iterator[str]:
@@ -122,9 +161,11 @@ def _lines(scores: Mapping[str, Any], scoring: str) -> Iterator[str]:
     counts = ", ".join(counted(scores[f"{unit}s"], unit) for unit in units)
     yield f"scoring {scoring}: {counts}; {counted(scores['unknown'], 'token')} unknown"
     yield ""
-    intervals = scores.get("intervals", {})
+    intervals, against = scores.get("intervals", {}), scores.get("against")
     rows = []
     for name in ("token_perplexity", "word_perplexity", "bits_per_character", "bits_per_byte"):
         shown = "{:.3f} to {:.3f}".format(*intervals[name]) if name in intervals else ""
-        rows.append([name.replace("_", " "), f"{scores[name]:.3f}", *([shown] if intervals else [])])
-    yield from table_lines(["measure", "", *(["95 % interval"] if intervals else [])], rows)
+        beside = difference_cells(against, (name,), 3)
+        rows.append([name.replace("_", " "), f"{scores[name]:.3f}", *([shown] if intervals else []), *beside])
+    heads = ["measure", "", *(["95 % interval"] if intervals else []), *difference_heads(against)]
+    yield from table_lines(heads, rows)

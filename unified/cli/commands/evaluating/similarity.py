@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from unified.arguments import counted
+from unified.cli.commands.evaluating.comparing import (
+    add_against_argument,
+    all_scores,
+    difference_cells,
+    difference_heads,
+    examples_against,
+    numbers,
+)
 from unified.cli.commands.evaluating.options import (
     add_interval_arguments,
     add_model_arguments,
     add_output_arguments,
     check_options,
     data_name,
-    resamples,
+    draws_examples,
     use_device,
     write_results,
 )
@@ -23,6 +32,7 @@ from unified.cli.output import print_json
 from unified.cli.values import non_negative, positive
 
 if TYPE_CHECKING:
+    from unified.files.rows import Row
     from unified.tasks.heads.items import TextItem
 
 NAME = "similarity"
@@ -61,6 +71,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--batch-size", type=positive, default=32, metavar="N", help="texts that are read together (default: 32)"
     )
     add_interval_arguments(parser, "pairs")
+    add_against_argument(parser)
     parser.add_argument("--seed", type=non_negative, metavar="N", help="seed of the resamples (default: 1)")
     add_output_arguments(parser)
 
@@ -68,15 +79,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Run the evaluation with parsed options; returns the exit status."""
     check_options(args, NAME)
-    require_with("--intervals", args.intervals, {"--seed": args.seed})
+    require_with("--intervals or --against", draws_examples(args), {"--seed": args.seed})
     # Imported here, so that --help does not wait for torch.
     import numpy as np
 
     from unified.evaluation.similarity import similarities
     from unified.tasks.loading import load
-    from unified.tasks.metrics.bootstrap import bootstrap_intervals
     from unified.tasks.metrics.classification import Regression, require_different
 
+    others = examples_against(args, NAME)
     items = _items(args)
     gold = np.array([item.gold_number for item in items])
     require_different(args.data, gold)
@@ -93,23 +104,31 @@ def run(args: argparse.Namespace) -> int:
     )
     require_different(f"{args.model}, cosines of the pairs", found)
     scored = Regression(gold, found)
-    scores: dict[str, Any] = {**scored.scores()}
-    if args.intervals:
-        scores["intervals"] = bootstrap_intervals(scored, resamples(args), 1 if args.seed is None else args.seed)
+
+    def of_rows(rows: Sequence[Row]) -> Regression:
+        return Regression(*(np.array(numbers(args, rows, name), float) for name in ("label", "similarity")))
+
+    scores = all_scores(args, scored, others, of_rows, 1 if args.seed is None else args.seed)
+    own = {name: value for name, value in scores.items() if name != "against"}
+    rows = ({"label": label, "similarity": cosine} for label, cosine in zip(gold.tolist(), found.tolist(), strict=True))
     path = Path(args.data)
     settings = {
         "pooling": args.pooling,
         "max-length": args.max_length,
         **{f"{part}-field": name for part, name in field_names(args).given.items()},
     }
-    output = write_results(args, model, NAME, data_name(path), [path], scores, settings, None, details=scores)
+    output = write_results(args, model, NAME, data_name(path), [path], own, settings, None, rows, details=own)
     if args.json:
         print_json({**scores, "pooling": args.pooling, "output": output})
         return 0
+    against = scores.get("against")
+    heads = difference_heads(against)
     print(f"{counted(scores['total'], 'pair')}, pooling {args.pooling}")
     for name in ("pearson", "spearman"):
         low, high = scores.get("intervals", {}).get(name, (None, None))
-        print(f"{name} {scores[name]:.2f}" + ("" if low is None else f" (95 % interval {low:.2f} to {high:.2f})"))
+        interval = "" if low is None else f" (95 % interval {low:.2f} to {high:.2f})"
+        beside = "; ".join(map(" ".join, zip(heads, difference_cells(against, (name,), 2), strict=True)))
+        print(f"{name} {scores[name]:.2f}{interval}{beside and f'; {beside}'}")
     return 0
 
 
