@@ -62,6 +62,7 @@ class Row:
         lines: names of the lines that hold its figures, one for each seed.
         prefix: what stands before a measure's name in the figures.
         measures: by which the task is scored.
+        against: whether its figures are differences from another system, with their intervals over items.
     """
 
     task: str
@@ -69,6 +70,7 @@ class Row:
     lines: tuple[str, ...]
     prefix: str
     measures: tuple[str, ...]
+    against: bool = False
 
 
 def data() -> list[Entry]:
@@ -164,6 +166,35 @@ def equal(task: str, seed: int) -> Entry:
     )
 
 
+def beside(task: str, seed: int) -> Entry:
+    """Ours above the peer, and above the copied sentence, on the items of :func:`equal`.
+
+    Questions that a sentence is compared with have another form than it, so they are compared with the peer's alone.
+    """
+    runs, split = f"{{generation/equal/{task}-{seed}}}/runs/{task}", EQUAL[task]
+    ours = f"{runs}/ours-{seed}"
+    found = f"predictions.{split}.jsonl"
+    if task == TASK:
+        others = {"transformers": f"{runs}/transformers-{seed}"}
+        references = ("--references", f"{ours}/{split}.references.txt", "--sources", f"{ours}/{split}.sentences.txt")
+        scored = ("question-generation", f"{ours}/{found}", *references, "--bert-words")
+    else:
+        others = {"transformers": f"{runs}/transformers-{seed}", "lead": f"{runs}/lead"}
+        items = f"{runs}/plan/items/{split}.jsonl"
+        scored = ("generation", f"{ours}/{found}", "--references", items, "--sources", items)
+    return Entry(
+        name=f"generation/equal/{task}-{seed}/compared",
+        table=TABLE,
+        commands=tuple(
+            words("unified", "score", scored, "--against", f"{folder}/{found}", "--output", f"{other}.json")
+            for other, folder in others.items()
+        ),
+        figures=tuple(Figures("numbers", f"{other}.json", other) for other in others),
+        settings={"task": task, "what": "differences"},
+        seed=seed,
+    )
+
+
 def stage(way: str, seed: int) -> Entry:
     """MiniLM after further pre-training, or after more questions."""
     if way == MORE:
@@ -203,7 +234,7 @@ def entries(seed: int) -> list[Entry]:
     found = [finetuning(name, START, "ours", seed), scores(name, "ours", seed)]
     if seed == SEEDS[0]:
         found.append(copied())
-    found += [equal(task, seed) for task in EQUAL]
+    found += [entry for task in EQUAL for entry in (equal(task, seed), beside(task, seed))]
     for way in STAGES:
         after, start = f"generation/{way}-{seed}/{TASK}", f"{{generation/{way}-{seed}}}/model"
         tuned = finetuning(after, start, way, seed, "--system", "encoder")  # a stage has left a token head
@@ -225,4 +256,8 @@ def rows() -> list[Row]:
         measures = QUESTIONS if task == TASK else SUMMARIES
         for run, name in SYSTEMS.items():
             found.append(Row(f"{task}, equal updates", name, lines, f"{run}.{split}", measures))
+        for run, name in SYSTEMS.items():
+            if any(figures.prefix == run for figures in beside(task, SEEDS[0]).figures):
+                line = f"{lines[0]}/compared"
+                found.append(Row(f"{task}, equal updates", f"ours less {name}", (line,), run, measures, against=True))
     return found

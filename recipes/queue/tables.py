@@ -192,10 +192,20 @@ def generation_table(lines: Lines) -> str:
     rows = []
     for row in generation.rows():
         found = [lines[name]["figures"] for name in row.lines if name in lines]
-        values = {measure: [one[f"{row.prefix}.{measure}"] for one in found] for measure in row.measures}
-        cells = [shown(values[measure]) if measure in values else "" for measure in WRITTEN]
-        rows.append([row.task, row.system, *cells])
+        cells = {measure: written_cell(row, measure, found) for measure in row.measures}
+        rows.append([row.task, row.system, *(cells.get(measure, "") for measure in WRITTEN)])
     return table(heads, 2, rows)
+
+
+def written_cell(row: generation.Row, measure: str, found: Sequence[Mapping[str, Any]]) -> str:
+    """The measure over seeds, or the difference of one seed with its interval over items."""
+    if not row.against:
+        return shown([figures[f"{row.prefix}.{measure}"] for figures in found])
+    if not found:
+        return MISSING
+    (figures,) = found
+    low, high = figures[f"{row.prefix}.against.intervals.{measure}"]
+    return f"{figures[f'{row.prefix}.against.differences.{measure}']:+.1f} [{low:+.1f}, {high:+.1f}]"
 
 
 def published_table(lines: Lines) -> str:

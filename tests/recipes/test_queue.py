@@ -313,6 +313,12 @@ def test_the_table_of_written_texts_has_the_measures_of_each_task(tmp_path):
         | scored("transformers.valid", rouge1=20.0)
         | scored("lead.valid", rouge1=25.0),
     }
+    differences = {"against.differences.rouge1": 5.04, "against.intervals.rouge1": [-1.0, 11.06]}
+    for measure in ("rouge2", "rougeL", "repeated_bigrams", "source_words"):
+        differences |= {f"against.differences.{measure}": 0.0, f"against.intervals.{measure}": [0.0, 0.0]}
+    figures["generation/equal/reuters-1/compared"] = {
+        f"{run}.{name}": value for run in ("transformers", "lead") for name, value in differences.items()
+    }
     for name, found in figures.items():
         line = dict.fromkeys(("settings", "commands", "seconds", "processor_seconds", "repeats", "seed")) | made
         line |= {"name": name, "table": "generation", "recipe": plan.recipes[name], "commits": ["0" * 40]}
@@ -327,12 +333,15 @@ def test_the_table_of_written_texts_has_the_measures_of_each_task(tmp_path):
     assert ("squad_qg_sentence, 4 epochs", "copied sentence") not in cells
     stages = ("2 million tokens by unilm", "2 million tokens by prefix_lm", "27,463 more questions of QAMR and SQuAD")
     whole_set = f"squad_qg_sentence, 4 epochs (copied sentence, {', '.join(f'ours after {stage}' for stage in stages)})"
-    assert f"Without a line: {whole_set}; aeslc, equal updates; scitldr, equal updates." in text
+    questions = "squad_qg_sentence, equal updates (ours less transformers)"
+    assert f"Without a line: {whole_set}; {questions}; aeslc, equal updates; scitldr, equal updates." in text
     assert cells["squad_qg_sentence, equal updates", "ours"][meteor] == ""
     assert cells["squad_qg_sentence, equal updates", "ours"][bleu] == "4.0 (1)"
     assert cells["squad_qg_sentence, equal updates", "copied sentence"][bleu] == "5.0 (1)"
     assert cells["reuters, equal updates", "ours"][rouge] == "31.0 ± 1.4 (2)"
     assert cells["reuters, equal updates", "transformers"][rouge] == "20.0 ± 0.0 (2)"
+    assert cells["reuters, equal updates", "ours less transformers"][rouge] == "+5.0 [-1.0, +11.1]"
+    assert ("squad_qg_sentence, equal updates", "ours less transformers") not in cells
     assert "| bleu4 9.0 (1), meteor 12.0 (1), rougeL 0.0 (1) | " in tables.section("published", tmp_path)
 
 

@@ -1,4 +1,4 @@
-"""The comparison of fine-tuning with transformers over the items of each task, by the commands of the plan."""
+"""Comparisons of two systems over the items of each task, by the commands of the plan."""
 
 from __future__ import annotations
 
@@ -59,4 +59,37 @@ def test_both_sides_of_parity_are_compared_by_the_measure_of_the_table(tmp_path,
     assert low <= found[f"against.differences.{measure}"] <= high and found[f"against.differences.{measure}"] > 0
     assert found["runs"] == len(parity.SEEDS)
     assert parity.TASKS == TASKS and entry.needs == tuple(f"parity/{task}-{seed}" for seed in parity.SEEDS)
+    capsys.readouterr()
+
+
+@pytest.mark.parametrize("task", ["squad_qg_sentence", "reuters", "aeslc", "scitldr"])
+def test_who_writes_better_is_told_by_the_measures_of_the_table(tmp_path, capsys, task):
+    """Ours writes the references, the others something else."""
+    generation = load(QUEUE / "tables.py").generation
+    entry = generation.beside(task, 1)
+    texts = ["what is a fox ?", "who saw the red sea ?", "where is Paris now ?"]
+    others = ["what is a fox ?", "who is it ?", "where is Paris ?"]
+    for word in {word for command in entry.commands for word in command if word.startswith("{")}:
+        path = tmp_path / word.strip("{").replace("}", "")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.suffix == ".txt":
+            path.write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
+            continue
+        rows = [{"id": str(i), "text": text} for i, text in enumerate(texts if "/ours-" in word else others)]
+        if path.parent.name == "items":
+            rows = [{"id": str(i), "references": [text], "source": text} for i, text in enumerate(texts)]
+        path.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+    for command in entry.commands:
+        words = [str(tmp_path / word.strip("{").replace("}", "")) if word.startswith("{") else word for word in command]
+        assert main([*words[1:-1], str(tmp_path / words[-1])]) == 0
+    found = load(QUEUE / "figures.py").read_figures(tmp_path, entry.figures)
+    own = [row for row in generation.rows() if row.against and row.lines == (entry.name,)]
+    assert {row.prefix for row in own} == {figures.prefix for figures in entry.figures} >= {"transformers"}
+    for row in own:
+        assert row.task == f"{task}, equal updates" and row.measures
+        for measure in row.measures:
+            low, high = found[f"{row.prefix}.against.intervals.{measure}"]
+            assert low <= found[f"{row.prefix}.against.differences.{measure}"] <= high
+        assert found[f"{row.prefix}.against.differences.rougeL"] > 0
+    assert entry.needs == (f"generation/equal/{task}-1",)
     capsys.readouterr()
