@@ -48,9 +48,16 @@ class GroupedOptimizer(FairseqOptimizer, ABC):
     def build(self, groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
         """The optimizer of these groups in torch's form; each subclass makes its own."""
 
+    @property
+    @abstractmethod
+    def optimizer_config(self) -> dict[str, Any]:
+        """Options that all groups share; each has a decay of its own."""
+
     @refusing()
     def load_state_dict(self, state_dict: dict[str, Any], optimizer_overrides: Mapping[str, Any] | None = None) -> None:
-        """Loads a state; a decay among the overrides is that of the parameters with ``--weight-decay`` alone.
+        """Loads a state; each group has the decay of this run.
+
+        A decay among the overrides is that of the parameters with ``--weight-decay`` alone.
 
         Raises:
             UnifiedError: these cannot be told from biases and LayerNorms.
@@ -58,6 +65,8 @@ class GroupedOptimizer(FairseqOptimizer, ABC):
         overrides = dict(optimizer_overrides or {})
         decay = overrides.pop("weight_decay", None)
         super().load_state_dict(state_dict, overrides)
+        for group, own in zip(self.param_groups, self.decays, strict=True):
+            group["weight_decay"] = own
         if decay is None:
             return
         if not (self.cfg.weight_decay or self.cfg.decay_biases_and_norms):
@@ -90,6 +99,10 @@ class UnifiedAdamConfig(GroupsConfig):
 class UnifiedAdam(GroupedOptimizer, FairseqAdam):
     """AdamW (Loshchilov and Hutter 2019, algorithm 2)."""
 
+    @property
+    def optimizer_config(self) -> dict[str, Any]:
+        return {"lr": self.cfg.lr[0], "betas": literal_eval(self.cfg.adam_betas), "eps": self.cfg.adam_eps}
+
     def build(self, groups: list[dict[str, Any]]) -> OnePassAdamW:
         return OnePassAdamW(groups, fused=True, **self.optimizer_config)
 
@@ -112,12 +125,7 @@ class UnifiedAdamax(GroupedOptimizer):
 
     @property
     def optimizer_config(self) -> dict[str, Any]:
-        return {
-            "lr": self.cfg.lr[0],
-            "betas": literal_eval(self.cfg.adamax_betas),
-            "eps": self.cfg.adamax_eps,
-            "weight_decay": self.cfg.weight_decay,
-        }
+        return {"lr": self.cfg.lr[0], "betas": literal_eval(self.cfg.adamax_betas), "eps": self.cfg.adamax_eps}
 
     def build(self, groups: list[dict[str, Any]]) -> Adamax:
         return Adamax(groups, **self.optimizer_config)

@@ -1,25 +1,29 @@
 """Changes to fairseq where it goes on from a checkpoint that other options have made, or that has all updates.
 
 fairseq has deleted the parameters of a checkpoint when it wants to begin their average (``--store-ema``) with them, and
-refuses another optimizer, criterion, schedule or number of groups by tracebacks with names of classes. It looks for the
-end of a training behind an update, so that one that has ended had one more whenever its command was given again.
+refuses another optimizer, criterion, schedule or number of groups by tracebacks with names of classes. It keeps the
+options that an optimizer's state was saved with, whatever the command says. It looks for the end of a training behind
+an update, so that one that has ended had one more whenever its command was given again.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from fairseq import checkpoint_utils
 from fairseq.file_io import PathManager
+from fairseq.optim import FairseqOptimizer
 from fairseq.registry import REGISTRIES
 from fairseq.trainer import Trainer
 from omegaconf import DictConfig, open_dict
 
 from fairseq_plugins.config import LAST_CHECKPOINT, last_checkpoint
-from fairseq_plugins.refusals import refusal
+from fairseq_plugins.refusals import refusal, refusing
+from fairseq_plugins.task import DictionaryTask
 from unified.arguments import counted
+from unified.errors import naming
 
 logger = logging.getLogger(__name__)
 
@@ -38,14 +42,21 @@ def loading_what_other_options_made(load: Callable[..., Any]) -> Callable[..., A
     """The method of fairseq's trainer that loads a checkpoint, for one without an average of parameters, too.
 
     Another optimizer, criterion or schedule than the checkpoint's is refused by its option; so are other groups of
-    parameters.
+    parameters, and heads whose scores mean something else. Options of the optimizer are those of this run.
     """
 
-    def load_checkpoint(trainer: Trainer, filename: str, *arguments: Any, **keywords: Any) -> Any:
+    def load_checkpoint(
+        trainer: Trainer,
+        filename: str,
+        reset_optimizer: bool = False,
+        reset_lr_scheduler: bool = False,
+        optimizer_overrides: Mapping[str, Any] | None = None,
+        **keywords: Any,
+    ) -> Any:
         averages = trainer.cfg.ema.store_ema
         _set_average(trainer, False)
         try:
-            extra_state = load(trainer, filename, *arguments, **keywords)
+            extra_state = load(trainer, filename, reset_optimizer, reset_lr_scheduler, optimizer_overrides, **keywords)
         except (AssertionError, KeyError):
             difference = _difference(trainer)
             if difference is None:
@@ -60,11 +71,26 @@ def loading_what_other_options_made(load: Callable[..., Any]) -> Callable[..., A
             ) from None
         finally:
             _set_average(trainer, averages)
-        if averages and extra_state is not None:
+        if extra_state is None:
+            return None
+        # Tasks of others, which these plug-ins may stand beside, do as fairseq does.
+        if isinstance(trainer.task, DictionaryTask) and filename != trainer.cfg.checkpoint.finetune_from_model:
+            with refusing(), naming(filename):
+                trainer.task.require_same_meaning(extra_state, heads_may_differ=reset_optimizer)
+            if not reset_optimizer:
+                _take_options(trainer.optimizer, optimizer_overrides or {})
+        if averages:
             _restore_average(trainer, extra_state)
         return extra_state
 
     return load_checkpoint
+
+
+def _take_options(optimizer: FairseqOptimizer, overrides: Collection[str]) -> None:
+    """Set the options of this run, in place of those that the state was saved with; the schedule sets the rate."""
+    own = {name: value for name, value in optimizer.optimizer_config.items() if name not in ("lr", *overrides)}
+    for group in optimizer.param_groups:
+        group.update(own)
 
 
 def ending_what_is_done(load: Callable[..., Any]) -> Callable[..., Any]:

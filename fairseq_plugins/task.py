@@ -1,5 +1,6 @@
 """Base class and helpers of the plug-ins' tasks."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -37,6 +38,18 @@ class DictionaryTask(FairseqTask):
 
     def before_saving(self) -> None:
         """Called in every process before one of them writes a checkpoint; tasks that have something to gather do so."""
+
+    def require_same_meaning(self, extra_state: Mapping[str, Any], heads_may_differ: bool) -> None:
+        """Refuse a checkpoint that a training goes on from where its parameters mean something else in this run.
+
+        Args:
+            extra_state: what the checkpoint keeps besides parameters and optimizer, :meth:`get_checkpoint_dict` in it.
+            heads_may_differ: whether the model may have other heads than the checkpoint; the optimizer's state of a
+                head that is the same goes to another one if the heads or their order differ.
+
+        Raises:
+            UnifiedError: names what differs.
+        """
 
     def build_model(self, cfg: Settings, from_checkpoint: bool = False) -> BaseFairseqModel:
         # Not decorated: fairseq looks at the signature to decide whether to pass ``from_checkpoint``.

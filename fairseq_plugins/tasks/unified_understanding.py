@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Self
 
@@ -23,6 +24,7 @@ from fairseq_plugins.task import DictionaryTask
 from fairseq_plugins.trust import is_given
 from fairseq_plugins.validation_scores import Predictions
 from unified.arguments import shown
+from unified.checkpoints.trained import heads_of
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
 from unified.inference.sequences import Codec
@@ -31,7 +33,7 @@ from unified.objectives.corruption import maskable
 from unified.tasks.heads import TASK_HEADS, Encoded, HeadEntry, Understanding, parse_heads
 from unified.tasks.heads.base import require_markable
 from unified.tasks.heads.batches import packed_length
-from unified.tasks.heads.registry import restored_task
+from unified.tasks.heads.registry import FROM_DATA, restored_task
 from unified.tasks.heads.returned import encoded_items, predicted_items
 from unified.tokenization import load_tokenizer
 
@@ -205,7 +207,18 @@ class UnifiedUnderstandingTask(DictionaryTask):
         """
         for name, kept in state.get("heads", {}).items():
             if name in self.tasks:
-                _require_same(name, restored_task(name, kept), self.tasks[name])
+                trained = restored_task(name, kept)
+                _require_same_head(name, trained, self.tasks[name])
+                _require_same_settings(name, trained, self.tasks[name])
+
+    def require_same_meaning(self, extra_state: Mapping[str, Any], heads_may_differ: bool) -> None:
+        kept = heads_of({"extra_state": extra_state})
+        for name in kept.keys() & self.tasks.keys():
+            _require_same_head(name, restored_task(name, kept[name]), self.tasks[name])
+        if kept and [*kept] != [*self.tasks] and not heads_may_differ:
+            raise UnifiedError(
+                f"--head: the heads are {', '.join(kept)} in the checkpoint, {', '.join(self.tasks)} in this run"
+            )
 
     def begin_valid_epoch(self, epoch: int, model: BaseFairseqModel) -> None:
         super().begin_valid_epoch(epoch, model)
@@ -247,14 +260,29 @@ class UnifiedUnderstandingTask(DictionaryTask):
         return {type(self).__name__: kept}
 
 
-def _require_same(name: str, trained: Understanding[Any], own: Understanding[Any]) -> None:
-    """Refuse a head whose scores a checkpoint gives another meaning than the data folder and ``--head``."""
+def _require_same_head(name: str, trained: Understanding[Any], own: Understanding[Any]) -> None:
+    """Refuse a head of another class, or whose scores are of other labels, than in the checkpoint."""
     if type(trained) is not type(own):
         raise UnifiedError(f"--head: {name!r} is {own.name} in this run, but {trained.name} in the checkpoint")
+    before, now = asdict(trained), asdict(own)
+    for setting in filter(before.__contains__, FROM_DATA):
+        for number, (old, new) in enumerate(zip_longest(before[setting], now[setting]), 1):
+            if old != new:
+                raise UnifiedError(
+                    f"--head: {setting.removesuffix('s')} {number} of {name!r} is {_named(old)} in the checkpoint, "
+                    f"{_named(new)} in this run; labels are those in train.jsonl where --head sets none"
+                )
+
+
+def _named(label: str | None) -> str:
+    return "none" if label is None else shown(label)
+
+
+def _require_same_settings(name: str, trained: Understanding[Any], own: Understanding[Any]) -> None:
+    """Refuse a head with another setting than in the checkpoint."""
     for setting, before in asdict(trained).items():
         now = asdict(own)[setting]
         if now != before:
             raise UnifiedError(
-                f"--head: the checkpoint's {name!r} has {setting} {shown(before)}, this run has {shown(now)}; labels "
-                "are those in train.jsonl where --head sets none"
+                f"--head: the checkpoint's {name!r} has {setting} {shown(before)}, this run has {shown(now)}"
             )

@@ -183,7 +183,7 @@ def test_optimizers_have_their_names_and_the_papers_settings(name):
     assert all(one["betas"] == (0.8, 0.95) and one["eps"] == 1e-3 for one in optimizer.param_groups)
     optimizer.set_lr(0.3)
     assert [one["lr"] for one in optimizer.param_groups] == [0.3, 0.3, 0.6] and optimizer.get_lr() == 0.3
-    assert optimizer.optimizer_config == {"lr": 0.5, "betas": (0.8, 0.95), "eps": 1e-3, "weight_decay": 0.1}
+    assert optimizer.optimizer_config == {"lr": 0.5, "betas": (0.8, 0.95), "eps": 1e-3}
     assert optimizer.supports_flat_params
     if name == "unified_adam":
         assert all(one["fused"] for one in optimizer.param_groups) and not optimizer.supports_memory_efficient_fp16

@@ -7,6 +7,8 @@ import pytest
 import torch
 from fairseq.dataclass.configs import EMAConfig
 from fairseq.models.ema.ema import EMA
+from fairseq.optim.adam import FairseqAdam, FairseqAdamConfig
+from fairseq.optim.adamax import FairseqAdamax
 from fairseq.optim.amp_optimizer import AMPOptimizer
 from fairseq.optim.fp16_optimizer import FP16Optimizer, MemoryEfficientFP16Optimizer
 from fairseq.trainer import Trainer
@@ -15,8 +17,11 @@ from torch import nn
 
 import fairseq_plugins  # noqa: F401  (registers the optimizers)
 from fairseq_plugins.criterions.unified_lm import UnifiedLMCriterion
-from fairseq_plugins.optimizer import UnifiedAdam, UnifiedAdamax
+from fairseq_plugins.optimizer import UnifiedAdam, UnifiedAdamax, UnifiedAdamaxConfig, UnifiedAdamConfig
+from fairseq_plugins.parameter_groups import Role
 from fairseq_plugins.restarts import ending_what_is_done, loading_what_other_options_made
+from fairseq_plugins.task import DictionaryTask
+from unified.errors import UnifiedError
 
 BASE = {"criterion_name": "UnifiedLMCriterion", "optimizer_name": "UnifiedAdam", "lr_scheduler_state": {"lr": 1.0}}
 
@@ -26,11 +31,13 @@ def made(kind: type) -> object:
     return object.__new__(kind)
 
 
-def trainer(store_ema=False, ema_fp32=False, optimizer=UnifiedAdam, schedule=None, history=()):
-    cfg = OmegaConf.create({"ema": {"store_ema": store_ema, "ema_fp32": ema_fp32}})
+def trainer(store_ema=False, ema_fp32=False, optimizer=UnifiedAdam, schedule=None, history=(), task=None):
+    averages = {"store_ema": store_ema, "ema_fp32": ema_fp32}
+    cfg = OmegaConf.create({"ema": averages, "checkpoint": {"finetune_from_model": "begin.pt"}})
     OmegaConf.set_struct(cfg, True)
     return SimpleNamespace(
         cfg=cfg,
+        task=task,
         ema=None,
         optimizer=made(optimizer),
         lr_scheduler=SimpleNamespace(state_dict=lambda: schedule or {"lr": 1.0}),
@@ -48,9 +55,9 @@ def test_fairseqs_trainer_loads_a_checkpoint_without_an_average():
         return {"train_iterator": {}}
 
     assert loading_what_other_options_made(load)(own, "a.pt", True, reset_meters=False) == {"train_iterator": {}}
-    assert seen == [(False, ("a.pt", True), {"reset_meters": False})]
+    assert seen == [(False, ("a.pt", True, False, None), {"reset_meters": False})]
     assert own.cfg.ema.store_ema is True and own.ema is None
-    assert loading_what_other_options_made(lambda trainer, name: None)(own, "a.pt") is None
+    assert loading_what_other_options_made(lambda trainer, name, *given: None)(own, "a.pt") is None
 
 
 @pytest.mark.parametrize("exact", [False, True])
@@ -62,14 +69,14 @@ def test_the_average_of_a_checkpoint_goes_on(exact, saved_exact):
     state = {"ema": {"weight": torch.tensor([[3.0]])}}
     if saved_exact:
         state["ema_fp32_params"] = {"weight": torch.tensor([[3.25]])}
-    loading_what_other_options_made(lambda trainer, name: state)(own, "a.pt")
+    loading_what_other_options_made(lambda trainer, name, *given: state)(own, "a.pt")
     average = own.ema.fp32_params["weight"] if exact else own.ema.get_model().weight
     assert average.item() == (3.25 if exact and saved_exact else 3.0)
 
 
 def test_without_the_option_no_average_is_loaded():
     state = {"ema": {"weight": torch.tensor([[3.0]])}}
-    assert loading_what_other_options_made(lambda trainer, name: state)(trainer(), "a.pt") is state
+    assert loading_what_other_options_made(lambda trainer, name, *given: state)(trainer(), "a.pt") is state
 
 
 @pytest.mark.parametrize(
@@ -88,7 +95,7 @@ def test_without_the_option_no_average_is_loaded():
     ],
 )
 def test_another_optimizer_or_criterion_is_named_by_its_option(changes, of_run, said):
-    def load(trainer, name):
+    def load(trainer, name, *given):
         raise AssertionError("Optimizer does not match")
 
     own = trainer(store_ema=True, history=[{}, {**BASE, **changes}], **of_run)
@@ -105,7 +112,7 @@ def test_other_groups_of_parameters_are_refused_by_their_options():
     """torch refuses another number of groups of parameters by a traceback."""
 
     def loading(saved, own):
-        def load(trainer, name):
+        def load(trainer, name, *given):
             weights = [nn.Parameter(torch.zeros(1)) for _ in range(3)]
             state, optimizer = (torch.optim.SGD(groups(weights), lr=1.0) for groups in (saved, own))
             optimizer.load_state_dict(state.state_dict())
@@ -128,8 +135,72 @@ def test_other_groups_of_parameters_are_refused_by_their_options():
     assert loading(one, two) == loading(two, one) == loading(one, lambda weights: one(weights[:2])) == said
 
 
+class Told(DictionaryTask):
+    """A task that is told of checkpoints, and refuses those that say so."""
+
+    def __init__(self):
+        self.told = []
+
+    def require_same_meaning(self, extra_state, heads_may_differ):
+        self.told.append((extra_state, heads_may_differ))
+        if extra_state.get("other"):
+            raise UnifiedError("means something else")
+
+
+def optimizer_of(kind, decay, beta, eps):
+    """An optimizer of a parameter that decays; one of ours has a bias in a group of its own, too."""
+    weight, bias = nn.Parameter(torch.ones(1)), nn.Parameter(torch.ones(1))
+    weight.param_group, bias.param_group = Role(), Role(decays=False)
+    prefix = "adamax" if kind in (FairseqAdamax, UnifiedAdamax) else "adam"
+    moments = {f"{prefix}_betas": f"({beta}, 0.99)", f"{prefix}_eps": eps}
+    if kind is FairseqAdamax:
+        return kind(SimpleNamespace(lr=[1.0], weight_decay=decay, no_bias_correction=False, **moments), [weight])
+    if kind is FairseqAdam:
+        own = FairseqAdamConfig(lr=[1.0], weight_decay=decay, use_old_adam=True, **moments)
+        return kind(OmegaConf.create(vars(own) | {"tpu": False}), [weight])
+    defaults = UnifiedAdamConfig() if kind is UnifiedAdam else UnifiedAdamaxConfig()
+    return kind(OmegaConf.create({**vars(defaults), "lr": [1.0], "weight_decay": decay, **moments}), [weight, bias])
+
+
+@pytest.mark.parametrize("kind", [FairseqAdam, FairseqAdamax, UnifiedAdam, UnifiedAdamax])
+@pytest.mark.parametrize("overrides", [{}, {"eps": 0.5}])
+def test_a_restart_has_the_options_of_its_command(kind, overrides):
+    """But the rate, which the schedule sets; fairseq kept those of the state, but for --optimizer-overrides."""
+
+    def going_on(task, reset=False, given=overrides, name="a.pt"):
+        own = trainer(task=task)
+        own.optimizer = optimizer_of(kind, 0.02, 0.7, 1e-2)
+
+        def load(trainer, name, reset_optimizer, reset_lr_scheduler, optimizer_overrides):
+            if not reset_optimizer:
+                trainer.optimizer.load_state_dict(before.state_dict(), optimizer_overrides)
+            return {"some": "state"}
+
+        assert loading_what_other_options_made(load)(own, name, reset, False, given) == {"some": "state"}
+        return [[group[one] for one in ("weight_decay", "betas", "eps", "lr")] for group in own.optimizer.param_groups]
+
+    before = optimizer_of(kind, 0.01, 0.9, 1e-3)
+    before.set_lr(0.125)
+    decays = [0.02] if kind in (FairseqAdam, FairseqAdamax) else [0.02, 0.0]
+    options = (0.7, 0.99), overrides.get("eps", 1e-2)
+    task = Told()
+    assert going_on(task) == [[decay, *options, 0.125] for decay in decays]
+    assert going_on(task, reset=True) == [[decay, (0.7, 0.99), 1e-2, 1.0] for decay in decays]
+    assert task.told == [({"some": "state"}, False), ({"some": "state"}, True)]
+    going_on(task, reset=True, name="begin.pt")  # a new training begins with these parameters
+    assert len(task.told) == 2
+    if kind is FairseqAdam:  # tasks of others do as fairseq does
+        assert going_on(None) == [[0.01, (0.9, 0.99), overrides.get("eps", 1e-3), 0.125]]
+
+
+def test_a_checkpoint_that_means_something_else_is_refused():
+    with pytest.raises(SystemExit) as raised:
+        loading_what_other_options_made(lambda *given: {"other": True})(trainer(task=Told()), "run/a.pt")
+    assert str(raised.value) == "unified_lm: error: run/a.pt: means something else"
+
+
 def test_another_schedule_is_refused():
-    def load(trainer, name):
+    def load(trainer, name, *given):
         raise KeyError("best")
 
     with pytest.raises(SystemExit) as raised:
@@ -141,7 +212,7 @@ def test_another_schedule_is_refused():
 @pytest.mark.parametrize("history", [[], [BASE]], ids=["nothing is read", "nothing differs"])
 @pytest.mark.parametrize("error", [AssertionError, KeyError, ValueError])
 def test_errors_of_other_causes_stay_what_they_are(history, error):
-    def load(trainer, name):
+    def load(trainer, name, *given):
         raise error("model")
 
     with pytest.raises(error, match="model"):

@@ -19,6 +19,7 @@ from tests.support.understanding_tasks import (
     understanding_task,
 )
 from unified.data.targets import TASK
+from unified.errors import UnifiedError
 from unified.tasks.heads import TASK_HEADS, Classification, Tagging
 from unified.tasks.heads.items import TextItem, WordsItem, write_items
 
@@ -243,15 +244,49 @@ def test_a_validated_checkpoint_and_its_data_have_the_same_labels(tmp_path):
             same.load_state_dict({"heads": {**kept, "tagging": {**kept["tagging"], **changed}}})
         return str(raised.value)
 
-    settings = {**kept["tagging"]["settings"], "labels": ("a", "b")}
-    assert said(settings=settings) == (
-        "unified_lm: error: --head: the checkpoint's 'tagging' has labels ('a', 'b'), this run has ('x', 'y'); labels "
-        "are those in train.jsonl where --head sets none"
+    assert said(settings={**kept["tagging"]["settings"], "labels": ("x", "b")}) == (
+        "unified_lm: error: --head: label 2 of 'tagging' is 'b' in the checkpoint, 'y' in this run; labels are those "
+        "in train.jsonl where --head sets none"
+    )
+    assert said(settings={**kept["tagging"]["settings"], "dropout": 0.5}) == (
+        "unified_lm: error: --head: the checkpoint's 'tagging' has dropout 0.5, this run has 0.1"
     )
     other = kept["classification"]
     assert said(**other) == (
         "unified_lm: error: --head: 'tagging' is tagging in this run, but classification in the checkpoint"
     )
+
+
+@pytest.mark.parametrize("heads_may_differ", [False, True])
+def test_a_training_goes_on_where_the_scores_of_its_heads_mean_the_same(tmp_path, heads_may_differ):
+    data = item_folder(tmp_path / "data", "classification", "tagging")
+    task = understanding_task(data, BOTH)
+    state = task.get_checkpoint_dict()
+
+    def taken(heads, *given):
+        understanding_task(*given).require_same_meaning({"UnifiedUnderstandingTask": heads}, heads_may_differ)
+
+    def refused(heads, *given):
+        with pytest.raises(UnifiedError) as raised:
+            taken(heads, *given)
+        return str(raised.value)
+
+    kept = state["UnifiedUnderstandingTask"]
+    task.require_same_meaning(state, heads_may_differ)
+    task.require_same_meaning({"train_iterator": {}}, heads_may_differ)  # of a language model
+    taken(kept, data, "classification(dropout=0.5), tagging")
+    said = "--head: label 1 of 'classification' is 'a' in the checkpoint, 'b' in this run; "
+    assert refused(kept, data, "classification(labels=('b', 'a')), tagging").startswith(said)
+    said = "--head: label 3 of 'tagging' is none in the checkpoint, 'z' in this run; "
+    assert refused(kept, data, "classification, tagging(labels=('x', 'y', 'z'))").startswith(said)
+    assert refused({**kept, "tagging": kept["classification"]}, data, BOTH).startswith("--head: 'tagging' is tagging ")
+    for own, names in (("tagging, classification", "tagging, classification"), ("classification", "classification")):
+        given = (data if "," in own else data / own, own)
+        if heads_may_differ:
+            taken(kept, *given)
+        else:
+            said = f"--head: the heads are classification, tagging in the checkpoint, {names} in this run"
+            assert refused(kept, *given) == said
 
 
 def test_rows_that_are_longer_than_the_model_allows_are_refused_in_one_line(tmp_path):
