@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+import numpy as np
 from omegaconf import open_dict
 
 from fairseq_plugins.config import Settings, restore
@@ -16,6 +17,7 @@ from unified.model import TransformerConfig
 from unified.objectives.mixture import Mixture
 from unified.training.model_checks import adapted, require_content, scheme_of
 from unified.training.settings import require_a_row
+from unified.training.splits import require_split
 
 
 def check_options(cfg: UnifiedLMTaskConfig, mixture: Mixture, paired: bool) -> None:
@@ -61,7 +63,7 @@ def check_options(cfg: UnifiedLMTaskConfig, mixture: Mixture, paired: bool) -> N
 
 
 def check_folders(folders: Sequence[DataFolder], vocabulary: Vocabulary) -> None:
-    """Refuse data folders of one training that do not go together, or that hold nothing to train on.
+    """Refuse data folders of one training that do not go together.
 
     Args:
         folders: at least one; training takes them in turn.
@@ -81,9 +83,32 @@ def check_folders(folders: Sequence[DataFolder], vocabulary: Vocabulary) -> None
             raise UnifiedError(
                 f"{folder.path} has another dictionary than {first.path}; prepare it with --tokenizer {first.path}"
             )
-    for folder in folders if others else ():
-        for prefix in folder.prefixes("train"):
-            TokenFile(prefix)
+
+
+def check_training_splits(
+    folders: Sequence[DataFolder],
+    vocabulary: Vocabulary,
+    mixture: Mixture,
+    cfg: UnifiedLMTaskConfig,
+    word_starts: np.ndarray | None,
+) -> None:
+    """Refuse folders from which the objectives cannot learn, before the epoch that reads them.
+
+    Args:
+        folders: all of a training.
+        vocabulary: of them all.
+        mixture: the objectives.
+        cfg: options of the task.
+        word_starts: bool (V,), True where a symbol begins a word; None when unknown.
+
+    Raises:
+        UnifiedError: names the files.
+    """
+    for folder in folders:
+        if cfg.memory:  # streams need no more than text
+            TokenFile(*folder.prefixes("train"))
+        else:
+            require_split(folder, "train", vocabulary, mixture, cfg.tokens_per_sample, word_starts)
 
 
 def _content(folder: DataFolder) -> str:

@@ -20,7 +20,7 @@ from fairseq_plugins.dataset import PairFairseqDataset, RowFairseqDataset, Sampl
 from fairseq_plugins.epochs import EpochRows
 from fairseq_plugins.evaluation import GeneratedTexts, generation_options
 from fairseq_plugins.generator import ForcedScorer, UnifiedSequenceGenerator
-from fairseq_plugins.language_checks import check_folders, check_options, settle_model
+from fairseq_plugins.language_checks import check_folders, check_options, check_training_splits, settle_model
 from fairseq_plugins.language_options import UnifiedLMTaskConfig
 from fairseq_plugins.lengths import TaskLengths
 from fairseq_plugins.memory import StreamMemory
@@ -78,6 +78,8 @@ class UnifiedLMTask(DictionaryTask):
         task.of_checkpoint = of_checkpoint
         check_folders(folders, task.vocabulary)
         check_options(cfg, task.mixture, task.folder.paired)
+        if len(folders) > 1 and not of_checkpoint:  # a single one is read at once
+            check_training_splits(folders, task.vocabulary, task.mixture, cfg, task._word_starts())
         if cfg.eval_task and not of_checkpoint:
             if cfg.max_valid_steps:
                 raise UnifiedError("--max-valid-steps: scores of --eval-task are of all pairs of a split; leave it out")

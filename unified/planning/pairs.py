@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
 
 from unified.arguments import counted
@@ -59,7 +61,7 @@ class PairTexts:
     ):
         self.source, self.target, self.special, self.word_starts = source, target, special, word_starts
         self.annotations = annotations
-        self.name = f"{source.prefix} and {target.prefix}"
+        self.name = f"{source.prefix} and {os.path.basename(target.prefix)}"
         if len(source) != len(target):
             raise UnifiedError(
                 f"{source.prefix} holds {counted(len(source), 'item')}, {target.prefix} {len(target)}; "

@@ -15,11 +15,14 @@ from unified.training.fairseq_options import OPTIMIZERS, flags, log_options, sch
 from unified.training.model_checks import require_served
 from unified.training.row_dataset import require_room
 from unified.training.settings import TrainingSettings
+from unified.training.splits import known_word_starts, require_split
 
 #: Prefix of a size's architecture, where no system is named.
 _FAMILY = "unified_lm_"
 #: Number of times that a run is saved and validated, at least.
 _SAVES = 20
+#: Options of fairseq-train that change rows.
+_OF_ROWS = {"--tokens-per-sample", "--memory"}
 #: Advice for a folder that is given as a new model.
 _FURTHER = "--fairseq='--finetune-from-model CHECKPOINT' begins with a trained one"
 
@@ -88,7 +91,7 @@ class Pretraining:
         Raises:
             UnifiedError: names the option of the rows, or objective and model, and what helps.
         """
-        if not given & {"--tokens-per-sample", "--memory"}:
+        if not given & _OF_ROWS:
             try:
                 require_room(self.mixture, self.settings.tokens_per_sample)
             except UnifiedError as problem:
@@ -99,6 +102,21 @@ class Pretraining:
             require_served(self.config, self.mixture)
         except UnifiedError as problem:
             raise UnifiedError(f"--model {self.model}: {problem}; options of the model go into --fairseq") from None
+
+    def check_data(self, given: set[str]) -> None:
+        """Refuse data from which the objectives cannot learn, such as those without an annotation that they read.
+
+        Where ``given`` options of fairseq-train change the rows, fairseq-train refuses them.
+
+        Raises:
+            UnifiedError: names the files.
+        """
+        if given & _OF_ROWS:
+            return
+        vocabulary = self.data.vocabulary()
+        starts = known_word_starts(self.data, vocabulary)
+        for split in ("train",) if "--disable-validation" in given else ("train", "valid"):
+            require_split(self.data, split, vocabulary, self.mixture, self.settings.tokens_per_sample, starts)
 
     def command(self, cards: int) -> list[str]:
         """Arguments of ``fairseq-train``, the data folder first.

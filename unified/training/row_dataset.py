@@ -67,7 +67,7 @@ class PlannedTogether:
         for name, objective in self.mixture:
             problem = objective.unmet(supply)
             if problem:
-                raise UnifiedError(f"objective {name}: {problem}")
+                raise UnifiedError(f"{texts.name}: objective {name}: {problem}")
 
     def plan(self, texts: TextSource, seed: int, epoch: int, dealt: DealtDocuments | None) -> TextPlan:
         """The texts of an epoch, of all documents or of those that were ``dealt`` to these objectives."""
@@ -95,8 +95,10 @@ class RowDataset:
 
     def __init__(self, texts: TextSource, mixture: Mixture, row_length: int, seed: int, packed: bool = True):
         self.texts, self.mixture, self.row_length, self.seed, self.packed = texts, mixture, row_length, seed, packed
+        require_texts(texts, mixture, row_length)
+        if not 0 <= seed < 2**64:
+            raise UnifiedError(f"the seed must be a whole number from 0 to 2^64 - 1, got {seed}")
         self._planned = _planned_together(mixture, row_length, packed)
-        _check(texts, mixture, self._planned, row_length, seed)
         each_epoch = texts.plans_each_epoch or any(one.planner.each_epoch for one in self._planned)
         self._plans_each_epoch = each_epoch or len(self._planned) > 1
         self._plans: list[tuple[PlannedTogether, TextPlan]] = []
@@ -277,21 +279,13 @@ def require_room(mixture: Mixture, row_length: int) -> None:
         one.require_room()
 
 
-def _planned_together(mixture: Mixture, row_length: int, packed: bool) -> list[PlannedTogether]:
-    """The objectives by their planners, in the order in which these are met."""
-    numbers: dict[Planner[DocumentTexts], list[int]] = {}
-    for number, objective in enumerate(mixture.objectives):
-        numbers.setdefault(objective.planner or BLOCKS, []).append(number)
-    return [PlannedTogether.of(planner, mixture, own, row_length, packed) for planner, own in numbers.items()]
+def require_texts(texts: TextSource, mixture: Mixture, row_length: int) -> None:
+    """Refuse texts that the objectives cannot learn from, by what is known before rows are planned.
 
-
-def _documents(texts: TextSource) -> DocumentTexts:
-    """``texts``, which are documents where an objective has a planner of its own; pairs are planned in one way."""
-    assert isinstance(texts, DocumentTexts), f"{texts.name}: holds no documents to plan"
-    return texts
-
-
-def _check(texts: TextSource, mixture: Mixture, planned: list[PlannedTogether], row_length: int, seed: int) -> None:
+    Raises:
+        UnifiedError: they are pairs or documents where the objectives need the others, one document where they need
+            several, or lack what an objective reads, such as an annotation; or rows have no room for them.
+    """
     names = ", ".join(mixture.names)
     if mixture.paired and not texts.paired:
         raise UnifiedError(f"{texts.name}: holds documents, but {names} needs source/target pairs")
@@ -304,7 +298,19 @@ def _check(texts: TextSource, mixture: Mixture, planned: list[PlannedTogether], 
                     f"{texts.name}: holds one document, but {name} wants second segments from other ones; "
                     "separate documents by empty lines, or switch next-sentence prediction off"
                 )
-    for one in planned:
+    for one in _planned_together(mixture, row_length, packed=True):
         one.check(texts)
-    if not 0 <= seed < 2**64:
-        raise UnifiedError(f"the seed must be a whole number from 0 to 2^64 - 1, got {seed}")
+
+
+def _planned_together(mixture: Mixture, row_length: int, packed: bool) -> list[PlannedTogether]:
+    """The objectives by their planners, in the order in which these are met."""
+    numbers: dict[Planner[DocumentTexts], list[int]] = {}
+    for number, objective in enumerate(mixture.objectives):
+        numbers.setdefault(objective.planner or BLOCKS, []).append(number)
+    return [PlannedTogether.of(planner, mixture, own, row_length, packed) for planner, own in numbers.items()]
+
+
+def _documents(texts: TextSource) -> DocumentTexts:
+    """``texts``, which are documents where an objective has a planner of its own; pairs are planned in one way."""
+    assert isinstance(texts, DocumentTexts), f"{texts.name}: holds no documents to plan"
+    return texts

@@ -17,7 +17,7 @@ from unified.planning.documents import DocumentTexts
 from unified.planning.pairs import PairTexts
 from unified.runtime.progress import Progress
 from unified.tokenization import load_tokenizer, tokenizer_files, word_starts
-from unified.training.row_dataset import RowDataset, longest_text
+from unified.training.row_dataset import RowDataset, longest_text, require_texts
 from unified.training.settings import TrainingSettings
 
 
@@ -27,11 +27,47 @@ def open_split(folder: DataFolder, split: str, vocabulary: Vocabulary) -> list[T
     Raises:
         UnifiedError: the split is empty, or holds ids that the vocabulary lacks.
     """
+    files = _files(folder, split)
+    for file in files:
+        file.check_ids(vocabulary.listed)
+    return files
+
+
+def require_split(
+    folder: DataFolder,
+    split: str,
+    vocabulary: Vocabulary,
+    mixture: Mixture,
+    tokens_per_sample: int,
+    word_starts: np.ndarray | None,
+) -> None:
+    """Refuse a split that the objectives cannot learn from, without reading its tokens.
+
+    Args:
+        word_starts: as for :func:`document_texts`.
+
+    Raises:
+        UnifiedError: the split is missing, empty or damaged, or as :func:`unified.training.row_dataset.require_texts`.
+    """
+    files = _files(folder, split)
+    annotations = Annotations(files[0])
+    texts: DocumentTexts | PairTexts
+    if folder.paired:
+        texts = PairTexts(*files, vocabulary.special, word_starts=word_starts, annotations=annotations)
+    else:
+        texts = DocumentTexts(*files, vocabulary.special, word_starts, annotations)
+    require_texts(texts, mixture, tokens_per_sample)
+
+
+def known_word_starts(folder: DataFolder, vocabulary: Vocabulary) -> np.ndarray | None:
+    """Entries of a vocabulary that begin a word, bool (V,), by the tokenizer in a folder; None where none tells."""
+    return word_starts(load_tokenizer(folder.path), vocabulary) if tokenizer_files(folder.path) else None
+
+
+def _files(folder: DataFolder, split: str) -> list[TokenFile]:
     files = [TokenFile(prefix) for prefix in folder.prefixes(split)]
     if any(len(file) == 0 for file in files):
         raise UnifiedError(f"{folder.path}: split {split!r} is empty")
-    for file in files:
-        file.check_ids(vocabulary.listed)
     return files
 
 
@@ -77,7 +113,7 @@ def training_rows(
     Raises:
         UnifiedError: texts and objectives do not go together.
     """
-    starts = word_starts(load_tokenizer(folder.path), vocabulary) if tokenizer_files(folder.path) else None
+    starts = known_word_starts(folder, vocabulary)
     lengths = PairLengths()
     texts: DocumentTexts | PairTexts
     if folder.paired:

@@ -6,15 +6,18 @@ import hashlib
 import importlib.util
 import json
 import shlex
+import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 import yaml
 
 from tests.support.commands import exit_status, leaving
-from tests.support.task_folders import vocabulary
-from tests.support.token_files import write, write_documents
+from tests.support.task_folders import tokenizer, vocabulary
+from tests.support.token_files import write, write_documents, write_spans
 from unified.cli import main
+from unified.data.token_files import TokenFile
 from unified.training.fairseq_options import by_name
 
 DOCUMENTS = [[[10, 11, 12], [13, 14]], [[15, 16]]]
@@ -201,6 +204,37 @@ def test_what_cannot_be_trained_is_refused(folders, trained, capsys, line, says)
         assert main(["pretrain", "--output", "a", *SMALL, *shlex.split(line), *dry]) == 2
         assert capsys.readouterr().err == f"unified pretrain: error: {says}\n"
     assert trained == [] and not Path("a").exists()
+
+
+@pytest.mark.parametrize("dry", [[], ["--dry-run"]])
+def test_data_from_which_the_objectives_cannot_learn_are_refused(folders, trained, capsys, dry):
+    """A dry run printed the command of a training that ended at once."""
+    spans = ["--objectives", "spanbert(scheme='named_entity')", "--model", "tiny", *SMALL, *dry]
+    tokenizer().save(Path("documents"))
+
+    def said(*words):
+        assert main(["pretrain", *words, "--output", "a", *spans]) == 2
+        return capsys.readouterr().err
+
+    for split in ("train", "valid"):
+        assert said("documents") == (
+            f"unified pretrain: error: documents/{split}: objective spanbert: needs the annotation entities, which the "
+            "data do not have (they have none); prepare them with --annotate entities\n"
+        )
+        write_spans(TokenFile(f"documents/{split}"), ["entities"], np.random.default_rng(0))
+        if split == "train":
+            assert main(["pretrain", "documents", "--output", "b", *spans, "--fairseq=--disable-validation"]) == 0
+            capsys.readouterr()
+    assert main(["pretrain", "documents", "--output", "c", *spans]) == 0
+    capsys.readouterr()
+    for split, prefix in (("train", "train"), ("valid", "valid")):
+        shutil.copytree("documents", f"no_{split}")
+        Path(f"no_{split}", f"{prefix}.idx").unlink()
+        assert f"no_{split}" in said(f"no_{split}")
+        shutil.copytree("documents", f"empty_{split}")
+        write(f"empty_{split}/{split}", [])
+        assert said(f"empty_{split}") == f"unified pretrain: error: empty_{split}: split '{split}' is empty\n"
+    assert len(trained) == (0 if dry else 2) and not Path("a").exists()
 
 
 def test_objectives_that_do_not_fit_the_data_or_the_model_are_refused(folders, trained, capsys):

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from fairseq import tasks
@@ -11,7 +12,9 @@ from fairseq_plugins import trust
 from fairseq_plugins.tasks.unified_lm import UnifiedLMTask
 from tests.support.language_tasks import WORDS, document_folder, language_task, pair_folder, settings
 from tests.support.task_folders import data_folder
+from tests.support.token_files import write, write_spans
 from unified.data.prepared_folder import DataFolder
+from unified.data.token_files import TokenFile
 from unified.data.vocabulary import Vocabulary
 from unified.objectives import DEFAULT_FINETUNING, DEFAULT_PRETRAINING, parse_objectives
 from unified.tasks.writing import WritingItem
@@ -86,6 +89,35 @@ def test_folders_that_do_not_go_together_are_refused_before_training(tmp_path, m
     symbols = WORDS.symbols[4:]
     Vocabulary([*symbols[1::-1], *symbols[2:]]).save(more / "dict.txt")
     assert said(first, more) == f"{more} has another dictionary than {first}; prepare it with --tokenizer {first}"
+
+
+@pytest.mark.parametrize("lacks", [0, 1, 2])
+def test_folders_without_what_the_objectives_read_are_refused_before_training(tmp_path, lacks):
+    """A later folder was refused in the epoch that reads it."""
+    folders = [document_folder(tmp_path / name, tokenized=True) for name in "abc"]
+    for number, folder in enumerate(folders):
+        if number != lacks:
+            write_spans(TokenFile(folder / "train"), ["entities"], np.random.default_rng(0))
+    options = {"objectives": "bidirectional,spanbert(scheme='named_entity')"}
+    with pytest.raises(SystemExit) as raised:
+        language_task(*folders, **options)
+    assert str(raised.value) == (
+        f"unified_lm: error: {folders[lacks]}/train: objective spanbert: needs the annotation entities, which the data "
+        "do not have (they have none); prepare them with --annotate entities"
+    )
+    language_task(*folders, objectives="bidirectional")
+    write_spans(TokenFile(folders[lacks] / "train"), ["entities"], np.random.default_rng(0))
+    language_task(*folders, **options)
+    write(folders[2] / "train", [])
+    with pytest.raises(SystemExit, match=f"^unified_lm: error: {folders[2]}: split 'train' is empty$"):
+        language_task(*folders, objectives="bidirectional")
+
+
+def test_what_only_validates_asks_one_folder_alone(tmp_path):
+    """A checkpoint's objectives may read annotations, which folders that are not validated need not have."""
+    folders = [document_folder(tmp_path / name) for name in "ab"]
+    cfg = settings(*folders, objectives="spanbert(scheme='named_entity')")
+    assert len(UnifiedLMTask.setup_task(cfg, from_checkpoint=True).folders) == 2
 
 
 def test_languages_of_pairs_are_chosen_by_name(tmp_path):

@@ -161,8 +161,8 @@ def test_without_sentences_it_is_refused_in_one_line(tmp_path):
     plain = PairTexts(*(write_items(tmp_path / name, [[10, 2]]) for name in "ab"), SPECIAL)
     mixture = parse_objectives("target_cloze(extractive=True)")
     message = (
-        "objective target_cloze: needs the annotation sentences, oracle, which the data do not have .they have none.; "
-        "prepare them with --oracle, from the output of `unified pairs --oracle`"
+        f"^{tmp_path}/a and b: objective target_cloze: needs the annotation sentences, oracle, which the data do not "
+        "have .they have none.; prepare them with --oracle, from the output of `unified pairs --oracle`$"
     )
     with pytest.raises(UnifiedError, match=message):
         RowDataset(plain, mixture, 32, seed=1)

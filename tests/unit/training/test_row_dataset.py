@@ -37,7 +37,7 @@ def test_what_an_objective_misses_is_refused_under_its_name(texts):
     (problem,) = {mixture.objectives[1].unmet(row_dataset.Supply(SPECIAL, False, 30, frozenset()))}
     with pytest.raises(UnifiedError) as raised:
         RowDataset(texts, mixture, 32, 1)
-    assert str(raised.value) == f"objective words: {problem}" and "word" in problem
+    assert str(raised.value) == f"{texts.name}: objective words: {problem}" and "word" in problem
 
 
 @pytest.mark.parametrize(

@@ -3,15 +3,16 @@
 import numpy as np
 import pytest
 
-from tests.support.token_files import SEPARATOR, numbered_documents, random_sizes, write, write_documents
+from tests.support.token_files import SEPARATOR, numbered_documents, random_sizes, write, write_documents, write_spans
 from unified.data.prepared_folder import DataFolder
+from unified.data.token_files import TokenFile
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
 from unified.generation.lengths import PairLengths, fit_pairs
 from unified.objectives import parse_objectives
 from unified.training.row_dataset import longest_text
 from unified.training.settings import TrainingSettings
-from unified.training.splits import open_split, pair_texts, text_lengths, training_rows
+from unified.training.splits import open_split, pair_texts, require_split, text_lengths, training_rows
 
 SETTINGS = TrainingSettings(tokens_per_sample=32, max_tokens=64, seed=9).checked()
 
@@ -93,3 +94,43 @@ def test_each_limit_is_that_of_its_side(pairs):
     files = open_split(pairs, "train", pairs.vocabulary())
     texts = pair_texts(files, pairs.vocabulary(), None, PairLengths(max_source=4, max_target=2))
     assert (texts.max_source, texts.max_target, texts.lengths.tolist()) == (4, 2, [6, 5, 5])
+
+
+def required(folder, split, objectives, row=32, starts=None):
+    require_split(folder, split, folder.vocabulary(), parse_objectives(objectives), row, starts)
+
+
+def test_a_split_that_objectives_cannot_learn_from_is_refused(documents):
+    path = documents.path
+    required(documents, "train", "bert,seq2seq")
+    entities, starts = "bert,spanbert(scheme='named_entity')", np.ones(30005, dtype=bool)
+    for known, says in ((starts, "needs the annotation entities, "), (None, "scheme='named_entity' needs to know wh")):
+        with pytest.raises(UnifiedError) as raised:
+            required(documents, "train", entities, starts=known)
+        assert str(raised.value).startswith(f"{path}/train: objective spanbert: {says}")
+    write_spans(TokenFile(path / "train"), ["entities"], np.random.default_rng(0))
+    required(documents, "train", entities, starts=starts)
+    with pytest.raises(UnifiedError, match="^rows of 2 tokens hold no text beside the special tokens of bert$"):
+        required(documents, "train", "bert", row=2)
+    with pytest.raises(UnifiedError, match=f"^{path}/train: holds documents, but target_cloze needs source/target pa"):
+        required(documents, "train", "target_cloze")
+    write_documents(path / "valid", [[[10, 11]] * 5])
+    with pytest.raises(UnifiedError, match=f"^{path}/valid: holds one document, but bert wants second segments from "):
+        required(documents, "valid", "bert")
+    write(path / "valid", [])
+    with pytest.raises(UnifiedError, match=f"^{path}: split 'valid' is empty$"):
+        required(documents, "valid", "left_to_right")
+    with pytest.raises(UnifiedError, match=f"{path}/test"):
+        required(documents, "test", "left_to_right")
+
+
+def test_annotations_of_pairs_lie_beside_their_sources(pairs):
+    required(pairs, "train", "target_cloze")
+    with pytest.raises(UnifiedError, match="train.source-target.target: objective .* annotation sentences, oracle"):
+        required(pairs, "train", "target_cloze(extractive=True)")
+    source, target = open_split(pairs, "train", pairs.vocabulary())
+    write_spans(target, ["sentences", "oracle"], np.random.default_rng(0))
+    with pytest.raises(UnifiedError, match="needs the annotation sentences, oracle"):
+        required(pairs, "train", "target_cloze(extractive=True)")
+    write_spans(source, ["sentences", "oracle"], np.random.default_rng(0))
+    required(pairs, "train", "target_cloze(extractive=True)")

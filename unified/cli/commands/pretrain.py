@@ -84,6 +84,7 @@ def run(args: argparse.Namespace) -> int:
     pretraining.check(set(further))
     if "--disable-validation" not in further:
         _require_validation(pretraining.data)
+    pretraining.check_data(set(further))
     folder = pretraining.folder
     require_run_folder(folder)
     reports = report_options(args.report_to, folder)
