@@ -53,7 +53,7 @@ def check_options(cfg: UnifiedLMTaskConfig, mixture: Mixture, paired: bool) -> N
         generated += task_of_writing(cfg.eval_task).measures
     if metric not in measured | set(generated):
         raise UnifiedError(
-            f"--best-checkpoint-metric {metric} is not measured in this run (known: "
+            f"--best-checkpoint-metric {metric} is not measured in validation (known: "
             f"{', '.join(sorted(measured | set(generated)))}); --eval-generate and --eval-task add others"
         )
     grows = metric in generated or metric.endswith("_accuracy")

@@ -15,7 +15,6 @@ from fairseq.tasks import register_task
 from omegaconf import II, MISSING, open_dict
 
 from fairseq_plugins.config import Settings
-from fairseq_plugins.criterions.unified_understanding import MASKED
 from fairseq_plugins.dataset import Sample
 from fairseq_plugins.exports import ExportConfig
 from fairseq_plugins.items import HeadsFairseqDataset, ItemFairseqDataset, TrainingOrder
@@ -112,10 +111,9 @@ class UnifiedUnderstandingTask(DictionaryTask):
         """Refuses to choose checkpoints by a metric that validation does not log, or by the worst value of one."""
         scores, losses = self.predictions.names(), ["loss"]
         losses += [f"{head}_loss" for head in self.entries] if len(self.entries) > 1 else []
-        losses += [f"{MASKED}_loss"] if self.masked else []
         if metric not in (*scores, *losses):
             raise UnifiedError(
-                f"--best-checkpoint-metric {metric} is not measured in this run (known: {', '.join(scores + losses)})"
+                f"--best-checkpoint-metric {metric} is not measured in validation (known: {', '.join(scores + losses)})"
             )
         if (metric in scores) != maximize:
             word = "needs" if metric in scores else "cannot go with"

@@ -144,7 +144,7 @@ def test_fairseq_train_refuses_what_it_does_not_measure(start, texts, tmp_path):
     words = ["--init", start / "model", "--output", tmp_path / "run", "--dry-run"]
     assert main(["finetune", "classification", "--data", str(start / "data"), *map(str, words)]) == 0
     for metric, maximize, says in (
-        ("f1", True, "f1 is not measured in this run (known: accuracy, matthews, macro_f1, loss)"),
+        ("f1", True, "f1 is not measured in validation (known: accuracy, matthews, macro_f1, loss)"),
         ("loss", True, "loss cannot go with --maximize-best-checkpoint-metric"),
         ("accuracy", False, "accuracy needs --maximize-best-checkpoint-metric"),
     ):
@@ -167,8 +167,8 @@ def test_fairseq_train_refuses_what_it_does_not_measure(start, texts, tmp_path):
     for changes, says in (
         ({"eval_task": "rte"}, "--eval-task rte: not a generation task; known are squad_qg,"),
         ({"eval_items": None}, "--eval-task reuters: needs --eval-items, the file of its validation items"),
-        ({"eval_task": "coqa_free"}, "rougeL is not measured in this run"),
-        ({"eval_task": None}, "rougeL is not measured in this run"),
+        ({"eval_task": "coqa_free"}, "rougeL is not measured in validation"),
+        ({"eval_task": None}, "rougeL is not measured in validation"),
     ):
         options = {
             "best_checkpoint_metric": "rougeL", "maximize_best_checkpoint_metric": True, "max_tokens": None,

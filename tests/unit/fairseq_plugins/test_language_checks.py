@@ -62,7 +62,7 @@ def test_what_goes_together_is_taken():
             "leave --padded out"),
         ({"eval_generate": "bleu"}, "--eval-generate needs source/target pairs, but folder holds documents"),
         ({"eval_generate_args": "[]"}, "--eval-generate-args '[]': expected a JSON object"),
-        ({"best_checkpoint_metric": "rouge"}, "--best-checkpoint-metric rouge is not measured in this run (known: "
+        ({"best_checkpoint_metric": "rouge"}, "--best-checkpoint-metric rouge is not measured in validation (known: "
             "bert_accuracy, bert_loss, bert_next_sentence_accuracy, bert_next_sentence_loss, bert_next_sentence_ppl, "
             "bert_ppl, loss); --eval-generate and --eval-task add others"),
         ({"best_checkpoint_metric": "bert_accuracy"},
@@ -70,7 +70,7 @@ def test_what_goes_together_is_taken():
         ({"best_checkpoint_metric": "bert_loss", "maximize_best_checkpoint_metric": True},
             "--best-checkpoint-metric bert_loss cannot go with --maximize-best-checkpoint-metric"),
         ({"objectives": "target_cloze", "paired": True, "eval_generate": "rouge", "best_checkpoint_metric": "bleu"},
-            "--best-checkpoint-metric bleu is not measured in this run "),
+            "--best-checkpoint-metric bleu is not measured in validation "),
         ({"objectives": "target_cloze", "paired": True, "eval_generate": "rouge", "best_checkpoint_metric": "rouge"},
             "--best-checkpoint-metric rouge needs --maximize-best-checkpoint-metric"),
         ({"objectives": "target_cloze", "paired": True, "eval_task": "rte"},

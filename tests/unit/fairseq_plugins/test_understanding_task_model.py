@@ -168,6 +168,17 @@ def test_several_heads_are_scored_together(make):
     assert found["average"] == round(sum(scores.values()) / 2, 2)
 
 
+@pytest.mark.parametrize("head", ["classification", BOTH])
+@pytest.mark.parametrize("masking", [0.0, 0.5])
+def test_every_metric_that_may_choose_a_checkpoint_is_logged_in_validation(make, head, masking):
+    """``masked_loss`` was taken, and ended the training at its first validation."""
+    with pytest.raises(SystemExit) as raised:
+        make(head, auxiliary_masking=masking, best_checkpoint_metric="another")
+    known = str(raised.value).partition("(known: ")[2].removesuffix(")").split(", ")
+    _, found = Validation(make(head, auxiliary_masking=masking)).run()
+    assert set(known) == set(found) - {"wps", "ups", "wpb", "bsz"}  # fairseq's own are of the speed
+
+
 def test_items_in_windows_are_predicted_once(tmp_path, make):
     task = make("tagging", tokens_per_sample=4)
     items = [WordsItem(str(n), (f"w{n}",) * 5, ("x", "y", "x", "x", "y")) for n in range(3)]
