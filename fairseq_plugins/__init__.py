@@ -14,6 +14,7 @@ torch.serialization.add_safe_globals([argparse.Namespace])
 from fairseq_plugins import (  # noqa: E402
     checkpoints,
     divergence,
+    early_stopping,
     exports,
     first_updates,
     optimizer,  # noqa: F401
@@ -31,6 +32,7 @@ exports.install()
 first_updates.install()
 precision.install()
 restarts.install()
+early_stopping.install()
 trust.install()
 training_lock.install()
 training_checks.install()  # the outermost, before a folder is made or locked

@@ -20,6 +20,7 @@ from fairseq.trainer import Trainer
 from omegaconf import DictConfig, open_dict
 
 from fairseq_plugins.config import LAST_CHECKPOINT, last_checkpoint
+from fairseq_plugins.early_stopping import end
 from fairseq_plugins.refusals import refusal, refusing
 from fairseq_plugins.task import DictionaryTask
 from unified.arguments import counted
@@ -110,8 +111,7 @@ def ending_what_is_done(load: Callable[..., Any]) -> Callable[..., Any]:
                     "from 0 with --reset-optimizer"
                 )
             logger.info("%s holds all updates of --max-update %d (%d): none is made", cfg.save_dir, asked, done)
-            with open_dict(trainer.cfg):
-                trainer.cfg.optimization.max_epoch = -1  # no epoch is left; 0 would mean any number
+            end(trainer)
         return loaded
 
     return load_checkpoint

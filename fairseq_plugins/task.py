@@ -11,6 +11,7 @@ from fairseq.tasks import FairseqTask
 
 from fairseq_plugins.config import Settings
 from fairseq_plugins.dictionary import fairseq_dictionary
+from fairseq_plugins.early_stopping import counted_validations
 from fairseq_plugins.epochs import EpochRows
 from fairseq_plugins.refusals import refusing
 from fairseq_plugins.trust import check_criterion, check_model
@@ -38,6 +39,10 @@ class DictionaryTask(FairseqTask):
 
     def before_saving(self) -> None:
         """Called in every process before one of them writes a checkpoint; tasks that have something to gather do so."""
+
+    def get_checkpoint_dict(self) -> dict[str, Any]:
+        """State that fairseq's checkpoints keep in ``extra_state``."""
+        return counted_validations(self.cfg.best_checkpoint_metric)
 
     def require_same_meaning(self, extra_state: Mapping[str, Any], heads_may_differ: bool) -> None:
         """Refuse a checkpoint that a training goes on from where its parameters mean something else in this run.

@@ -269,10 +269,11 @@ class UnifiedLMTask(DictionaryTask):
         self.lengths.load(state)
 
     def get_checkpoint_dict(self) -> dict[str, Any]:
-        """State of this task in fairseq's checkpoints: the memory of all streams."""
+        """State in fairseq's checkpoints: of this task the memory of all streams."""
+        kept = super().get_checkpoint_dict()
         if self.stream_memory is None:
-            return {}
-        return {type(self).__name__: {"memory": self.stream_memory.state()}}
+            return kept
+        return {**kept, type(self).__name__: {"memory": self.stream_memory.state()}}
 
     def set_checkpoint_dict(self, state: dict[str, Any]) -> None:
         """Restores this task's state from a checkpoint: the memory of streams."""

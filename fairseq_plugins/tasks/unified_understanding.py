@@ -253,9 +253,9 @@ class UnifiedUnderstandingTask(DictionaryTask):
             self.predictions.log(sum(shares))
 
     def get_checkpoint_dict(self) -> dict[str, Any]:
-        """State of this task in fairseq's checkpoints: the meaning of each head's scores."""
+        """State in fairseq's checkpoints: of this task the meaning of each head's scores."""
         kept = {name: {"head": task.name, "settings": asdict(task)} for name, task in self.tasks.items()}
-        return {type(self).__name__: kept}
+        return {**super().get_checkpoint_dict(), type(self).__name__: kept}
 
 
 def _require_same_head(name: str, trained: Understanding[Any], own: Understanding[Any]) -> None:

@@ -50,12 +50,13 @@ def require_split(
         UnifiedError: the split is missing, empty or damaged, or as :func:`unified.training.row_dataset.require_texts`.
     """
     files = _files(folder, split)
-    annotations = Annotations(files[0])
+    special, annotations = vocabulary.special, Annotations(files[0])
     texts: DocumentTexts | PairTexts
     if folder.paired:
-        texts = PairTexts(*files, vocabulary.special, word_starts=word_starts, annotations=annotations)
+        source, target = files
+        texts = PairTexts(source, target, special, word_starts=word_starts, annotations=annotations)
     else:
-        texts = DocumentTexts(*files, vocabulary.special, word_starts, annotations)
+        texts = DocumentTexts(files[0], special, word_starts, annotations)
     require_texts(texts, mixture, tokens_per_sample)
 
 

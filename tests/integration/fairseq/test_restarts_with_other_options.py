@@ -75,3 +75,18 @@ def test_a_training_with_other_heads_is_not_gone_on_with(tmp_path):
     for other in ("two, one", "one, three"):
         heads = ", ".join(f"{name}=classification" for name in other.split(", "))
         assert refusal_to_train(data, save, "--head", heads, "--max-update", 2) == f"{refusal}{other} in this run"
+
+
+def test_patience_counts_over_restarts(documents, tmp_path):
+    """Two updates of a model that learns nothing; each of the two processes sees one validation without improvement."""
+    shared = ("--batch-size", 8, "--lr", 0, "--validate-interval-updates", 1, "--save-interval-updates", 1)
+
+    def updates(patience, at_most):
+        fairseq.train(documents, tmp_path, *shared, "--patience", patience, "--max-update", at_most)
+        history = torch.load(tmp_path / "checkpoint_last.pt", weights_only=True)["optimizer_history"]
+        return history[-1]["num_updates"]
+
+    assert updates(2, 2) == 2  # the first validation is the best one
+    assert updates(2, 10) == 3
+    assert updates(2, 10) == 3
+    assert updates(3, 10) == 4

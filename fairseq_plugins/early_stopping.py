@@ -1,0 +1,79 @@
+"""A change to fairseq: ``--patience`` goes on counting at a restart, and ends a training that it has ended.
+
+fairseq counts validations without an improvement in attributes of the function that looks at them, which a new process
+does not have. Here a checkpoint keeps them.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from fairseq import checkpoint_utils
+from fairseq.file_io import PathManager
+from fairseq.trainer import Trainer
+from omegaconf import DictConfig, open_dict
+
+from fairseq_plugins.config import LAST_CHECKPOINT, last_checkpoint
+from unified.arguments import counted
+
+logger = logging.getLogger(__name__)
+
+#: What a checkpoint keeps, by its name in ``extra_state``.
+KEPT = "early_stopping"
+#: The module that trains, and the same one where it is run as a program.
+_MODULES = ("fairseq_cli.train", "__main__")
+_COUNTER = "should_stop_early"
+
+
+def counted_validations(metric: str) -> dict[str, Any]:
+    """What a checkpoint keeps of the validations that ``--patience`` has counted; nothing where it counts none.
+
+    Args:
+        metric: by which checkpoints are chosen.
+    """
+    for counter in _counters():
+        if "best" in vars(counter):
+            return {KEPT: {"metric": metric, **vars(counter)}}
+    return {}
+
+
+def counting_on(load: Callable[..., Any]) -> Callable[..., Any]:
+    """fairseq's function that loads the checkpoint from which a training goes on; its validations count."""
+
+    def load_checkpoint(cfg: DictConfig, trainer: Trainer, **keywords: Any) -> Any:
+        own = cfg.restore_file == LAST_CHECKPOINT and PathManager.exists(last_checkpoint(cfg))
+        loaded = load(cfg, trainer, **keywords)
+        kept = loaded[0].get(KEPT) if own else None
+        if kept is None or cfg.patience <= 0 or cfg.reset_optimizer or cfg.reset_meters:
+            return loaded
+        if kept["metric"] != cfg.best_checkpoint_metric:
+            return loaded
+        for counter in _counters():
+            vars(counter).update(best=kept["best"], num_runs=kept["num_runs"])
+        if kept["num_runs"] >= cfg.patience:
+            validations = counted(kept["num_runs"], "validation")
+            logger.info("%s: %s without an improvement: no update is made", cfg.save_dir, validations)
+            end(trainer)
+        return loaded
+
+    return load_checkpoint
+
+
+def end(trainer: Trainer) -> None:
+    """End a training before its next epoch begins."""
+    with open_dict(trainer.cfg):
+        trainer.cfg.optimization.max_epoch = -1  # no epoch is left; 0 would mean any number
+
+
+def _counters() -> list[Callable[..., bool]]:
+    """fairseq's function that counts validations, of each module that trains."""
+    modules = (vars(sys.modules[name]) for name in _MODULES if name in sys.modules)
+    return [module[_COUNTER] for module in modules if _COUNTER in module]
+
+
+def install() -> None:
+    """Replace the function that loads a checkpoint; fairseq looks it up at every call."""
+    checkpoint_utils.load_checkpoint = counting_on(checkpoint_utils.load_checkpoint)
