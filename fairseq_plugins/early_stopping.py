@@ -21,7 +21,7 @@ from unified.arguments import counted
 
 logger = logging.getLogger(__name__)
 
-#: What a checkpoint keeps, by its name in ``extra_state``.
+#: Name of the count in the ``extra_state`` of a checkpoint.
 KEPT = "early_stopping"
 #: The module that trains, and the same one where it is run as a program.
 _MODULES = ("fairseq_cli.train", "__main__")
@@ -29,7 +29,7 @@ _COUNTER = "should_stop_early"
 
 
 def counted_validations(metric: str) -> dict[str, Any]:
-    """What a checkpoint keeps of the validations that ``--patience`` has counted; nothing where it counts none.
+    """The count of ``--patience`` as a checkpoint keeps it, by :data:`KEPT`; nothing where there is none.
 
     Args:
         metric: by which checkpoints are chosen.
