@@ -1,4 +1,7 @@
-"""Gives a RoBERTa's checkpoint random weights; writes states and logits that fairseq computes of random tokens."""
+"""Gives a RoBERTa's checkpoint random weights; writes states and logits that fairseq computes of random tokens.
+
+And the tokens of a text and of two texts as fairseq's interface of the published RoBERTa joins them.
+"""
 
 import argparse
 import sys
@@ -6,6 +9,8 @@ import sys
 import numpy as np
 import torch
 from fairseq import checkpoint_utils
+from fairseq.models.roberta.hub_interface import RobertaHubInterface
+from omegaconf import OmegaConf
 
 if __name__ == "__main__":
     path, answer = sys.argv[1:]
@@ -21,4 +26,10 @@ if __name__ == "__main__":
     tokens = torch.randint(4, len(task.source_dictionary), (3, 17))
     with torch.no_grad():
         logits, states = model(tokens)[0], model(tokens, features_only=True)[0]
-    np.savez(answer, tokens=tokens, logits=logits, states=states, symbols=np.array(task.source_dictionary.symbols))
+    interface = RobertaHubInterface(OmegaConf.create({"bpe": None}), task, model)
+    interface.bpe = argparse.Namespace(encode=str)  # texts are symbols of the dictionary already
+    texts = [" ".join(task.source_dictionary.symbols[begin : begin + 3]) for begin in (5, 9)]
+    np.savez(
+        answer, tokens=tokens, logits=logits, states=states, symbols=np.array(task.source_dictionary.symbols),
+        texts=np.array(texts), single=interface.encode(texts[0]), pair=interface.encode(*texts),
+    )  # fmt: skip

@@ -1,8 +1,9 @@
 """Folders of this library from fairseq's RoBERTa (Liu et al. 2019; fairseq 0.12, ``models/roberta/model.py``).
 
 RoBERTa is BERT without token types and next-sentence prediction. Its positions begin behind padding's id, so the first
-rows of its table stand for nothing. Its text is GPT-2's byte-level BPE, whose numbers are the symbols in ``dict.txt``;
-that tokenizer is no part of a checkpoint and does not come along.
+rows of its table stand for nothing. Two separators stand between two texts, as fairseq's RobertaHubInterface joins
+them. Its text is GPT-2's byte-level BPE, whose numbers are the symbols in ``dict.txt``; that tokenizer is no part of a
+checkpoint and does not come along.
 """
 
 from __future__ import annotations
@@ -99,6 +100,7 @@ def _config(path: Path, content: dict[str, Any]) -> TransformerConfig:
             feed_forward=settings["encoder_ffn_embed_dim"],
             max_positions=settings["max_positions"],
             token_types=2,
+            pair_separators=2,
             dropout=settings.get("dropout", 0.1),
             attention_dropout=settings.get("attention_dropout", 0.1),
             norm_epsilon=1e-5,

@@ -15,6 +15,8 @@ from unified.checkpoints.roberta import read_roberta
 from unified.cli import main
 from unified.data.vocabulary import SENTINELS
 from unified.errors import UnifiedError
+from unified.inference.sequences import Codec, sequence
+from unified.tokenization.symbol_tokenizer import SymbolTokenizer
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +55,7 @@ def test_pretraining_goes_on(published, tmp_path):
         published[0].parent / "bin", tmp_path / "save", "--arch", "bert_base", "--layers", 3, "--width", 32,
         "--heads", 4, "--feed-forward", 50, "--max-positions", 40, "--norm-epsilon", 1e-5, "--tokens-per-sample", 40,
         "--batch-size", 4, "--objectives", "bidirectional", "--max-update", 1, "--lr", 1e-20,
-        "--finetune-from-model", tmp_path / "ours" / "checkpoint_last.pt",
+        "--pair-separators", 2, "--finetune-from-model", tmp_path / "ours" / "checkpoint_last.pt",
     )  # fmt: skip
     (named,) = [line for line in (result.stdout + result.stderr).splitlines() if "initialised at random" in line]
     assert "heads.next_sentence" in named and "heads.token" not in named
@@ -80,6 +82,15 @@ def test_an_imported_model_gives_the_numbers_of_fairseq(published, tmp_path, cap
         torch.testing.assert_close(states, torch.from_numpy(expected["states"]), atol=1e-4, rtol=1e-4)
     logits = lm.model.logits(states.flatten(0, 1))[:, :rows].view(3, 17, rows)
     torch.testing.assert_close(logits, torch.from_numpy(expected["logits"]), atol=1e-4, rtol=1e-4)
+
+
+def test_two_texts_are_joined_as_fairseqs_own_interface_joins_them(published):
+    folder, expected = published
+    trained = read_roberta(folder).trained
+    codec = Codec.for_model(trained.config, SymbolTokenizer(trained.vocabulary.symbols), trained.vocabulary, 40)
+    first, second = codec.encode(expected["texts"].tolist())
+    assert sequence((first,), codec).tokens.tolist() == expected["single"].tolist()
+    assert sequence((first, second), codec).tokens.tolist() == expected["pair"].tolist()
 
 
 def test_the_spelling_of_the_published_files_is_read(published, tmp_path):

@@ -61,7 +61,7 @@ def test_parameters_settings_and_symbols_arrive(tmp_path):
     own, vocabulary = read.trained, Vocabulary(WORDS)
     assert own.config == TransformerConfig(
         vocabulary_size=len(vocabulary), layers=2, width=8, heads=2, feed_forward=12, max_positions=10, token_types=2,
-        dropout=0.1, attention_dropout=0.1, norm_epsilon=1e-5,
+        pair_separators=2, dropout=0.1, attention_dropout=0.1, norm_epsilon=1e-5,
     )  # fmt: skip
     assert own.writes == "nothing" and read.tokenizer is None and own.vocabulary.symbols == vocabulary.symbols
     assert read.told.left_out == () and read.told.remarks == ()
