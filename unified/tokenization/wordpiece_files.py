@@ -217,7 +217,7 @@ def _typed(content: dict[str, Any]) -> dict[str, Any]:
     Older files, such as that of bert-base-uncased, leave it out. The library tokenizers then goes by the fields.
     """
     model = content.get("model")
-    if isinstance(model, dict) and "type" not in model and "max_input_chars_per_word" in model:
+    if isinstance(model, dict) and "max_input_chars_per_word" in model:
         return {**content, "model": {"type": "WordPiece", **model}}
     return content
 
