@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -21,7 +21,7 @@ from unified.generation.lengths import PairLengths
 from unified.generation.schemes import SCHEMES
 from unified.model import TransformerConfig, UnifiedModel
 from unified.tokenization import Tokenizer, ordinary_symbols
-from unified.tokenization.pair_template import read_pair_template
+from unified.tokenization.pair_template import PairTemplate, read_pair_template
 from unified.tokenization.wordpiece_files import JSON_NAME
 
 #: Our activations under the names of ``transformers``.
@@ -88,6 +88,7 @@ class Imported:
 
 #: Heads of ours that a file has as a whole or not at all.
 _WHOLE_HEADS = ("heads.token.", "heads.boundary.")
+_TOKEN_TYPES = "transformer.embeddings.token_types.weight"
 
 
 def gather(
@@ -220,14 +221,18 @@ def decoding(config: TransformerConfig, writes: str | None, usual: str) -> tuple
 
 
 def over_tokenizer(
-    source: Path, config: TransformerConfig, found: Mapping[str, torch.Tensor], tokenizer: Tokenizer
+    source: Path, config: TransformerConfig, found: Mapping[str, torch.Tensor], tokenizer: Tokenizer, usual_class: str
 ) -> tuple[TransformerConfig, dict[str, torch.Tensor], Vocabulary, list[str]]:
-    """Configuration and parameters over a dictionary of ours, that dictionary, and what of the tables is left out.
+    """Configuration and parameters over a dictionary of ours, that dictionary, and what is left out.
+
+    Two texts have the separators between them and the token types that the folder's tokenizer gives: the second row of
+    token types is the one of the second text.
 
     Args:
-        source: folder that they came from; a ``tokenizer.json`` in it says how many separators a pair of texts has.
+        source: folder that they came from, see :func:`unified.tokenization.pair_template.read_pair_template`.
         config: as the file has it.
         found: parameters under our names, rows in the order of the tokenizer's entries, which may be fewer.
+        usual_class: of the tokenizer in ``transformers``, where no file of the folder names one.
 
     Raises:
         UnifiedError: the tables have fewer rows than the tokenizer entries, shapes are not those of ``config``, or the
@@ -241,24 +246,33 @@ def over_tokenizer(
         )
     left_out = [f"{counted(more, 'row')} that no entry of the vocabulary has"] if more else []
     found = over_symbols(fitting(source, found, config), symbols, vocabulary.symbols, config.initializer_range)
-    separators = _pair_separators(source, tokenizer)
+    template = read_pair_template(source, usual_class)
+    separators = _pair_separators(template, symbols)
     if separators is None:
         separators = 1
         left_out.append(f"what {JSON_NAME} puts between two texts, which are read with one separator there")
     config = replace(config, pair_separators=separators)
+    if config.token_types:
+        table, second = found[_TOKEN_TYPES], template.second_type
+        if len(table) == 1:
+            second = 0
+        elif second is None or second >= len(table):
+            second = 1
+            left_out.append(f"token types that {JSON_NAME} gives to two texts, which are read with 0 and 1")
+        elif second != 1:
+            left_out.append("the row of token type 1, which its tokenizer gives to no text")
+        found[_TOKEN_TYPES] = torch.cat([table[:1], table[second : second + 1], table[2:]])
+        config = config.with_token_types(2)
     return config.with_vocabulary(len(vocabulary)), found, vocabulary, left_out
 
 
-def _pair_separators(source: Path, tokenizer: Tokenizer) -> int | None:
-    """Separators that a folder's ``tokenizer.json`` puts between two texts, one where it does not say.
+def _pair_separators(template: PairTemplate, symbols: Sequence[str]) -> int | None:
+    """Separators that a tokenizer puts between two texts, one where it does not say.
 
     None where it puts there what no model is built for.
     """
-    path = source / JSON_NAME
-    template = read_pair_template(path) if path.is_file() else None
-    if template is None:
+    if template.between is None:
         return 1
-    symbols = tokenizer.native_symbols()
     known = [i < len(symbols) and symbols[i] == SEPARATOR for i in template.between]
     return len(known) if all(known) and 1 <= len(known) <= 2 else None
 

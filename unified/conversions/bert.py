@@ -57,7 +57,7 @@ def read_bert(source: Path, writes: str | None = None) -> Imported:
     """
     source = Path(source)
     tokenizer = read_tokenizer(source)
-    return of_parameters(source, *_read(source), tokenizer, writes)
+    return of_parameters(source, *_read(source), tokenizer, writes, "BertTokenizer")
 
 
 def of_parameters(
@@ -67,6 +67,7 @@ def of_parameters(
     left_out: list[str],
     tokenizer: Tokenizer,
     writes: str | None,
+    usual_class: str,
 ) -> Imported:
     """The model of parameters under BERT's names.
 
@@ -74,6 +75,7 @@ def of_parameters(
         source: where they came from, for messages.
         settings: fields of ``config.json``, in BERT's words.
         left_out: what of the file is not among them.
+        usual_class: of the tokenizer, where no file names one.
 
     Raises:
         UnifiedError: as :func:`read_bert`.
@@ -83,7 +85,7 @@ def of_parameters(
     config = bert_config(settings)
     found, new = from_bert(parameters, config.layers)
     config, new, remarks = with_heads_of(found, new, config)
-    config, found, vocabulary, beyond = over_tokenizer(source, config, found, tokenizer)
+    config, found, vocabulary, beyond = over_tokenizer(source, config, found, tokenizer, usual_class)
     left_out = [*left_out, *beyond]
     if head is not None:
         found = {name: value for name, value in found.items() if not name.startswith("heads.next_sentence.")}

@@ -19,7 +19,7 @@ from unified.runtime.progress import Progress
 CACHE_VARIABLE = "UNIFIED_CACHE"
 #: Enters the names of converted folders; raised where a conversion gives another model than before, so that a copy that
 #: an earlier version made is not taken.
-_CONVERSION = 2
+_CONVERSION = 3
 _HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[\w.-]+)?")
 #: Files of a model on the hub that are read here.
 _HUB_FILES = ["*.json", "vocab.txt", "spiece.model", DICTIONARY_NAME]

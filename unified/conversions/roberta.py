@@ -19,7 +19,6 @@ from unified.conversions.bert import of_parameters
 from unified.data.vocabulary import PAD
 from unified.errors import UnifiedError
 from unified.tokenization import load_tokenizer
-from unified.tokenization.pair_template import read_pair_template
 from unified.tokenization.wordpiece_files import JSON_NAME
 
 MODEL_TYPES = ("roberta", "xlm-roberta", "camembert")
@@ -59,10 +58,8 @@ def read_transformers_roberta(source: Path, writes: str | None = None) -> Import
         )
     tokenizer = load_tokenizer(source / JSON_NAME)
     _check_padding(settings.get("pad_token_id", 1), tokenizer.native_symbols())
-    template = read_pair_template(source / JSON_NAME)
-    second_type = 0 if template is None else template.second_type
-    parameters, unused = as_bert(read_parameters(source), settings, second_type)
-    read = of_parameters(source, settings_for_bert(settings), parameters, [], tokenizer, writes)
+    parameters, unused = as_bert(read_parameters(source), settings)
+    read = of_parameters(source, settings_for_bert(settings), parameters, [], tokenizer, writes, "RobertaTokenizer")
     told = read.told
     new = tuple(name for name in told.new if not name.startswith("heads.next_sentence."))
     left_out = (*told.left_out, f"{counted(unused, 'row')} of positions that no token has")
@@ -80,15 +77,12 @@ def _check_padding(pad: int | None, symbols: list[str]) -> None:
         )
 
 
-def as_bert(
-    state: dict[str, torch.Tensor], settings: dict[str, Any], second_type: int
-) -> tuple[dict[str, torch.Tensor], int]:
+def as_bert(state: dict[str, torch.Tensor], settings: dict[str, Any]) -> tuple[dict[str, torch.Tensor], int]:
     """RoBERTa's parameters as BERT has them, and how many rows of positions are left out.
 
     Args:
         state: RoBERTa's parameters.
         settings: of ``config.json``.
-        second_type: token type that the tokenizer gives to the second of two texts.
 
     Raises:
         UnifiedError: there are no positions.
@@ -105,9 +99,6 @@ def as_bert(
         raise UnifiedError("not the parameters of a RoBERTa: it has no position or token-type embeddings")
     unused = settings.get("pad_token_id", 1) + 1
     found[_POSITIONS] = found[_POSITIONS][unused:]
-    rows = len(found[_TOKEN_TYPES])
-    if rows == 1 or (rows == 2 and second_type == 0):  # both texts of a pair have the first type
-        found[_TOKEN_TYPES] = found[_TOKEN_TYPES][:1].repeat(2, 1)
     return found, unused
 
 
@@ -115,5 +106,5 @@ def settings_for_bert(settings: dict[str, Any]) -> dict[str, Any]:
     """``config.json`` in BERT's words."""
     with reading_config("a RoBERTa's"):
         positions = settings["max_position_embeddings"] - settings.get("pad_token_id", 1) - 1
-        types = max(settings["type_vocab_size"], 2)
+        types = settings["type_vocab_size"]
     return settings | {"model_type": "bert", "max_position_embeddings": positions, "type_vocab_size": types}

@@ -217,7 +217,7 @@ def test_tables_go_from_the_order_of_the_tokenizer_to_that_of_the_dictionary(mor
     lm = UnifiedModel.for_language(config)
     found = {name: value for name, value in lm.state_dict().items() if not name.endswith(".scored")}
     found["heads.token.bias"] = torch.randn(len(native) + more)
-    after, moved, vocabulary, left_out = over_tokenizer(Path("here"), config, found, own)
+    after, moved, vocabulary, left_out = over_tokenizer(Path("here"), config, found, own, "BertTokenizer")
     assert vocabulary.symbols == Vocabulary(WORDS).symbols
     assert after == replace(config, vocabulary_size=len(vocabulary))
     assert left_out == ([f"{more} rows that no entry of the vocabulary has"] if more else [])
@@ -231,7 +231,7 @@ def test_tables_go_from_the_order_of_the_tokenizer_to_that_of_the_dictionary(mor
 def test_tables_with_fewer_rows_than_the_tokenizer_are_refused():
     config = TransformerConfig(34, layers=1, width=8, heads=2)
     wanted = "here: 35 entries in its vocabulary, 34 in config.json"
-    assert refusal(over_tokenizer, Path("here"), config, {}, tokenizer()) == wanted
+    assert refusal(over_tokenizer, Path("here"), config, {}, tokenizer(), "BertTokenizer") == wanted
 
 
 @pytest.mark.parametrize("own", [tokenizer(), None])

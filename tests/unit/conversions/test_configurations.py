@@ -247,10 +247,10 @@ ROBERTA = transformers.RobertaConfig(
 def test_robertas_parameters_have_berts_names_without_the_positions_of_padding(name, bert):
     with torch.device("meta"):
         theirs = getattr(transformers, name)(ROBERTA).state_dict()
-        settings = ROBERTA.to_dict() | {"type_vocab_size": 2, "max_position_embeddings": 10}
+        settings = ROBERTA.to_dict() | {"max_position_embeddings": 10}
         config = transformers.BertConfig(**{k: v for k, v in settings.items() if k != "model_type"})
         wanted = getattr(transformers, bert or "BertForMaskedLM")(config).state_dict()
-    found, unused = as_bert({**theirs, "roberta.embeddings.position_ids": torch.ones(1)} if bert else theirs, {}, 0)
+    found, unused = as_bert({**theirs, "roberta.embeddings.position_ids": torch.ones(1)} if bert else theirs, {})
     assert unused == 2
     if bert is None:
         wanted = {one: value for one, value in wanted.items() if not one.startswith("cls.")}
@@ -262,24 +262,22 @@ def test_robertas_parameters_have_berts_names_without_the_positions_of_padding(n
     assert sum(one.startswith("bert.pooler.dense.") for one in found) == 2 * pooled
 
 
-def test_both_texts_of_a_pair_have_robertas_one_type_and_positions_begin_behind_padding():
+def test_robertas_positions_begin_behind_padding():
     positions, types = torch.arange(12.0).view(6, 2), torch.ones(1, 2)
     state = {"embeddings.position_embeddings.weight": positions, "embeddings.token_type_embeddings.weight": types}
     for settings, unused in (({}, 2), ({"pad_token_id": 0}, 1), ({"pad_token_id": 3}, 4)):
-        found, left_out = as_bert(state, settings, 0)
+        found, left_out = as_bert(state, settings)
         assert left_out == unused
         assert torch.equal(found["bert.embeddings.position_embeddings.weight"], positions[unused:])
-        assert torch.equal(found["bert.embeddings.token_type_embeddings.weight"], torch.ones(2, 2))
-    found, _ = as_bert({**state, "embeddings.token_type_embeddings.weight": torch.ones(3, 2)}, {}, 0)
-    assert len(found["bert.embeddings.token_type_embeddings.weight"]) == 3
+        assert torch.equal(found["bert.embeddings.token_type_embeddings.weight"], types)
     for name in state:
         said = "not the parameters of a RoBERTa: it has no position or token-type embeddings"
-        assert refusal(as_bert, {other: value for other, value in state.items() if other != name}, {}, 0) == said
+        assert refusal(as_bert, {other: value for other, value in state.items() if other != name}, {}) == said
 
 
 def test_robertas_settings_in_berts_words():
     settings = {"max_position_embeddings": 12, "type_vocab_size": 1, "x": 5}
-    wanted = {"max_position_embeddings": 10, "type_vocab_size": 2, "x": 5, "model_type": "bert"}
+    wanted = {"max_position_embeddings": 10, "type_vocab_size": 1, "x": 5, "model_type": "bert"}
     assert roberta_settings(settings) == wanted
     assert roberta_settings(settings | {"pad_token_id": 0, "type_vocab_size": 4}) == wanted | {
         "max_position_embeddings": 11, "type_vocab_size": 4, "pad_token_id": 0,

@@ -178,22 +178,11 @@ def test_it_writes_as_it_is_asked_where_it_has_the_token_types(tmp_path, asked, 
     assert read.trained.writes == writes and bool(read.told.remarks) is (types > 1)
 
 
-@pytest.mark.parametrize(("rows", "second", "kept"), [(1, 0, 0), (1, 1, 0), (2, 0, 0), (2, 1, 2), (3, 0, 3)])
-def test_the_second_of_two_token_types_is_kept_where_the_tokenizer_gives_it(rows, second, kept):
-    table = torch.randn(rows, 4)
-    tables = {
-        "embeddings.position_embeddings.weight": torch.ones(4, 4),
-        "embeddings.token_type_embeddings.weight": table,
-    }
-    found = as_bert(tables, {}, second)[0]["bert.embeddings.token_type_embeddings.weight"]
-    assert torch.equal(found, table[:kept] if kept else torch.stack([table[0], table[0]]))
-
-
 def test_heads_beside_a_transformer_without_a_prefix_keep_their_names():
     tables = {f"embeddings.{kind}_embeddings.weight": torch.ones(4, 1) for kind in ("position", "token_type")}
     heads = ("lm_head.dense.bias", "lm_head.layer_norm.bias", "lm_head.bias", "classifier.dense.bias",
              "classifier.out_proj.bias", "qa_outputs.bias")  # fmt: skip
-    found, _ = as_bert(tables | {name: torch.tensor([float(i)]) for i, name in enumerate(heads)}, {}, 0)
+    found, _ = as_bert(tables | {name: torch.tensor([float(i)]) for i, name in enumerate(heads)}, {})
     assert {name: int(value) for name, value in found.items() if "embeddings" not in name} == {
         "cls.predictions.transform.dense.bias": 0, "cls.predictions.transform.LayerNorm.bias": 1,
         "cls.predictions.bias": 2, "bert.pooler.dense.bias": 3, "classifier.bias": 4, "qa_outputs.bias": 5,
