@@ -22,6 +22,7 @@ from unified.tokenization.wordpiece import SPECIAL_ENTRIES, WordPieceTokenizer
 from unified.tokenization.wordpiece_files import CONTINUATION, JSON_NAME, SETTINGS_NAME, VOCABULARY_NAME
 from unified.tokenization.xlnet import FILE_NAME as XLNET_NAME
 from unified.tokenization.xlnet import XLNetTokenizer
+from unified.tokenization.xlnet_json import xlnet_json
 
 #: XLNet's tokenizer in folders of ``transformers``.
 PIECES_NAME = "spiece.model"
@@ -109,9 +110,8 @@ def xlnet_tokenizer_files(source: Source) -> TokenizerFiles:
     tokenizer = source.tokenizer
     if isinstance(tokenizer, JsonTokenizer):
         pieces = tokenizer.native_symbols()
-        markers = source.markers_beyond(pieces)
-        whole = tokenizer.with_entries(markers)
-        return TokenizerFiles([*pieces, *markers], lambda folder: whole.save(folder, padding_side="left"))
+        more = [*(symbol for symbol in SPECIAL_FIELDS if symbol not in pieces), *source.markers_beyond(pieces)]
+        return _json_files(source, pieces, tokenizer.entries, tokenizer.content, more, padding_side="left")
     assert isinstance(tokenizer, XLNetTokenizer)
     return _xlnet_files(tokenizer, source.markers_beyond(tokenizer.native_symbols()))
 
@@ -119,18 +119,21 @@ def xlnet_tokenizer_files(source: Source) -> TokenizerFiles:
 def every_symbol_files(source: Source) -> TokenizerFiles:
     """The tokenizer of a model that is exported with code of its own, where every symbol of its dictionary has a row.
 
-    ANNA's tokenizer is written as ``tokenizer.json``, where that can express it, and as it is; a model without a
-    tokenizer gets one that divides texts at white space, as its own library reads them.
+    ANNA's tokenizer is written as ``tokenizer.json``, where that can express it, and as it is. So is XLNet's beside
+    other positions than relative ones, where CLS stands before texts. A model without a tokenizer gets one that divides
+    texts at white space, as its own library reads them.
     """
     tokenizer, known = source.tokenizer, source.trained.vocabulary.symbols
     native = known if tokenizer is None else tokenizer.native_symbols()
     more = [symbol for symbol in known if symbol not in set(native)]
-    if isinstance(tokenizer, XLNetTokenizer):
+    if isinstance(tokenizer, XLNetTokenizer) and source.config.relative:
         return _xlnet_files(tokenizer, more)
     if isinstance(tokenizer, WordPieceTokenizer):
         own, more = _wordpiece(tokenizer, more), []
     elif isinstance(tokenizer, JsonTokenizer):
         own = native, tokenizer.entries, tokenizer.content
+    elif isinstance(tokenizer, XLNetTokenizer):  # transformers' own class puts CLS behind texts
+        own = native, tokenizer.entries, xlnet_json(tokenizer)
     elif isinstance(tokenizer, SentencePieceTokenizer):
         own = _sentencepiece(tokenizer)
     elif tokenizer is None:
@@ -141,6 +144,8 @@ def every_symbol_files(source: Source) -> TokenizerFiles:
     else:
         return TokenizerFiles([*native, *more], tokenizer.save)
     files = _json_files(source, *own, more, clean_up_tokenization_spaces=False)
+    if isinstance(tokenizer, XLNetTokenizer):
+        return files.with_another(lambda folder: _save_pieces(tokenizer, folder))
     return files.with_another(tokenizer.save) if isinstance(tokenizer, AnnaTokenizer) else files
 
 
@@ -197,7 +202,7 @@ def _json_files(
         write_special(folder / SETTINGS_NAME, named, model_max_length=_longest(source), **settings)
 
     tokenizer = source.tokenizer
-    drops = isinstance(tokenizer, SentencePieceTokenizer) and drops_marks(tokenizer)
+    drops = type(tokenizer) is SentencePieceTokenizer and drops_marks(tokenizer)
     return TokenizerFiles(symbols, save, (MARKS,) if drops else ())
 
 
@@ -211,12 +216,16 @@ def _free_entry(symbol: str, entries: Sequence[str]) -> str:
     return symbol
 
 
+def _save_pieces(tokenizer: XLNetTokenizer, folder: Path) -> None:
+    tokenizer.save(folder)
+    (folder / XLNET_NAME).rename(folder / PIECES_NAME)
+
+
 def _xlnet_files(tokenizer: XLNetTokenizer, more: Sequence[str]) -> TokenizerFiles:
     pieces = tokenizer.native_symbols()
 
     def save(folder: Path) -> None:
-        tokenizer.save(folder)
-        (folder / XLNET_NAME).rename(folder / PIECES_NAME)
+        _save_pieces(tokenizer, folder)
         added = {str(len(pieces) + i): {"content": symbol, "special": True} for i, symbol in enumerate(more)}
         content = {"tokenizer_class": "XLNetTokenizer", "added_tokens_decoder": added}
         if more:

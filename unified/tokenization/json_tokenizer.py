@@ -87,22 +87,12 @@ class JsonTokenizer:
         """Content of ``tokenizer.json``."""
         return self._content
 
-    def save(self, folder: str | Path, **settings: object) -> None:
-        """Write the files from which :func:`unified.tokenization.load_tokenizer` makes this tokenizer again.
-
-        Args:
-            settings: further fields of ``tokenizer_config.json``.
-        """
+    def save(self, folder: str | Path) -> None:
+        """Write the files from which :func:`unified.tokenization.load_tokenizer` makes this tokenizer again."""
         text = json.dumps(self._content, ensure_ascii=False)
         (Path(folder) / JSON_NAME).write_text(text + "\n", encoding="utf-8")
         named = {symbol: entry for entry, symbol in self.special.items()}
-        write_special(Path(folder) / SETTINGS_NAME, named, **settings)
-
-    def with_entries(self, more: list[str]) -> JsonTokenizer:
-        """A copy of the tokenizer with ``more`` special symbols behind its own entries."""
-        first, before = len(self.entries), self._content.get("added_tokens") or []
-        added = [added_token(first + i, entry) for i, entry in enumerate(more)]
-        return JsonTokenizer({**self._content, "added_tokens": [*before, *added]}, self.special)
+        write_special(Path(folder) / SETTINGS_NAME, named)
 
     def encode(self, text: str) -> list[str]:
         """Pieces of ``text``, see :meth:`unified.tokenization.Tokenizer.encode`.

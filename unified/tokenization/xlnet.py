@@ -38,7 +38,7 @@ class XLNetTokenizer(SentencePieceTokenizer):
         missing = [symbol for symbol in _NAMES if symbol not in self._pieces]
         if missing:
             raise UnifiedError(f"{name}: not an XLNet's model: it has no piece {', '.join(missing)}")
-        self._ends_in_comma = frozenset(i for i, piece in enumerate(self._pieces) if _comma_behind_digit(piece))
+        self._ends_in_comma = frozenset(i for i, piece in enumerate(self._pieces) if comma_behind_digit(piece))
 
     @property
     def entries(self) -> list[str]:
@@ -138,5 +138,6 @@ def _divided(begin: int, end: int, pieces: list[str], shown: str) -> list[tuple[
     return [*spans, (end - 1, end)]
 
 
-def _comma_behind_digit(piece: str) -> bool:
+def comma_behind_digit(piece: str) -> bool:
+    """Whether a piece ends in a digit and a comma, which the published code parts."""
     return len(piece) > 1 and piece.endswith(",") and piece[-2].isdigit()

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import sentencepiece
 import torch
+import transformers
 from tokenizers import Tokenizer
 
 from tests.support.published_models import xlnet_pieces
@@ -27,11 +28,13 @@ from unified.conversions.tokenizers import (
     xlnet_tokenizer_files,
 )
 from unified.data.vocabulary import SENTINELS, Vocabulary
+from unified.inference.sequences import Codec, sequence
 from unified.model import TransformerConfig
 from unified.tokenization import load_tokenizer, ordinary_symbols
 from unified.tokenization.anna import AnnaTokenizer
 from unified.tokenization.json_tokenizer import JsonTokenizer
 from unified.tokenization.sentencepiece_tokenizer import SentencePieceTokenizer, train_sentencepiece
+from unified.tokenization.symbol_tokenizer import SymbolTokenizer
 from unified.tokenization.wordpiece import WordPieceTokenizer
 from unified.tokenization.xlnet import XLNetTokenizer
 
@@ -47,6 +50,7 @@ JSON = JsonTokenizer(
 )  # fmt: skip
 POSITIONS = {"cls_token": "[CLS]", "sep_token": "[SEP]", "pad_token": "[PAD]", "unk_token": "[UNK]",
              "mask_token": "[MASK]"}  # fmt: skip
+RELATIVE = {"positions": "relative", "token_head": "plain"}
 OTHERS = {"sep_token": "</s>", "pad_token": "<pad>", "mask_token": "<mask>"}
 
 
@@ -242,12 +246,13 @@ def test_xlnets_model_is_written_under_the_name_of_transformers(tmp_path):
     }
 
 
-def test_a_tokenizer_json_of_an_xlnet_pads_at_the_left_and_gets_markers(tmp_path):
-    files = xlnet_tokenizer_files(source(JSON, "[unused7]"))
-    assert files.symbols == [*JSON.native_symbols(), "[unused7]"]
+def test_a_tokenizer_json_of_an_xlnet_pads_at_the_left_and_gets_special_symbols_and_markers(tmp_path):
+    files = xlnet_tokenizer_files(source(JSON, "[unused7]", **RELATIVE))
+    more = ["<pad>", "</s>", "<mask>", "[unused7]"]
+    assert files.symbols == [*JSON.native_symbols(), *more]
     found = saved(files, tmp_path / "x")
     assert found["tokenizer_config.json"]["padding_side"] == "left"
-    assert [one["content"] for one in found["tokenizer.json"]["added_tokens"]] == ["[unused7]"]
+    assert [one["content"] for one in found["tokenizer.json"]["added_tokens"]] == ["[UNK]", "[CLS]", *more]
 
 
 # A folder with code of its own
@@ -260,16 +265,52 @@ def test_every_symbol_of_the_dictionary_has_a_row_behind_those_of_the_tokenizer(
     native = own.native_symbols() if own else known
     assert files.symbols == [*native, *(symbol for symbol in known if symbol not in native)]
     found = saved(files, tmp_path / "x")
-    if own is XLNET:
-        assert list(found) == ["spiece.model", "tokenizer_config.json"]
-        return
-    names = {"tokenizer.json", "tokenizer_config.json"} | ({"anna.json"} if own is ANNA else set())
+    names = {"tokenizer.json", "tokenizer_config.json"}
+    names |= {"anna.json"} if own is ANNA else {"spiece.model"} if own is XLNET else set()
     assert found.keys() == names and found["tokenizer_config.json"]["clean_up_tokenization_spaces"] is False
     read = Tokenizer.from_file(str(tmp_path / "x" / "tokenizer.json"))
     assert read.get_vocab_size() == len(files.symbols)
     for symbol in ("[unused1]", "w99", SENTINELS[5]):
         if own is not WORDPIECE:
             assert read.token_to_id(symbol) == files.symbols.index(symbol)
+
+
+def test_xlnets_tokenizer_beside_relative_positions_is_that_of_its_class(tmp_path):
+    files = every_symbol_files(source(XLNET, **RELATIVE))
+    assert files.symbols == [*XLNET.native_symbols(), *SENTINELS]
+    found = saved(files, tmp_path / "x")
+    assert list(found) == ["spiece.model", "tokenizer_config.json"]
+    assert found["tokenizer_config.json"]["tokenizer_class"] == "XLNetTokenizer"
+
+
+BERTS = JsonTokenizer({**JSON.content, "post_processor": template("[CLS]", "a", (1, 2))}, JSON.special)
+
+
+@pytest.mark.parametrize("own", [WORDPIECE, BERTS, PIECES, XLNET, ANNA, None])
+@pytest.mark.parametrize("changes", [{}, {"pair_separators": 2}, RELATIVE], ids=["learned", "two", "relative"])
+@pytest.mark.parametrize("call", [every_symbol_files, bert_tokenizer_files, xlnet_tokenizer_files])
+def test_texts_are_joined_in_transformers_as_the_model_reads_them(tmp_path, own, changes, call):
+    """Special symbols and token types, of one text and of two."""
+    model = source(own, **changes)
+    if call is bert_tokenizer_files and ("positions" in changes or no_bert_tokenizer(model)):
+        pytest.skip("not exported as a BERT")
+    if call is xlnet_tokenizer_files and ("positions" not in changes or no_xlnet_tokenizer(model)):
+        pytest.skip("not exported as an XLNet")
+    if own is XLNET and "positions" in changes:
+        pytest.skip("written as spiece.model, which transformers reads with protobuf alone")
+    files, trained = call(model), model.trained
+    saved(files, tmp_path / "x")
+    kind = "xlnet" if call is xlnet_tokenizer_files else "bert"
+    (tmp_path / "x" / "config.json").write_text(json.dumps({"model_type": kind}))
+    theirs = transformers.AutoTokenizer.from_pretrained(tmp_path / "x")
+    reader = own or SymbolTokenizer(trained.vocabulary.symbols)
+    codec = Codec.for_model(trained.config, reader, trained.vocabulary, 40)
+    for texts in (["a"], ["a", "b a"]):
+        wanted = sequence(tuple(codec.encode(texts)), codec)
+        given = theirs(*texts, return_token_type_ids=True)
+        symbols = [trained.vocabulary.symbols[i] for i in wanted.tokens]
+        assert [files.symbols[i] for i in given["input_ids"]] == symbols
+        assert given["token_type_ids"] == wanted.token_types.tolist()
 
 
 def test_a_model_without_a_tokenizer_divides_texts_at_white_space(tmp_path):
@@ -292,7 +333,7 @@ def test_annas_tokenizer_is_written_alone_where_tokenizer_json_cannot_say_it(tmp
 
 
 def test_a_relative_model_has_its_first_symbol_behind_texts(tmp_path):
-    files = every_symbol_files(source(None, *WORDS, positions="relative", token_head="plain"))
+    files = every_symbol_files(source(None, *WORDS, **RELATIVE))
     saved(files, tmp_path / "x")
     read = Tokenizer.from_file(str(tmp_path / "x" / "tokenizer.json"))
     one, two = read.encode("w1"), read.encode("w1", "w2")

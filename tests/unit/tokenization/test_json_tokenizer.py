@@ -109,7 +109,6 @@ def test_added_tokens_that_are_no_special_symbols_are_found_in_texts():
     ids, _, offsets = ours.encode_offsets(["acab"])
     assert ids.tolist() == [1, first + 2] and offsets.tolist() == [[0, 1], [1, 4]]
     assert ours.decode(["a", "\u2423\u2423", "cab"]) == "a  cab"
-    assert ours.with_entries(["<x>"]).encode("cab<x>")[0] == "cab"
 
 
 def test_an_entry_may_have_4096_characters():
@@ -330,25 +329,19 @@ def test_words_begin_with_the_mark_of_the_pre_tokenizer(changes, begin):
 # Files
 
 
-def test_what_is_saved_is_loaded_and_entries_can_be_added(tmp_path):
-    content = bpe("[UNK]", "[CLS]", "[SEP]", "\u00e9")
-    own = loaded(tmp_path, content)
-    more = own.with_entries(["<x>", "<y>"])
-    assert more.entries == [*own.entries, "<x>", "<y>"] and more.special == own.special
-    assert own.with_entries([]).entries == own.entries and "<x>" not in own.entries
-    again = more.with_entries(["<z>"])
-    assert again.entries == [*more.entries, "<z>"]
+def test_what_is_saved_is_loaded(tmp_path):
+    own = loaded(tmp_path, bpe("[UNK]", "[CLS]", "[SEP]", "\u00e9"))
     with plain_locale():
-        again.save(tmp_path, model_max_length=7)
+        own.save(tmp_path)
     back = JsonTokenizer.load(tmp_path / "tokenizer.json")
-    assert back.content == again.content and back.special == own.special and back.entries == again.entries
+    assert back.content == own.content and back.special == own.special and back.entries == own.entries
     text = (tmp_path / "tokenizer.json").read_text(encoding="utf-8")
     assert text.endswith("}\n") and "\u00e9" in text
     settings = (tmp_path / "tokenizer_config.json").read_text(encoding="utf-8")
     assert json.loads(settings) == {
         "tokenizer_class": "PreTrainedTokenizerFast",
         "model_input_names": ["input_ids", "token_type_ids", "attention_mask"],
-        "cls_token": "[CLS]", "sep_token": "[SEP]", "unk_token": "[UNK]", "model_max_length": 7,
+        "cls_token": "[CLS]", "sep_token": "[SEP]", "unk_token": "[UNK]",
     }  # fmt: skip
     assert added_token(5, "<x>") == {
         "id": 5, "content": "<x>", "single_word": False, "lstrip": False, "rstrip": False, "normalized": False,

@@ -16,7 +16,8 @@ from unified.errors import UnifiedError
 from unified.tokenization import load_tokenizer, single_spaced
 from unified.tokenization.sentencepiece_json import sentencepiece_json
 from unified.tokenization.sentencepiece_tokenizer import SentencePieceTokenizer, train_sentencepiece
-from unified.tokenization.xlnet import XLNetTokenizer, prepared, prepared_characters
+from unified.tokenization.xlnet import XLNetTokenizer, comma_behind_digit, prepared, prepared_characters
+from unified.tokenization.xlnet_json import xlnet_json
 
 LINES = ['in 1,900 and 9,9 cats 10,000, 5, 12, 7,x "quoted" don\'t cafe 2,', "the end, 1 2 3 4 5 6 7 8 9 0 , 1,000"]
 TEXTS = [
@@ -209,3 +210,23 @@ def test_rules_that_tokenizer_json_lacks_are_refused(kind, settings, said):
     with pytest.raises(UnifiedError) as raised:
         sentencepiece_json(SentencePieceTokenizer(model(kind, **settings)))
     assert str(raised.value) == f"the sentencepiece model {said} in a way that tokenizer.json cannot say"
+
+
+def differing(own: XLNetTokenizer, texts: list[str]) -> list[str]:
+    """Texts that the tokenizer.json divides in another way."""
+    theirs = Tokenizer.from_str(json.dumps(xlnet_json(own)))
+    return [text for text in texts if theirs.encode(text).ids != own.encode_ids([text])[0].tolist()]
+
+
+@pytest.mark.parametrize("kind", ["unigram", "char", "bpe"])
+def test_as_a_tokenizer_json_it_divides_texts_alike(kind):
+    """But for the pieces of a number before a comma, where the comma is a piece of its own all the same."""
+    own = XLNetTokenizer(model(kind, 60))
+    assert any(map(comma_behind_digit, own.entries)) is (kind != "char")
+    texts = [*TEXTS, *LINES, "0 cats  \x1cand\u2003\u00a0dogs"]
+    numbers = [text for text in texts if any(map(comma_behind_digit, text.split()))]
+    assert len(numbers) > 3 and not set(differing(own, texts)) - set(numbers if kind != "char" else [])
+    theirs = Tokenizer.from_str(json.dumps(xlnet_json(own)))
+    for text in numbers:
+        pieces, wanted = [own.entries[i] for i in theirs.encode(text).ids], own.encode(text)
+        assert "".join(pieces) == "".join(wanted) and not any(map(comma_behind_digit, pieces))
