@@ -73,8 +73,10 @@ class WordPieceTokenizer:
             raise UnifiedError(
                 f"{name}: no [UNK] among its {counted(len(entries), 'entry', 'entries')}; is it a WordPiece vocabulary?"
             )
-        # Special symbols are not registered as such: "[MASK]" in a text is a bracketed word, never the symbol.
-        vocabulary = {entry: i for i, entry in enumerate(entries)}
+        # "[MASK]" in a text is a bracketed word, never the symbol. An entry that is called like a word is no word of a
+        # text by the spaces around it, which no word has; the model needs the one of unknown words as it is.
+        hidden = {entry for entry, symbol in self.special.items() if symbol != UNKNOWN}
+        vocabulary = {f" {entry} " if entry in hidden else entry: i for i, entry in enumerate(entries)}
         model = models.WordPiece(vocabulary, unk_token="[UNK]", max_input_chars_per_word=LONGEST_WORD)
         self._tokenizer = Tokenizer(model)
         self._tokenizer.normalizer = _normalizer(lowercase, strip_accents, split_chinese)
@@ -121,7 +123,9 @@ class WordPieceTokenizer:
     @property
     def content(self) -> dict[str, Any]:
         """Content of its ``tokenizer.json``, without special symbols, which no text contains."""
-        return json.loads(self._tokenizer.to_str())
+        content = json.loads(self._tokenizer.to_str())
+        content["model"]["vocab"] = {entry: i for i, entry in enumerate(self.entries)}
+        return content
 
     def with_entries(self, more: list[str]) -> WordPieceTokenizer:
         """A copy of the tokenizer with ``more`` entries behind its own."""

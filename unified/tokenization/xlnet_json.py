@@ -7,7 +7,7 @@ from typing import Any
 from unified.tokenization.sentencepiece_json import sentencepiece_json
 from unified.tokenization.xlnet import XLNetTokenizer, comma_behind_digit
 
-#: What a number with a comma behind it costs, so that it is parted (``XLNetConverter`` of ``transformers``).
+#: Penalty of a piece that is a number with a comma behind it (``XLNetConverter`` of ``transformers``).
 _COMMA_PENALTY = 100.0
 _BEFORE = [
     {"type": "Replace", "pattern": {"String": "``"}, "content": '"'},

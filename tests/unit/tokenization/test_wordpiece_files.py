@@ -302,6 +302,27 @@ def test_special_symbols_are_the_entries_that_the_settings_name(tmp_path, begin)
     assert load_tokenizer(tmp_path).native_symbols() == own.native_symbols()
 
 
+def test_special_symbols_that_are_called_like_words_are_words_in_texts(tmp_path):
+    """transformers finds its special symbols in texts; here no text contains one, whatever it is called."""
+    words = ["pad", "cls", "sep", "mask"]
+    entries = [*words, "[UNK]", "a", "ma", "##s", "##k", "[MASK]"]
+    named = {f"{word}_token": word for word in words}
+    written(tmp_path, named, "tokenizer_config.json")
+    (tmp_path / "vocab.txt").write_text("".join(f"{entry}\n" for entry in entries))
+    own = load_tokenizer(tmp_path)
+    assert own.native_symbols() == ["<pad>", "<s>", "</s>", "<mask>", "<unk>", *entries[5:]]
+    pieces = ["ma", "##s", "##k"]
+    text = "a mask masks " + " ".join(words) + " [MASK] maskmask"
+    assert own.encode("a mask masks") == ["a", *pieces, *pieces, "##s"]
+    assert set(own.encode(text)) == {"a", "<unk>", *pieces}
+    symbols = own.native_symbols()
+    ids, sizes, offsets = own.encode_offsets(["mask a"])
+    assert [symbols[i] for i in ids] == [*pieces, "a"] and offsets.tolist() == [[0, 2], [2, 3], [3, 4], [5, 6]]
+    assert own.content["model"]["vocab"] == {entry: i for i, entry in enumerate(entries)}
+    own.save(tmp_path)
+    assert load_tokenizer(tmp_path).encode(text) == own.encode(text)
+
+
 def test_unknown_words_are_unk(tmp_path):
     (tmp_path / "vocab.txt").write_text("[UNK]\n<unk>\n")
     path = written(tmp_path, {"unk_token": "<unk>"}, "tokenizer_config.json")
