@@ -21,23 +21,26 @@ from unified.files.shapes import Each, Maybe, Shape, misfit
 #: Fields of ``config.json`` that are read, of all types of models, by what they hold.
 _INTEGERS = (
     "vocab_size", "num_hidden_layers", "hidden_size", "num_attention_heads", "intermediate_size", "type_vocab_size",
-    "max_position_embeddings", "n_head", "d_model", "d_head", "n_layer", "d_inner", "n_token",
+    "max_position_embeddings", "n_head", "d_model", "n_layer", "d_inner", "n_token",
     "clamp_len", "global_attn_every_n_layers", "local_attention",
 )  # fmt: skip
-_NUMBERS = (
-    "hidden_dropout_prob", "attention_probs_dropout_prob", "layer_norm_eps", "initializer_range", "embedding_dropout",
-    "mlp_dropout", "attention_dropout", "norm_eps", "dropout", "classifier_dropout", "summary_last_dropout",
-    "global_rope_theta", "local_rope_theta",
+_DROPOUTS = (
+    "hidden_dropout_prob", "attention_probs_dropout_prob", "embedding_dropout", "mlp_dropout", "attention_dropout",
+    "dropout",
 )  # fmt: skip
+_NUMBERS = (*_DROPOUTS, "layer_norm_eps", "initializer_range", "norm_eps")
+#: Numbers that may be null, which is as if they were not there.
+_OPTIONAL_NUMBERS = ("classifier_dropout", "summary_last_dropout", "global_rope_theta", "local_rope_theta")
 _FLAGS = (
     "attention_bias", "mlp_bias", "classifier_bias", "decoder_bias", "tie_word_embeddings", "norm_bias", "is_decoder",
     "same_length",
 )  # fmt: skip
-_TEXTS = (
-    "model_type", "hidden_act", "hidden_activation", "classifier_activation", "ff_activation", "attn_type",
-    "position_embedding_type", "problem_type", "summary_type", "summary_activation", "decoding", "task_head",
+_TEXTS = ("hidden_act", "hidden_activation", "classifier_activation", "ff_activation", "attn_type")
+_OPTIONAL_TEXTS = (
+    "model_type", "position_embedding_type", "problem_type", "summary_type", "summary_activation", "decoding",
+    "task_head",
 )  # fmt: skip
-_ROPE = Maybe(({"rope_type": Maybe(str), "rope_theta": Maybe((float, None))}, None))
+_ROPE = Maybe(({"rope_type": Maybe(str), "type": Maybe(str), "rope_theta": Maybe((float, None))}, None))
 _OWN = {
     "head": Maybe(({"head": str, "settings": dict}, None)),
     "longest": Maybe((int, None)),
@@ -46,13 +49,17 @@ _OWN = {
 }
 _CONFIG: Shape = {
     **dict.fromkeys(_INTEGERS, Maybe(int)),
-    **dict.fromkeys(_NUMBERS, Maybe((float, None))),
+    **dict.fromkeys(_NUMBERS, Maybe(float)),
+    **dict.fromkeys(_OPTIONAL_NUMBERS, Maybe((float, None))),
     **dict.fromkeys(_FLAGS, Maybe((bool, None))),
-    **dict.fromkeys(_TEXTS, Maybe((str, None))),
+    **dict.fromkeys(_TEXTS, Maybe(str)),
+    **dict.fromkeys(_OPTIONAL_TEXTS, Maybe((str, None))),
     "pad_token_id": Maybe((int, None)),
+    "d_head": Maybe((int, None)),
     "architectures": Maybe(([str], None)),
     "layer_types": Maybe(([str], None)),
     "id2label": Maybe((Each((str, int)), None)),
+    "rope_scaling": _ROPE,
     "rope_parameters": Maybe(({"full_attention": _ROPE, "sliding_attention": _ROPE}, None)),
     "unified": Maybe((_OWN, None)),
     "pair_lengths": Maybe(dict),
@@ -61,6 +68,8 @@ _CONFIG: Shape = {
 _RANGES = {
     **dict.fromkeys(("num_hidden_layers", "n_layer"), Range(1, 1000)),
     **dict.fromkeys(("num_attention_heads", "n_head", "global_attn_every_n_layers"), Range(1)),
+    **dict.fromkeys(_DROPOUTS, Range(0, below=1)),
+    **dict.fromkeys(("layer_norm_eps", "norm_eps", "initializer_range"), Range(0)),
 }
 #: Bytes of a file's name.
 _LONGEST_NAME = 255

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from unified.arguments import counted, require_integer
+from unified.arguments import counted, require_integer, shown
 from unified.checkpoints.conversion import (
     ACTIVATIONS,
     Conversion,
@@ -192,13 +192,23 @@ def modern_bert_config(settings: Mapping[str, Any]) -> TransformerConfig:
 
 
 def _thetas(settings: Mapping[str, Any]) -> tuple[float, float]:
-    """Bases of the wavelengths of global layers and of those with a window."""
-    named = settings.get("rope_parameters") or {}
+    """Bases of the wavelengths of global layers and of those with a window.
+
+    As in ``transformers``, ``rope_scaling`` of older folders counts for both.
+    """
+    named, scaling = settings.get("rope_parameters") or {}, settings.get("rope_scaling") or {}
+    beside = next((name for name in named if name not in (_GLOBAL, _LOCAL)), None)
+    if beside is not None:
+        raise UnifiedError(
+            f"config.json: rope_parameters has {shown(beside)}; a ModernBERT's are two objects, {_GLOBAL} and "
+            f"{_LOCAL}, each with a rope_theta"
+        )
     found = []
     for kind, old, usual in ((_GLOBAL, "global_rope_theta", 160000.0), (_LOCAL, "local_rope_theta", 10000.0)):
-        own = named.get(kind) or {}
-        if own.get("rope_type", "default") != "default":
-            raise UnifiedError(f"config.json: rope_type {own['rope_type']!r} of {kind}; only 'default' is built")
+        own = {**(named.get(kind) or {}), **scaling}
+        for field in ("rope_type", "type"):
+            if own.get(field, "default") != "default":
+                raise UnifiedError(f"config.json: {field} {own[field]!r} of {kind}; only 'default' is built")
         found.append(own.get("rope_theta", settings.get(old, usual)))
     theta, local_theta = found
     if theta is None:

@@ -152,8 +152,9 @@ def xlnet_config(settings: dict[str, Any]) -> TransformerConfig:
         raise UnifiedError("config.json: same_length True; only False is built")
     with reading_config("an XLNet's"):
         heads, width = settings["n_head"], settings["d_model"]
-        if settings.get("d_head", width // heads) * heads != width:
-            raise UnifiedError(f"config.json: {heads} heads of {settings['d_head']} do not make d_model {width}")
+        size = settings.get("d_head")
+        if size is not None and size * heads != width:
+            raise UnifiedError(f"config.json: {heads} heads of {size} do not make d_model {width}")
         dropout = settings.get("dropout", 0.1)
         return TransformerConfig(
             vocabulary_size=settings["vocab_size"] if "vocab_size" in settings else settings["n_token"],

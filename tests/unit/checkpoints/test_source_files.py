@@ -70,6 +70,37 @@ def test_counts_have_bounds(tmp_path, name, least, most):
         assert refusal(read, most + 1) == f"{path}: {name!r} must be at most 1,000, got {most + 1}"
 
 
+@pytest.mark.parametrize("name", ["hidden_dropout_prob", "attention_probs_dropout_prob", "embedding_dropout",
+                                  "mlp_dropout", "attention_dropout", "dropout"])  # fmt: skip
+def test_dropouts_are_probabilities(tmp_path, name):
+    path = tmp_path / "config.json"
+    for value, wrong in ((None, "a number"), (1, "in [0, 1), got 1"), (-0.1, "in [0, 1), got -0.1")):
+        path.write_text(json.dumps({name: value}))
+        assert refusal(read_config, path) == f"{path}: {name!r} must be {wrong}"
+    path.write_text(json.dumps({name: 0.5}))
+    assert read_config(path) == {name: 0.5}
+
+
+@pytest.mark.parametrize("name", ["layer_norm_eps", "norm_eps", "initializer_range"])
+def test_epsilons_and_deviations_are_not_negative(tmp_path, name):
+    path = tmp_path / "config.json"
+    for value, wrong in ((None, "a number"), (-1e-5, "at least 0, got -1e-05")):
+        path.write_text(json.dumps({name: value}))
+        assert refusal(read_config, path) == f"{path}: {name!r} must be {wrong}"
+    path.write_text(json.dumps({name: 0}))
+    assert read_config(path) == {name: 0}
+
+
+def test_null_stands_for_nothing_only_where_transformers_has_it(tmp_path):
+    path = tmp_path / "config.json"
+    for name in ("hidden_act", "hidden_activation", "classifier_activation", "ff_activation", "attn_type"):
+        path.write_text(json.dumps({name: None}))
+        assert refusal(read_config, path) == f"{path}: {name!r} must be a text"
+    free = dict.fromkeys(("classifier_dropout", "global_rope_theta", "d_head", "pad_token_id", "rope_scaling"))
+    path.write_text(json.dumps(free))
+    assert read_config(path) == free
+
+
 def test_what_is_missing_or_refused_while_a_configuration_is_made_names_the_file():
     with reading_config("a BERT's"):
         pass

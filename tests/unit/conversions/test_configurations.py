@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import replace
 
 import pytest
 import torch
 import transformers
+from huggingface_hub.errors import StrictDataclassError
 
 from unified.conversions.bert import bert_config
 from unified.conversions.modern_bert import modern_bert_config
@@ -117,6 +119,12 @@ def test_a_field_that_xlnet_lacks_is_named(name):
     assert refusal(xlnet_config, settings) == f"config.json: no {named}; is it an XLNet's?"
 
 
+def test_a_size_of_heads_may_be_left_open():
+    assert xlnet_config(XLNET | {"d_head": None}) == xlnet_config(XLNET) == xlnet_config(XLNET | {"d_head": 4})
+    said = "config.json: 2 heads of 0 do not make d_model 8"
+    assert refusal(xlnet_config, XLNET | {"d_head": 0}) == said
+
+
 # ModernBERT
 
 
@@ -162,6 +170,40 @@ def test_the_fields_of_modern_bert_are_read_and_its_defaults_are_those_of_transf
 def test_wavelengths_are_read_in_the_form_of_either_version(settings, thetas):
     config = modern_bert_config(MODERN | settings)
     assert (config.rotary_theta, config.local_rotary_theta) == thetas
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"rope_parameters": {"rope_theta": 500.0, "rope_type": "default"}},
+        {"rope_parameters": {"rope_theta": 500.0}, "global_rope_theta": 7.0},
+        {"rope_parameters": {"full_attention": {"rope_theta": 5.0}, "rope_theta": 4.0}},
+        {"rope_parameters": {}, "global_rope_theta": 7.0},
+        {"rope_parameters": {"full_attention": {"rope_theta": 5.0}}, "local_rope_theta": 7.0},
+        {"rope_scaling": {"rope_theta": 5.0}},
+        {"rope_scaling": {"rope_type": "default"}, "global_rope_theta": 7.0},
+        {"rope_scaling": None},
+        {"rope_theta": 5.0},
+    ],
+    ids=str,
+)
+def test_wavelengths_are_those_of_transformers_which_refuses_what_is_refused_here(fields):
+    try:
+        theirs = transformers.ModernBertConfig(**copy.deepcopy(fields)).rope_parameters
+    except StrictDataclassError:
+        said = "config.json: rope_parameters has 'rope_theta'; a ModernBERT's are two objects, full_attention and "
+        assert refusal(modern_bert_config, MODERN | fields) == said + "sliding_attention, each with a rope_theta"
+        return
+    config = modern_bert_config(MODERN | fields)
+    found = config.rotary_theta, config.local_rotary_theta or config.rotary_theta
+    assert found == tuple(theirs[kind]["rope_theta"] for kind in ("full_attention", "sliding_attention"))
+
+
+def test_scaled_wavelengths_are_refused():
+    for fields, name in (({"rope_scaling": {"type": "linear", "factor": 2.0}}, "type"),
+                         ({"rope_scaling": {"rope_type": "linear", "factor": 2.0}}, "rope_type")):  # fmt: skip
+        said = f"config.json: {name} 'linear' of full_attention; only 'default' is built"
+        assert refusal(modern_bert_config, MODERN | fields) == said
 
 
 @pytest.mark.parametrize(
