@@ -81,15 +81,14 @@ def bert_tokenizer_files(source: Source) -> TokenizerFiles:
     """
     tokenizer = source.tokenizer
     if isinstance(tokenizer, WordPieceTokenizer):
-        whole = tokenizer.with_entries(_beyond(source, tokenizer.native_symbols()))
+        whole = _with_symbols(tokenizer, _beyond(source, tokenizer.native_symbols()))
         return TokenizerFiles(whole.native_symbols(), lambda folder: _save_wordpiece(source, whole, folder))
     if isinstance(tokenizer, JsonTokenizer):
         own = tokenizer.native_symbols(), tokenizer.entries, tokenizer.content
     else:
         assert isinstance(tokenizer, SentencePieceTokenizer)
         own = _sentencepiece(tokenizer)
-    special = [symbol for symbol in SPECIAL_FIELDS if symbol not in own[0]]
-    return _json_files(source, *own, [*special, *_beyond(source, own[0])])
+    return _json_files(source, *own, _beyond(source, own[0]))
 
 
 def json_tokenizer_files(source: Source) -> TokenizerFiles:
@@ -100,9 +99,7 @@ def json_tokenizer_files(source: Source) -> TokenizerFiles:
     tokenizer = source.tokenizer
     if not isinstance(tokenizer, WordPieceTokenizer):
         return bert_tokenizer_files(source)
-    native = tokenizer.native_symbols()
-    special = [symbol for symbol in SPECIAL_FIELDS if symbol not in native]
-    return _json_files(source, *_wordpiece(tokenizer, [*special, *_beyond(source, native)]), ())
+    return _json_files(source, *_wordpiece(tokenizer, _beyond(source, tokenizer.native_symbols())), ())
 
 
 def xlnet_tokenizer_files(source: Source) -> TokenizerFiles:
@@ -110,7 +107,7 @@ def xlnet_tokenizer_files(source: Source) -> TokenizerFiles:
     tokenizer = source.tokenizer
     if isinstance(tokenizer, JsonTokenizer):
         pieces = tokenizer.native_symbols()
-        more = [*(symbol for symbol in SPECIAL_FIELDS if symbol not in pieces), *source.markers_beyond(pieces)]
+        more = [*_special_beyond(pieces), *source.markers_beyond(pieces)]
         return _json_files(source, pieces, tokenizer.entries, tokenizer.content, more, padding_side="left")
     assert isinstance(tokenizer, XLNetTokenizer)
     return _xlnet_files(tokenizer, source.markers_beyond(tokenizer.native_symbols()))
@@ -163,10 +160,15 @@ def _save_wordpiece(source: Source, tokenizer: WordPieceTokenizer, folder: Path)
 
 def _wordpiece(tokenizer: WordPieceTokenizer, more: Sequence[str]) -> tuple[list[str], list[str], dict[str, Any]]:
     """Symbols and entries of a WordPiece tokenizer with ``more`` symbols, and its ``tokenizer.json``."""
-    entries = {symbol: entry for entry, symbol in SPECIAL_ENTRIES.items()}
-    whole = tokenizer.with_entries([entries.get(symbol, symbol) for symbol in more])
+    whole = _with_symbols(tokenizer, more)
     decoder = {"type": "WordPiece", "prefix": CONTINUATION, "cleanup": False}
     return whole.native_symbols(), whole.entries, {**whole.content, "decoder": decoder}
+
+
+def _with_symbols(tokenizer: WordPieceTokenizer, more: Sequence[str]) -> WordPieceTokenizer:
+    """A copy with ``more`` symbols behind its own, special ones by BERT's entries."""
+    entries = {symbol: entry for entry, symbol in SPECIAL_ENTRIES.items()}
+    return tokenizer.with_entries([entries.get(symbol, symbol) for symbol in more])
 
 
 def _sentencepiece(tokenizer: SentencePieceTokenizer) -> tuple[list[str], list[str], dict[str, Any]]:
@@ -235,11 +237,16 @@ def _xlnet_files(tokenizer: XLNetTokenizer, more: Sequence[str]) -> TokenizerFil
 
 
 def _beyond(source: Source, symbols: Sequence[str]) -> list[str]:
-    """Symbols of the model that its tokenizer lacks: sentinels that it has learnt, and markers."""
+    """Symbols of the model that its tokenizer lacks: special ones, sentinels that it has learnt, and markers."""
     scored = source.trained.parameters.get(SCORED)
     index = source.trained.vocabulary.index
     sentinels = [one for one in SENTINELS if one not in symbols and (scored is None or scored[index(one)] > 0.5)]
-    return [*sentinels, *source.markers_beyond(symbols)]
+    return [*_special_beyond(symbols), *sentinels, *source.markers_beyond(symbols)]
+
+
+def _special_beyond(symbols: Sequence[str]) -> list[str]:
+    """Special symbols that a tokenizer with these lacks, and that texts are read with."""
+    return [symbol for symbol in SPECIAL_FIELDS if symbol not in symbols]
 
 
 def _with_special(

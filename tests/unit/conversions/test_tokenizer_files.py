@@ -16,6 +16,7 @@ from tokenizers import Tokenizer
 from tests.support.published_models import xlnet_pieces
 from tests.support.task_folders import WORDS, tokenizer
 from unified.checkpoints.trained import Trained
+from unified.conversions.bert import read_tokenizer
 from unified.conversions.export import Source
 from unified.conversions.tokenizers import (
     MARKS,
@@ -40,6 +41,7 @@ from unified.tokenization.xlnet import XLNetTokenizer
 
 SCORED = "transformer.embeddings.tokens.scored"
 WORDPIECE = tokenizer()
+BARE = WordPieceTokenizer(["[UNK]", "a", "b"])
 PIECES = train_sentencepiece(["a bad cat sat"] * 9, "char")
 ANNA = AnnaTokenizer(["[UNK]", "[CLS]", "[SEP]", *"abc.", "##a", "##b", "##c"], ["ab.c"], "all")
 XLNET = XLNetTokenizer(xlnet_pieces())
@@ -96,6 +98,18 @@ def test_wordpiece_is_written_as_vocab_txt_with_learnt_sentinels_and_markers(tmp
         "tokenizer_class": "BertTokenizer", "do_lower_case": False, "strip_accents": None,
         "tokenize_chinese_chars": True, "model_max_length": most,
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("call", [bert_tokenizer_files, json_tokenizer_files, every_symbol_files])
+@pytest.mark.parametrize("kept", [["[UNK]"], ["[MASK]", "[UNK]", "[CLS]"], ["[UNK]", "[SEP]", "[PAD]"]], ids=str)
+def test_special_symbols_that_wordpiece_lacks_are_written_and_read_again(tmp_path, call, kept):
+    """A folder without an entry for CLS or SEP would be no BERT's."""
+    own = WordPieceTokenizer([*kept, "a", "##b"], lowercase=True)
+    files = call(source(own))
+    assert {"<s>", "</s>", "<pad>", "<unk>", "<mask>"} <= set(files.symbols)
+    saved(files, tmp_path / "x")
+    read = read_tokenizer(tmp_path / "x")
+    assert read.native_symbols() == files.symbols and read.encode("Ab [CLS]") == own.encode("Ab [CLS]")
 
 
 def test_all_sentinels_are_written_where_nothing_says_which_are_learnt():
@@ -286,7 +300,7 @@ def test_xlnets_tokenizer_beside_relative_positions_is_that_of_its_class(tmp_pat
 BERTS = JsonTokenizer({**JSON.content, "post_processor": template("[CLS]", "a", (1, 2))}, JSON.special)
 
 
-@pytest.mark.parametrize("own", [WORDPIECE, BERTS, PIECES, XLNET, ANNA, None])
+@pytest.mark.parametrize("own", [WORDPIECE, BARE, BERTS, PIECES, XLNET, ANNA, None])
 @pytest.mark.parametrize("changes", [{}, {"pair_separators": 2}, RELATIVE], ids=["learned", "two", "relative"])
 @pytest.mark.parametrize("call", [every_symbol_files, bert_tokenizer_files, xlnet_tokenizer_files])
 def test_texts_are_joined_in_transformers_as_the_model_reads_them(tmp_path, own, changes, call):
