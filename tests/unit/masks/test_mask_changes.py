@@ -163,6 +163,16 @@ def test_idle_queries_are_nobody(rng):
         assert idle.structure == "mixed" and idle.key_length == 5
 
 
+def test_a_saved_mask_is_made_again_of_its_fields(rng, tmp_path):
+    """torch.load takes no class that it does not know, so the fields are what is saved."""
+    for mask in samples(rng):
+        for changed in (mask, mask.causal(), mask.windowed(2).without_self(), masks.batch([mask, masks.causal(7)])):
+            torch.save(vars(changed), tmp_path / "mask.pt")
+            again = AttentionMask(**torch.load(tmp_path / "mask.pt"))
+            assert again == changed and again.structure == changed.structure
+            assert torch.equal(again.dense(), changed.dense())
+
+
 def test_masks_are_equal_where_all_that_they_say_is():
     row = masks.left_to_right(3)
     last = row.causal()
