@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 import torch
 import transformers
+from transformers import PreTrainedTokenizerBase
 
 from unified import load
 from unified.conversions.formats import read_folder
+from unified.tokenization.pair_template import read_pair_template
 
 WORDS = ["a", "good", "film", "the", "bad", "cat", "sat"]
 ENTRIES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS]
@@ -106,6 +108,27 @@ def test_two_texts_are_read_as_transformers_reads_them_also_after_an_export(tmp_
         own.save_pretrained(tmp_path / "again")
         again = transformers.BertForSequenceClassification.from_pretrained(tmp_path / "again").eval()
         assert theirs(again, tmp_path / "again") == pytest.approx(wanted, abs=2e-6)
+
+
+CLASSES = (
+    "Bert", "ConvBert", "DPRContextEncoder", "DPRQuestionEncoder", "DPRReader", "DistilBert", "Electra", "LayoutLM",
+    "Lxmert", "MobileBert", "SqueezeBert",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", [*CLASSES, "PreTrained"])
+def test_classes_have_the_template_and_give_the_types_that_they_have_and_give_in_transformers(tmp_path, name):
+    saved(tmp_path, 2, f"{name}TokenizerFast", types=(0, 0, 0, 0, 0), separators=2)
+    path = tmp_path / "tokenizer_config.json"
+    for given in (None, TYPED):
+        named = {} if given is None else {"model_input_names": given}
+        path.write_text(json.dumps(json.loads(path.read_text()) | named))
+        tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path)
+        pair = PreTrainedTokenizerBase.__call__(tokenizer, FIRST, SECOND)
+        separators = pair["input_ids"][:-1].count(tokenizer.sep_token_id)
+        template = read_pair_template(tmp_path, "TokenizersBackend")
+        assert (1 if template.between is None else len(template.between)) == separators
+        assert template.second_type == pair.get("token_type_ids", [0])[-1]
 
 
 @pytest.mark.parametrize("types", [(0, 0, 0, 1, 0), (1, 1, 1, 0, 0), (0, 0, 1, 1, 1), (0, 0, 0, 2, 2)])
