@@ -60,6 +60,8 @@ def test_a_mean_of_runs_has_the_means_of_their_measures_in_every_sample(name):
     whole, rng = Mean(runs), np.random.default_rng(2)
     assert whole.size == COUNT and whole.references() == runs[0].references()
     assert whole.scores() == whole.measures() | {"runs": 3}
+    alone = Mean(runs[:1])
+    assert alone.measures() == runs[0].measures() and alone.size == COUNT and alone.references() == whole.references()
     for counts in (None, np.bincount(rng.integers(COUNT, size=COUNT), minlength=COUNT).astype(float)):
         each = [dict(leaves(run.measures(counts))) for run in runs]
         expected = {path: mean(one[path] for one in each) for path in each[0] if all(path in one for one in each)}
