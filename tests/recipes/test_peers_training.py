@@ -16,12 +16,15 @@ import torch
 from text_head import Texts
 from torch import nn
 from training_loop import batches, train
+from transformers import BertModel, BertTokenizer
 
 from fairseq_plugins.items import ItemFairseqDataset, TrainingOrder
 from tests.recipes.test_recipes import load
 from tests.support import fairseq_runs as fairseq
 from tests.support.peer_items import MAKE, VOCABULARY, texts
 from tests.support.prepared_python import interpreter
+from unified import load as load_model
+from unified import masks
 from unified.checkpoints import load_checkpoint
 from unified.conversions.bert import read_bert
 from unified.errors import UnifiedError
@@ -191,6 +194,37 @@ def test_ours_takes_the_same_steps(peers, model, tmp_path, head):
         entries = slice(peer.tokenizer.vocab_size if name.endswith("embeddings.tokens.weight") else None)
         change, difference = (last[name] - first[name])[entries], (found[name] - last[name])[entries]
         assert difference.norm() <= 1e-3 * change.norm(), name
+
+
+def test_dropout_is_drawn_at_the_same_places_and_rates(model, tmp_path):
+    """Final states of many draws have the same variances on both sides, and others where a rate is 0.15 instead of 0.1."""
+    scaled = BertModel.from_pretrained(model)
+    for name, weights in scaled.named_parameters():  # each token attends to few others, so that it matters which
+        if ".query." in name or ".key." in name:
+            weights.data *= 8
+    scaled.save_pretrained(tmp_path / "model")
+    for name in ("vocab.txt", "tokenizer_config.json"):
+        shutil.copy(model / name, tmp_path / "model")
+    read_bert(tmp_path / "model").save(tmp_path / "start")
+    lm, text = load_model(tmp_path / "start"), " ".join(debug.WORDS[:12])
+    special = lm.vocabulary.special
+    ids = [special.begin, *map(lm.vocabulary.index, lm.tokenizer.encode(text)), special.separator]
+    own = torch.tensor(ids).repeat(4000, 1)
+    theirs = torch.tensor(BertTokenizer.from_pretrained(model)(text)["input_ids"]).repeat(4000, 1)
+    lm.model.train()
+
+    def ratio(**rates: float) -> float:
+        """Sum of the variances of ours over that of the peer's."""
+        peer = BertModel.from_pretrained(tmp_path / "model", attn_implementation="eager", **rates).train()
+        torch.manual_seed(1)
+        with torch.no_grad():
+            found = lm.model.transformer(
+                own, torch.arange(own.size(1)).expand_as(own), torch.zeros_like(own), masks.bidirectional(own.size(1))
+            )
+            return float(found.var(0).sum() / peer(input_ids=theirs).last_hidden_state.var(0).sum())
+
+    assert ratio() == pytest.approx(1, abs=0.015)
+    assert ratio(hidden_dropout_prob=0.15) < 0.97 and ratio(attention_probs_dropout_prob=0.15) < 0.97
 
 
 def test_an_interrupted_training_ends_as_one_that_was_not(model, tmp_path):
