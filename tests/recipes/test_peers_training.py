@@ -197,7 +197,7 @@ def test_ours_takes_the_same_steps(peers, model, tmp_path, head):
 
 
 def test_dropout_is_drawn_at_the_same_places_and_rates(model, tmp_path):
-    """Final states of many draws have the same variances on both sides, and others where a rate is 0.15 instead of 0.1."""
+    """Final states of many draws vary alike on both sides, and otherwise where a rate is 0.15 instead of 0.1."""
     scaled = BertModel.from_pretrained(model)
     for name, weights in scaled.named_parameters():  # each token attends to few others, so that it matters which
         if ".query." in name or ".key." in name:
