@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -21,8 +22,9 @@ from unified.tasks.heads.base import Encoded, EnsembleUnderstanding, Reading
 from unified.tasks.heads.items import item_subset, stated
 from unified.tasks.metrics import score_classification
 
-#: Mark in a question that the choice replaces, as in RACE.
-BLANK = "_"
+#: Blank in a question that the choice replaces: the ``_`` of RACE, or several in a row. One between two letters or
+#: digits is part of a name, such as ``max_length``.
+BLANK = re.compile(r"(?<!\w)_++|_++(?!\w)")
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,7 @@ class ChoiceItem:
         id: what predictions are named by.
         context: what all choices are read with.
         choices: at least two texts, of which some may be empty; the items of a task may differ in their number.
-        question: stands before each choice; a ``_`` in it stands for the choice.
+        question: stands before each choice; a blank in it, see :data:`BLANK`, stands for the choice.
         label: number of the right choice, from 0; None where it is to be predicted.
         subset: part of the data set that is scored by itself, too, such as RACE's "middle" and "high".
     """
@@ -50,9 +52,8 @@ class ChoiceItem:
         """The text that is read behind the context, one for each choice."""
         if not self.question:
             return list(self.choices)
-        if BLANK in self.question:
-            return [self.question.replace(BLANK, choice) for choice in self.choices]
-        return [f"{self.question} {choice}" for choice in self.choices]
+        around = BLANK.split(self.question)
+        return [choice.join(around) if len(around) > 1 else f"{self.question} {choice}" for choice in self.choices]
 
 
 @dataclass(frozen=True)

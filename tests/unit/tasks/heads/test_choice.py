@@ -84,6 +84,19 @@ def test_a_blank_of_the_question_stands_for_the_choice():
     assert ChoiceItem("1", "c", ("x", "y")).seconds == ["x", "y"]
 
 
+@pytest.mark.parametrize("blank", ["_", "__", "____"])
+@pytest.mark.parametrize("before", ["", " ", "a", "é", "7", "."])
+@pytest.mark.parametrize("behind", ["", " ", "b", "語", "0", "?"])
+def test_a_row_of_underscores_is_one_blank_but_not_between_letters_or_digits(blank, before, behind):
+    """For every neighbour, in a question with another blank and without."""
+    filled, question = r"\1 & co", f"He {before}{blank}{behind} it"
+    named = before.isalnum() and behind.isalnum()
+    once = f"He {before}{filled}{behind} it"
+    assert ChoiceItem("1", "c", (filled,), question).seconds == [f"{question} {filled}" if named else once]
+    twice = f"{question if named else once} ... {filled}"
+    assert ChoiceItem("1", "c", (filled,), f"{question} ... {blank}").seconds == [twice]
+
+
 def test_loss_and_correct_choices_are_those_of_a_loop():
     rng = np.random.default_rng(1)
     items = [random_item(i, rng) for i in range(30)]
