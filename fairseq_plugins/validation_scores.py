@@ -10,6 +10,8 @@ from fairseq.distributed import utils as distributed
 from fairseq.logging import metrics
 
 from fairseq_plugins.refusals import refusing
+from unified.errors import UnifiedError
+from unified.notation import split_entries
 from unified.tasks.heads.base import require_measures
 
 _SHARE = "_share"
@@ -34,10 +36,18 @@ class Predictions:
     Args:
         tasks: by the names of their heads.
         items: of every split and head.
+        measures: names of the measures that ``average`` is the mean of, by head, see :func:`averaged_measures`; None
+            for the first one of each.
     """
 
-    def __init__(self, tasks: Mapping[str, Judge], items: Mapping[str, Mapping[str, list[Any]]]):
+    def __init__(
+        self,
+        tasks: Mapping[str, Judge],
+        items: Mapping[str, Mapping[str, list[Any]]],
+        measures: Mapping[str, str] | None = None,
+    ):
         self.tasks, self.items = tasks, items
+        self.measures = averaged_measures("", tasks) if measures is None else measures
         self.clear()
 
     def clear(self) -> None:
@@ -62,7 +72,7 @@ class Predictions:
     def log(self, share: float) -> None:
         """Log each measure of the split; known once the ``share`` of items seen, over all processes, is all.
 
-        Of several heads the measures have the head's name before them, and ``average`` is the mean of the first ones.
+        Of several heads the measures have the head's name before them, and ``average`` is the mean of one of each.
         """
         metrics.log_scalar_sum(_SHARE, share)
         for name in self.names():
@@ -96,9 +106,39 @@ class Predictions:
         }
         if len(scores) == 1:
             return next(iter(scores.values()))
-        first = [scores[head][task.measures[0]] for head, task in self.tasks.items()]
+        averaged = [scores[head][measure] for head, measure in self.measures.items()]
         named = {f"{head}_{measure}": score for head, own in scores.items() for measure, score in own.items()}
-        return {"average": sum(first) / len(first), **named}
+        return {"average": sum(averaged) / len(averaged), **named}
+
+
+def averaged_measures(text: str, tasks: Mapping[str, Judge]) -> dict[str, str]:
+    """The measure of each head that counts in the average over several.
+
+    Args:
+        text: ``--average-measures``, such as "cola=matthews, mrpc=f1"; a head that it leaves out has its first one.
+        tasks: by the names of their heads.
+
+    Raises:
+        UnifiedError: an entry is something else, names no head or none of its measures, or there is a single head.
+    """
+    found = {head: task.measures[0] for head, task in tasks.items()}
+    given: dict[str, str] = {}
+    for entry in split_entries(text, "--average-measures"):
+        head, sign, measure = (part.strip() for part in entry.partition("="))
+        if not sign:
+            raise UnifiedError(f"--average-measures {text!r}: expected HEAD=MEASURE, separated by commas")
+        if head in given or head not in tasks:
+            wrong = "is named twice" if head in given else f"is no head of this run (they are {', '.join(tasks)})"
+            raise UnifiedError(f"--average-measures {text!r}: {head!r} {wrong}")
+        if measure not in tasks[head].measures:
+            raise UnifiedError(
+                f"--average-measures {text!r}: {head} does not measure {measure!r} (it has "
+                f"{', '.join(tasks[head].measures)})"
+            )
+        given[head] = measure
+    if given and len(tasks) == 1:
+        raise UnifiedError(f"--average-measures {text!r}: a single head has no average; leave it out")
+    return found | given
 
 
 def _from_all(value: Any) -> list[Any]:

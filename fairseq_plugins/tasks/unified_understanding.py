@@ -21,7 +21,7 @@ from fairseq_plugins.items import HeadsFairseqDataset, ItemFairseqDataset, Train
 from fairseq_plugins.refusals import refusing
 from fairseq_plugins.task import DictionaryTask
 from fairseq_plugins.trust import is_given
-from fairseq_plugins.validation_scores import Predictions
+from fairseq_plugins.validation_scores import Predictions, averaged_measures
 from unified.arguments import shown
 from unified.checkpoints.trained import heads_of
 from unified.data.vocabulary import Vocabulary
@@ -59,6 +59,13 @@ class UnifiedUnderstandingTaskConfig(ExportConfig):
             "weight being how often an epoch reads the task's items"
         },
     )
+    average_measures: str = field(
+        default="",
+        metadata={
+            "help": "the measures of several heads that 'average' is the mean of, as 'cola=matthews, mrpc=f1'; a head "
+            "that is not named has its first one"
+        },
+    )
     tokens_per_sample: int = field(
         default=128, metadata={"help": "most tokens of a sequence; the log counts items that are cut or divided for it"}
     )
@@ -90,7 +97,8 @@ class UnifiedUnderstandingTask(DictionaryTask):
         }
         self.tokenizer = load_tokenizer(cfg.data)
         self.items: dict[str, dict[str, list[Any]]] = {}
-        self.predictions = Predictions(self.tasks, self.items)
+        measures = averaged_measures(cfg.average_measures, self.tasks)
+        self.predictions = Predictions(self.tasks, self.items, measures)
         self._check_metric(cfg.best_checkpoint_metric, cfg.maximize_best_checkpoint_metric)
 
     @classmethod

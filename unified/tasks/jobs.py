@@ -116,13 +116,7 @@ class UnderstandingJob(HeadsJob):
         return math.ceil(self._units(self.task.head, splits["train"], self.vocabulary(splits)) / batch_size)
 
     def _measure(self, splits: Splits) -> str:
-        measured = self.understandings(splits)[0].measures
-        if self.task.measure not in (None, *measured):
-            raise UnifiedError(
-                f"{self.task.name} is judged by {self.task.measure}, which the head {self.task.head} does not measure "
-                f"(it has {', '.join(measured)}); give --head all settings of the published head, or leave it out"
-            )
-        return self.task.measure or measured[0]
+        return _measure_of(self.task, self.understandings(splits)[0])
 
 
 @dataclass(frozen=True)
@@ -143,7 +137,7 @@ class SeveralJob(HeadsJob):
                 _within(member, splits),
                 data_hash(self.data, f"{member.name}/"),
                 require_task_model(handle).predictor(head=member.name),
-                member.task.measure or understanding.measures[0],
+                _measure_of(member.task, understanding),
                 tuple(one.task.name for one in self.task.members),
             )
             for member, understanding in zip(self.task.members, self.understandings(splits), strict=True)
@@ -171,8 +165,28 @@ class SeveralJob(HeadsJob):
             batches += math.ceil(drawn(member.weight, units) / batch_size)
         return batches
 
+    def _options(self, splits: Splits) -> dict[str, object]:
+        heads = zip(self.task.members, self.understandings(splits), strict=True)
+        measures = ", ".join(f"{member.name}={_measure_of(member.task, head)}" for member, head in heads)
+        return {**super()._options(splits), "--average-measures": measures}
+
     def _measure(self, splits: Splits) -> str:
         return "average"
+
+
+def _measure_of(task: Task, understanding: Understanding[Any]) -> str:
+    """The measure of a task that chooses a checkpoint.
+
+    Raises:
+        UnifiedError: the head does not measure it.
+    """
+    measured = understanding.measures
+    if task.measure not in (None, *measured):
+        raise UnifiedError(
+            f"{task.name} is judged by {task.measure}, which the head {task.head} does not measure (it has "
+            f"{', '.join(measured)}); give --head all settings of the published head, or leave it out"
+        )
+    return task.measure or measured[0]
 
 
 def _within(member: WeightedTask, splits: Splits) -> dict[str, Sequence[Any]]:

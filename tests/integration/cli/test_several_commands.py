@@ -161,6 +161,7 @@ def test_the_command_is_the_one_made_by_hand(start, tmp_path):
         "--task": "unified_understanding",
         "--head": "rte=classification(dropout=0.1):2, stsb=regression(dropout=0.1):0.5",
         "--criterion": "unified_understanding",
+        "--average-measures": "rte=accuracy, stsb=spearman",
         "--best-checkpoint-metric": "average",
         "--batch-size": "32",
         "--update-freq": "1",

@@ -115,14 +115,14 @@ def test_several_tasks_are_learnt_by_one_model(folders, tmp_path):
         "--lr-scheduler", "polynomial_decay", "--warmup-updates", 10, "--total-num-update", 210,
         "--auxiliary-masking", 0.3,
         "--finetune-from-model", model / "checkpoint_last.pt", "--best-checkpoint-metric", "average",
-        "--maximize-best-checkpoint-metric",
+        "--maximize-best-checkpoint-metric", "--average-measures", "has=macro_f1, count=spearman",
     )  # fmt: skip
     log = result.stdout + result.stderr
     last, first = fairseq.logged(log, "valid")[-1], fairseq.logged(log, "train")[0]
     assert float(first["train_num_updates"]) == 40 + 20 + 10
     assert float(last["valid_has_accuracy"]) >= 95 and float(last["valid_thirds_accuracy"]) >= 90
     assert float(last["valid_count_pearson"]) >= 85
-    measures = [float(last[f"valid_{name}"]) for name in ("has_accuracy", "count_pearson", "thirds_accuracy")]
+    measures = [float(last[f"valid_{name}"]) for name in ("has_macro_f1", "count_spearman", "thirds_accuracy")]
     assert float(last["valid_average"]) == pytest.approx(sum(measures) / 3, abs=0.01)
     masked = [float(row["train_masked_loss"]) for row in fairseq.logged(log, "train")]
     assert masked[-1] < masked[0] and "train_masked_train_accuracy" in fairseq.logged(log, "train")[0]

@@ -37,9 +37,10 @@ def test_options_have_these_defaults():
     assert TASK_DATACLASS_REGISTRY["unified_understanding"] is UnifiedUnderstandingTaskConfig
     options = fields(UnifiedUnderstandingTaskConfig)
     assert {field.name: field.default for field in options} == {
-        "_name": None, "no_export": False, "data": "???", "head": "classification", "tokens_per_sample": 128,
-        "auxiliary_masking": 0.0, "padded": False, "seed": "${common.seed}", "cpu": "${common.cpu}",
-        "update_freq": "${optimization.update_freq}", "max_valid_steps": "${dataset.max_valid_steps}",
+        "_name": None, "no_export": False, "data": "???", "head": "classification", "average_measures": "",
+        "tokens_per_sample": 128, "auxiliary_masking": 0.0, "padded": False, "seed": "${common.seed}",
+        "cpu": "${common.cpu}", "update_freq": "${optimization.update_freq}",
+        "max_valid_steps": "${dataset.max_valid_steps}",
         "best_checkpoint_metric": "${checkpoint.best_checkpoint_metric}",
         "maximize_best_checkpoint_metric": "${checkpoint.maximize_best_checkpoint_metric}",
     }  # fmt: skip
@@ -111,6 +112,14 @@ def test_a_checkpoint_is_chosen_by_what_validation_measures(tmp_path, heads, opt
         assert understanding_task(*given, **options).masked is bool(options.get("auxiliary_masking"))
     else:
         assert refused(*given, **options) == f"--best-checkpoint-metric {says}"
+
+
+def test_the_average_of_several_heads_is_of_the_measures_that_an_option_names(tmp_path):
+    data = item_folder(tmp_path / "data", "classification", "tagging")
+    task = understanding_task(data, BOTH, average_measures="classification=macro_f1")
+    assert task.predictions.measures == {"classification": "macro_f1", "tagging": "accuracy"}
+    says = "--average-measures 'tagging=f1': tagging does not measure 'f1' (it has accuracy)"
+    assert refused(data, BOTH, average_measures="tagging=f1") == says
 
 
 def test_a_class_of_somebody_else_is_imported_where_the_command_names_it(tmp_path, monkeypatch):

@@ -4,7 +4,7 @@ import pytest
 from fairseq.logging import metrics
 
 from fairseq_plugins import validation_scores
-from fairseq_plugins.validation_scores import Predictions
+from fairseq_plugins.validation_scores import Predictions, averaged_measures
 from unified.errors import UnifiedError
 
 
@@ -58,6 +58,40 @@ def test_several_heads_have_an_average_of_their_first_measures():
     predictions.add("valid", "a", {0: 2, 1: 4, 2: 6})
     predictions.add("valid", "b", {0: 8, 1: 10})
     assert logged(predictions, 1.0) == {"average": (100 + 2) / 2, "a_right": 100.0, "a_count": 3.0, "b_count": 2.0}
+
+
+def test_the_average_is_of_the_measures_that_are_named():
+    heads = {"a": Judge("right", "count"), "b": Judge("count", "right"), "c": Judge("right", "count")}
+    measures = averaged_measures(" b =right,c= count", heads)
+    assert measures == {"a": "right", "b": "right", "c": "count"}
+    predictions = Predictions(heads, {"valid": {head: list(range(4)) for head in heads}}, measures)
+    for head, right in (("a", 1), ("b", 2), ("c", 4)):
+        predictions.add("valid", head, {i: 2 * i if i < right else -1 for i in range(4)})
+    assert logged(predictions, 1.0)["average"] == round((25 + 50 + 4) / 3, 2)
+    assert averaged_measures("", heads) == Predictions(heads, {}).measures == {"a": "right", "b": "count", "c": "right"}
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("a", "expected HEAD=MEASURE, separated by commas"),
+        ("a=right, d=right", "'d' is no head of this run (they are a, b)"),
+        ("a=right, a=count", "'a' is named twice"),
+        ("a=count, b=right", "b does not measure 'right' (it has count)"),
+        ("a=", "a does not measure '' (it has right, count)"),
+    ],
+)
+def test_measures_that_cannot_be_averaged_are_refused(text, says):
+    heads = {"a": Judge("right", "count"), "b": Judge("count")}
+    with pytest.raises(UnifiedError) as raised:
+        averaged_measures(text, heads)
+    assert str(raised.value) == f"--average-measures {text!r}: {says}"
+
+
+def test_a_single_head_has_no_average():
+    with pytest.raises(UnifiedError) as raised:
+        averaged_measures("a=count", {"a": Judge("right", "count")})
+    assert str(raised.value) == "--average-measures 'a=count': a single head has no average; leave it out"
 
 
 def test_another_split_begins_anew_and_so_does_the_next_validation():

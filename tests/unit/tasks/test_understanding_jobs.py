@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from fairseq_plugins.validation_scores import averaged_measures
 from tests.support.corpora import jsonl
 from tests.support.refusals import refused
 from tests.support.task_folders import WORDS, language_model, vocabulary
@@ -317,6 +318,29 @@ def test_an_epoch_of_several_tasks_reads_each_by_its_weight(start, tmp_path):
     assert half.updates(both(), 1) == 2 * (2 + 7)
     command = own.command(both(), 1, 0)
     assert by_name(command)["--best-checkpoint-metric"] == "average" and by_name(command)["--head"] == own.task.head
+
+
+def test_the_average_that_chooses_is_of_each_tasks_own_measure(start, tmp_path):
+    """As each of them alone is judged, and as ``results.json`` of each names it."""
+    text = "cola, mrpc, stsb, mine=rte, own=regression"
+    own = several(start, tmp_path, text)
+    labels = {"cola": "01", "mrpc": "01", "stsb": [1.0, 2.5], "own": [1.0, 2.5]}
+    splits = {f"{member.name}/{split}": items(4, labels.get(member.name, ("entailment", "not_entailment")))
+              for member in own.task.members for split in ("train", "valid")}  # fmt: skip
+    asked = by_name(own.command(splits, 1, 0))["--average-measures"]
+    assert asked == "cola=matthews, mrpc=f1, stsb=spearman, mine=accuracy, own=pearson"
+    alone = [by_name(job(start, tmp_path, member.task).command(
+        {split: splits[f"{member.name}/{split}"] for split in ("train", "valid")}, 1, 0
+    ))["--best-checkpoint-metric"] for member in own.task.members]  # fmt: skip
+    heads = dict(zip([member.name for member in own.task.members], own.understandings(splits), strict=True))
+    assert [*averaged_measures(asked, heads).values()] == alone
+
+
+def test_a_measure_that_a_head_of_several_lacks_is_refused(start, tmp_path):
+    own = several(start, tmp_path)
+    task = replace(own.task, members=(replace(own.task.members[0], task=with_head(TASKS["mrpc"], "classification")),
+                                      *own.task.members[1:]))  # fmt: skip
+    assert refused(replace(own, task=task).command, both(), 1, 0).startswith("mrpc is judged by f1, which the head ")
 
 
 def test_several_tasks_are_read_from_a_folder_each(start, tmp_path):
