@@ -14,7 +14,7 @@ from transformers import AutoModelForQuestionAnswering, BatchEncoding, default_d
 
 from unified.errors import UnifiedError
 from unified.tasks.heads.questions import NOTHING, Answer, QuestionItem
-from unified.tasks.heads.span_decoding import chosen_answer
+from unified.tasks.heads.span_decoding import TextSpan, chosen_answer
 
 #: CLS and a SEP behind each of two segments.
 _SPECIAL = 3
@@ -97,23 +97,23 @@ class Questions(PeerTask):
 
     def _answer(self, item: QuestionItem, read: Sequence[tuple[Window, np.ndarray]]) -> dict[str, Any]:
         """The best spans of all windows; CLS counts where it scores lowest, as no window may have the answer then."""
-        spans = [span for window, scores in read for span in self._spans(window, scores)]
-        spans = sorted(spans, key=lambda span: -span[0])[: self.task.nbest]
+        spans = [span for number, (window, scores) in enumerate(read) for span in self._spans(number, window, scores)]
+        spans = sorted(spans, key=lambda span: -span.score)[: self.task.nbest]
         outside = {}
         if NOTHING in self.task.labels:
             nothing = min(float(scores[0].sum()) for _, scores in read)
-            outside[NOTHING] = _share(nothing - spans[0][0]) if spans else 1.0
+            outside[NOTHING] = _share(nothing - spans[0].score) if spans else 1.0
         return chosen_answer(item.context, spans, outside, NOTHING if outside else None, _HALF)
 
-    def _spans(self, window: Window, scores: np.ndarray) -> list[tuple[float, int, int]]:
-        """Score and characters of the spans between one of the n best starts and one of the n best ends."""
+    def _spans(self, number: int, window: Window, scores: np.ndarray) -> list[TextSpan]:
+        """The spans between one of the n best starts and one of the n best ends of a window, by its number."""
         starts, ends = (np.argsort(-own, kind="stable")[: self.task.nbest] for own in scores.T)
         first, last = (grid.ravel() for grid in np.meshgrid(starts - window.first, ends - window.first, indexing="ij"))
         fits = (first >= 0) & (last < len(window.offsets)) & (first <= last) & (last - first < self.task.max_answer)
         first, last = first[fits], last[fits]
         found = scores[first + window.first, 0] + scores[last + window.first, 1]
         return [
-            (float(score), int(window.offsets[i, 0]), int(window.offsets[j, 1]))
+            TextSpan(float(score), int(window.offsets[i, 0]), int(window.offsets[j, 1]), number)
             for score, i, j in zip(found, first, last, strict=True)
         ]
 

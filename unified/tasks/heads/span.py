@@ -251,7 +251,7 @@ class SpanAnswers(EnsembleUnderstanding[QuestionItem]):
             if len(spans) == self.nbest or len(found) < asked:
                 break
             asked *= 4
-        outside = self.model_design.outside(scores, examples, spans[0][0] if spans else None)
+        outside = self.model_design.outside(scores, examples, spans[0] if spans else None)
         return chosen_answer(item.context, spans, outside, self.model_design.nothing, self.threshold)
 
     def averaged(self, scores: Sequence[SpanScores], reading: Reading) -> SpanScores:

@@ -52,6 +52,22 @@ class Spans:
         return len(self.scores)
 
 
+@dataclass(frozen=True)
+class TextSpan:
+    """A part of a passage that may be the answer.
+
+    Attributes:
+        score: of its tokens.
+        start, end: its first character and the one behind its last.
+        window: number of the window that it was found in.
+    """
+
+    score: float
+    start: int
+    end: int
+    window: int
+
+
 def spans_by_sums(starts: Sequence[np.ndarray], ends: Sequence[np.ndarray], longest: int, count: int) -> Spans:
     """The ``count`` spans of at most ``longest`` tokens with the highest sum of the scores of their ends.
 
@@ -96,8 +112,8 @@ def spans_of_beams(
     return Spans(scores[order], number[order], firsts[order], lasts[order])
 
 
-def distinct(spans: Spans, windows: Sequence[Window], context: str) -> Iterator[tuple[float, int, int]]:
-    """Score, first character and the one behind the last of spans, one for each text, best first.
+def distinct(spans: Spans, windows: Sequence[Window], context: str) -> Iterator[TextSpan]:
+    """Spans with their characters, one for each text, best first.
 
     White space around a text, which tokens of sentencepiece begin with, is left out, and so are spans of nothing else.
     """
@@ -111,12 +127,12 @@ def distinct(spans: Spans, windows: Sequence[Window], context: str) -> Iterator[
         if text not in seen:
             seen.add(text)
             start = context.index(text, start)
-            yield score, start, start + len(text)
+            yield TextSpan(score, start, start + len(text), window)
 
 
 def chosen_answer(
     context: str,
-    spans: Sequence[tuple[float, int, int]],
+    spans: Sequence[TextSpan],
     outside: dict[str, float],
     nothing: str | None,
     threshold: float,
@@ -125,7 +141,7 @@ def chosen_answer(
 
     Args:
         context: the passage.
-        spans: score and characters of each, best first.
+        spans: best first.
         outside: probability of each answer that stands in no passage; the rest is divided between the spans by the
             softmax of their scores.
         nothing: which of them says that there is no answer; it is given where its probability exceeds ``threshold``,
@@ -137,10 +153,15 @@ def chosen_answer(
         none; ``nbest``: objects with ``text``, ``probability`` and, for spans, characters, best first.
     """
     within = max(0.0, 1.0 - sum(outside.values()))
-    weights = np.exp([score - spans[0][0] for score, _, _ in spans])
+    weights = np.exp([span.score - spans[0].score for span in spans])
     listed: list[dict[str, Any]] = [
-        {"text": context[start:end], "start": start, "end": end, "probability": within * float(weight)}
-        for (_, start, end), weight in zip(spans, weights / weights.sum(), strict=True)
+        {
+            "text": context[span.start : span.end],
+            "start": span.start,
+            "end": span.end,
+            "probability": within * float(weight),
+        }
+        for span, weight in zip(spans, weights / weights.sum(), strict=True)
     ]
     others = {text: probability for text, probability in outside.items() if text != nothing}
     best: dict[str, Any]

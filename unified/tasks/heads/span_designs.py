@@ -18,7 +18,7 @@ from unified.model.heads import TaskHead
 from unified.model.span_heads import BertSpanHead, SpanScores, UnilmSpanHead, XlnetSpanHead
 from unified.tasks.heads.base import Reading
 from unified.tasks.heads.questions import NOTHING
-from unified.tasks.heads.span_decoding import Spans, Window, spans_by_sums, spans_of_beams
+from unified.tasks.heads.span_decoding import Spans, TextSpan, Window, spans_by_sums, spans_of_beams
 
 #: Answers that say that there is none: of SQuAD 2.0 and of CoQA.
 NOTHINGS = (NOTHING, "unknown")
@@ -146,11 +146,11 @@ class Design(ABC):
         return spans_by_sums(starts, ends, longest, count)
 
     @abstractmethod
-    def outside(self, scores: BatchScores, examples: np.ndarray, best: float | None) -> dict[str, float]:
+    def outside(self, scores: BatchScores, examples: np.ndarray, best: TextSpan | None) -> dict[str, float]:
         """Probability of each label for a question, read in ``examples`` of the batch, int64 (W,).
 
         Args:
-            best: score of its best span, None where it has none.
+            best: its best span, None where it has none.
         """
 
     def _require_spans_or_nothing(self) -> None:
@@ -171,13 +171,13 @@ class BertDesign(Design):
     def head(self, config: TransformerConfig) -> TaskHead:
         return BertSpanHead(config)
 
-    def outside(self, scores: BatchScores, examples: np.ndarray, best: float | None) -> dict[str, float]:
+    def outside(self, scores: BatchScores, examples: np.ndarray, best: TextSpan | None) -> dict[str, float]:
         """The sigmoid of the lowest score of CLS in any window, less that of the best span."""
         if not self.labels:
             return {}
         assert scores.end is not None  # its head always has them
         lowest = (scores.start + scores.end)[scores.cls[examples]].min()
-        return {NOTHING: 1.0 if best is None else _sigmoid(lowest - best)}
+        return {NOTHING: 1.0 if best is None else _sigmoid(lowest - best.score)}
 
 
 class UnilmDesign(Design):
@@ -191,14 +191,23 @@ class UnilmDesign(Design):
     def head(self, config: TransformerConfig) -> TaskHead:
         return UnilmSpanHead(config, 1 + len(self.labels)) if self.labels else BertSpanHead(config)
 
-    def outside(self, scores: BatchScores, examples: np.ndarray, best: float | None) -> dict[str, float]:
-        """Softmax in the window in which it is least probable that there is no answer."""
+    def outside(self, scores: BatchScores, examples: np.ndarray, best: TextSpan | None) -> dict[str, float]:
+        """Softmax in one window, the one that most looks like having the answer.
+
+        Where a label says that there is no answer, that is the window in which this label is least probable: windows
+        without the span have learnt it. Without such a label they have learnt no type (:class:`AnswerTypeClasses`), and
+        the window of the best span decides, as in the published code of [Alberti et al. 2019]: where the answer is a
+        span, this window has learnt so, and where it is a label, all windows have learnt the label.
+        """
         if not self.labels:
             return {}
         assert scores.answer_types is not None  # with labels there is a classifier
         logits = scores.answer_types[examples]
         rows = np.exp(logits - np.logaddexp.reduce(logits, axis=1, keepdims=True))[:, 1:]
-        window = 0 if self.nothing is None else rows[:, self.labels.index(self.nothing)].argmin()
+        if self.nothing is not None:
+            window = int(rows[:, self.labels.index(self.nothing)].argmin())
+        else:
+            window = 0 if best is None else best.window
         return dict(zip(self.labels, rows[window].tolist(), strict=True))
 
 
@@ -223,7 +232,7 @@ class XlnetDesign(Design):
         starts, ends, of_pairs = scores.beams
         return spans_of_beams(starts[examples], ends[examples], of_pairs[examples], windows, longest)
 
-    def outside(self, scores: BatchScores, examples: np.ndarray, best: float | None) -> dict[str, float]:
+    def outside(self, scores: BatchScores, examples: np.ndarray, best: TextSpan | None) -> dict[str, float]:
         """The sigmoid of the lowest logit of any window."""
         if not self.labels:
             return {}

@@ -245,6 +245,35 @@ def test_yes_and_no_outweigh_spans():
     assert task.score(items, found) == {"em": 100 * 2 / 6, "f1": 100 * 2 / 6, "turns": 6, "exact": 100 * 2 / 6}
 
 
+@pytest.mark.parametrize("choices", [("yes", "no"), ("yes", "no", "unknown")])
+def test_a_model_that_has_learnt_all_windows_answers_right_whatever_the_others_say(choices):
+    """Windows from which training learns no type of answer may claim any."""
+    rng, items = np.random.default_rng(7), []
+    for i in range(60):
+        words = [f"w{number}" for number in rng.integers(0, 12, rng.integers(1, 60))]
+        words[rng.integers(len(words))] = "w11"
+        context = " ".join(words)
+        answer = (Answer("w11", context.index("w11")),) if i % 2 else ()
+        choice = None if answer else choices[i // 2 % len(choices)]
+        items.append(QuestionItem(str(i), "w1", context, answer, choice=choice))
+    task = SpanAnswers.of(items, design="unilm", stride=5, rules="coqa")
+    assert task.labels == tuple(sorted(choices))
+    encoded = task.encode(items, CODEC)
+    members, _, reading = assembled(encoded, rng.permutation(len(encoded.examples)), None, 1)
+    start, end = torch.from_numpy(rng.normal(0, 0.1, (2, int(reading["sizes"].sum()))))
+    firsts = reading["sizes"].cumsum(0) - reading["sizes"]
+    for scores, column in ((start, 0), (end, 1)):
+        scores[firsts + reading["labels"][:, column]] += 20
+    elsewhere = reading["answer_types"] < 0
+    claimed = torch.from_numpy(rng.integers(0, 1 + len(choices), len(members)))
+    nothing = 1 + task.labels.index("unknown") if "unknown" in choices else claimed
+    types = torch.where(elsewhere, nothing, reading["answer_types"])
+    assert elsewhere.any() and len(members) > 100
+    logits = 20.0 * torch.nn.functional.one_hot(types, 1 + len(choices))
+    found = task.predict(items, encoded, members, SpanScores(start, end, logits), reading)
+    assert [one["answer"] for one in found] == [item.choice or "w11" for item in items]
+
+
 def test_scores_are_the_official_ones():
     items = random_items(40, 3)
     task = SpanAnswers(("",), stride=5)

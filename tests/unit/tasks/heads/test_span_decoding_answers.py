@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from unified.tasks.heads.span_decoding import Spans, Window, chosen_answer, decided, distinct, spans_by_sums
+from unified.tasks.heads.span_decoding import Spans, TextSpan, Window, chosen_answer, decided, distinct, spans_by_sums
 
 CONTEXT = "Anna built it"
-SPANS = [(2.0, 0, 4), (1.0, 5, 10)]
+SPANS = [TextSpan(2.0, 0, 4, window=0), TextSpan(1.0, 5, 10, window=1)]
 ONE, TWO = 1 / (1 + math.exp(-1)), 1 / (1 + math.e)
 
 
@@ -27,7 +28,8 @@ def test_without_labels_spans_share_all_probability():
 @pytest.mark.parametrize("more", [-1000, 1000])
 def test_probabilities_of_spans_depend_on_differences_of_scores_alone(more):
     """However high or low the scores are."""
-    found = chosen_answer(CONTEXT, [(score + more, *span) for score, *span in SPANS], {}, None, 0.5)
+    shifted = [replace(span, score=span.score + more) for span in SPANS]
+    found = chosen_answer(CONTEXT, shifted, {}, None, 0.5)
     assert found == chosen_answer(CONTEXT, SPANS, {}, None, 0.5)
 
 
@@ -87,7 +89,7 @@ def test_equal_texts_are_one_and_white_space_is_none():
     spans = Spans(
         np.array([5.0, 4, 3, 2, 1]), np.array([1, 1, 0, 0, 1]), np.array([1, 0, 1, 0, 0]), np.array([1, 0, 1, 0, 1])
     )
-    assert list(distinct(spans, windows, context)) == [(4.0, 5, 6), (3.0, 3, 4)]
+    assert list(distinct(spans, windows, context)) == [TextSpan(4.0, 5, 6, window=1), TextSpan(3.0, 3, 4, window=0)]
     assert len(spans) == 5 and windows[0].passage == slice(0, 2)
     assert Window(3, offsets, offsets[:, 0]).passage == slice(3, 7)
 

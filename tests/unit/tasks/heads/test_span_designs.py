@@ -10,6 +10,7 @@ import torch
 
 from unified.errors import UnifiedError
 from unified.model.span_heads import Beams, SpanScores
+from unified.tasks.heads.span_decoding import TextSpan
 from unified.tasks.heads.span_designs import (
     DESIGNS,
     NOTHINGS,
@@ -28,6 +29,10 @@ def batch_of(start, end=None, answer_types=None, beams=None, cls=(0, 1)) -> Batc
     return BatchScores.of(scores, {"sizes": torch.tensor([2, 3]), "cls": torch.tensor(cls)})
 
 
+def best_span(score: float = 0.0, window: int = 0) -> TextSpan:
+    return TextSpan(score, 0, 1, window)
+
+
 def test_scores_of_a_batch_are_arrays_of_float64():
     types = torch.ones(2, 3, dtype=torch.bfloat16, requires_grad=True)
     batch = batch_of([1.0, 2, 3, 4, 5], [1.0] * 5, types)
@@ -42,24 +47,36 @@ def test_scores_of_a_batch_are_arrays_of_float64():
 def test_berts_chance_of_no_answer_is_that_of_the_lowest_score_of_cls():
     batch = batch_of([1.0, 9, 9, 0.25, 9], [2.0, 9, 9, 0.5, 9])
     design = BertDesign(("",))
-    assert design.outside(batch, np.array([0, 1]), 0.5) == {"": pytest.approx(1 / (1 + math.exp(-0.25)))}
-    assert design.outside(batch, np.array([0]), 0.5) == {"": pytest.approx(1 / (1 + math.exp(-2.5)))}
-    assert design.outside(batch, np.array([0]), None) == {"": 1.0} and design.outside(batch, np.array([0]), 1e4) == {
-        "": 0.0
-    }
-    assert BertDesign(()).outside(batch, np.array([0]), 0.5) == {}
+    assert design.outside(batch, np.array([0, 1]), best_span(0.5)) == {"": pytest.approx(1 / (1 + math.exp(-0.25)))}
+    assert design.outside(batch, np.array([0]), best_span(0.5)) == {"": pytest.approx(1 / (1 + math.exp(-2.5)))}
+    assert design.outside(batch, np.array([0]), None) == {"": 1.0}
+    assert design.outside(batch, np.array([0]), best_span(1e4)) == {"": 0.0}
+    assert BertDesign(()).outside(batch, np.array([0]), best_span(0.5)) == {}
 
 
 def test_unilms_chances_are_those_of_the_window_that_doubts_least():
     logits = torch.tensor([[1.0, 2, 0, 1], [0.0, 1, 0, 3]])
     batch = batch_of([0.0] * 5, [0.0] * 5, logits)
     shares = logits.double().softmax(-1).tolist()
-    for labels, window in ((("", "no", "yes"), 1), (("no", "unknown", "yes"), 1), (("yes", "no", "maybe"), 0)):
-        found = UnilmDesign(labels).outside(batch, np.array([0, 1]), None)
-        assert found == pytest.approx(dict(zip(labels, shares[window][1:], strict=True)))
+    for labels in (("", "no", "yes"), ("no", "unknown", "yes")):
+        for best in (None, best_span(), best_span(window=1)):
+            found = UnilmDesign(labels).outside(batch, np.array([0, 1]), best)
+            assert found == pytest.approx(dict(zip(labels, shares[1][1:], strict=True)))
     turned = batch_of([0.0] * 5, [0.0] * 5, logits.flip(0))
     assert UnilmDesign(("", "no", "yes")).outside(turned, np.array([0, 1]), None)[""] == pytest.approx(shares[1][1])
     assert UnilmDesign(()).outside(batch, np.array([0]), None) == {}
+
+
+def test_unilms_chances_are_those_of_the_window_of_the_best_span_where_there_is_always_an_answer():
+    logits = torch.tensor([[1.0, 2, 0, 1], [0.0, 1, 0, 3]])
+    batch, labels = batch_of([0.0] * 5, [0.0] * 5, logits), ("yes", "no", "maybe")
+    shares = logits.double().softmax(-1)[:, 1:].tolist()
+    for examples in ([0, 1], [1, 0]):
+        for window, example in enumerate(examples):
+            found = UnilmDesign(labels).outside(batch, np.array(examples), best_span(window=window))
+            assert found == pytest.approx(dict(zip(labels, shares[example], strict=True)))
+    without_tokens = UnilmDesign(labels).outside(batch, np.array([1]), None)
+    assert without_tokens == pytest.approx(dict(zip(labels, shares[1], strict=True)))
 
 
 def test_xlnets_chance_is_the_lowest_of_any_window():
