@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 import numpy as np
+import torch
 
 from unified.arguments import counted, described
 from unified.data.example import Example
@@ -47,13 +50,27 @@ def predicted_items(
     """Predictions for the items by :meth:`Understanding.predict`.
 
     Raises:
-        UnifiedError: of that method; or it returns anything but a dictionary for each item.
+        UnifiedError: of that method; or a score is NaN or infinity; or it returns anything but a dictionary for each
+            item.
     """
+    if not _are_numbers(scores):
+        raise UnifiedError("the model's scores are not numbers; its parameters seem to be damaged")
     found = task.predict(items, encoded, members, scores, reading)
     expected = f"a list of {counted(len(items), 'dictionary', 'dictionaries')}, one for each item"
     fits = isinstance(found, list) and len(found) == len(items) and all(isinstance(one, dict) for one in found)
     _require(fits, task, "predict", expected, found)
     return found
+
+
+def _are_numbers(scores: Any) -> bool:
+    """Whether all tensors among a head's scores hold numbers, or -inf for what cannot be."""
+    if isinstance(scores, torch.Tensor):
+        return bool((scores < math.inf).all())  # NaN is not below either
+    if is_dataclass(scores):
+        return all(_are_numbers(getattr(scores, field.name)) for field in fields(scores))
+    if isinstance(scores, Mapping):
+        return all(map(_are_numbers, scores.values()))
+    return not isinstance(scores, list | tuple) or all(map(_are_numbers, scores))
 
 
 def _require(fits: object, task: Understanding[Any], method: str, expected: str, got: object) -> None:

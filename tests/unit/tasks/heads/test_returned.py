@@ -6,13 +6,20 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
+import torch
 
 from tests.support.refusals import refused
 from tests.support.understanding_runs import codec, small_model
+from unified.data.markers import with_markers
+from unified.errors import UnifiedError
+from unified.model.span_heads import SpanScores
 from unified.tasks.finetuning import with_both
-from unified.tasks.heads import Classification
-from unified.tasks.heads.base import require_measures
+from unified.tasks.heads import TASK_HEADS, Choice, Classification, Coreference, Regression, Relation, Tagging
+from unified.tasks.heads.base import EnsembleUnderstanding, require_measures
 from unified.tasks.heads.items import TextItem
+from unified.tasks.heads.returned import predicted_items
+from unified.tasks.heads.span import SpanAnswers
+from unified.tasks.heads.span_designs import DESIGNS
 from unified.tasks.prediction import Predictor
 
 CODEC = codec(12)
@@ -104,6 +111,63 @@ def test_what_are_no_predictions_is_named(what):
     start = "head 'classification': its method predict must return a list of 2 dictionaries, one for each item, got "
     found = refused(answered, predicted=changed)
     assert found.startswith(start) and (got is None or found == start + got)
+
+
+#: A form of fine-tuning of each type, and an item.
+FORMS = [
+    (Classification(("a", "b")), {"text": "w1 w2"}),
+    (Regression(), {"text": "w1 w2", "second": "w3"}),
+    (Tagging(("x", "y")), {"words": ["w1", "w2"]}),
+    (Tagging(("x", "y"), features="last"), {"words": ["w1", "w2"]}),
+    (Choice(), {"context": "w1", "choices": ["w2", "w3"]}),
+    (Relation(("r", "s"), negative=None), {"words": ["w1"], "entities": [{"start": 0, "stop": 1}] * 2}),
+    (Coreference(), {"sentences": [["w1", "w2"], ["w3"]]}),
+    *((SpanAnswers(("",), design=one), {"question": "w1", "context": "w2 w3 w4"}) for one in DESIGNS),
+    (SpanAnswers((), design="unilm"), {"question": "w1", "context": "w2 w3 w4"}),
+]
+
+
+@pytest.mark.parametrize("value", [torch.nan, torch.inf])
+@pytest.mark.parametrize("damaged", ["transformer", "heads"])
+@pytest.mark.parametrize("number", range(len(FORMS)))
+def test_a_model_whose_scores_are_no_numbers_is_refused(number, damaged, value):
+    """In prediction, by itself and with another model where several may answer together."""
+    assert {type(task).name for task, _ in FORMS} == set(TASK_HEADS)
+    task, fields = FORMS[number]
+    own = replace(CODEC, vocabulary=with_markers(CODEC.vocabulary, task.markers))
+    model, damage = small_model(task, own), small_model(task, own)
+    predictor = Predictor(model, "task", task, own)
+    item = predictor.item(fields, 1)
+    (whole,) = predictor.predict([item])
+    assert whole["id"] == "1"
+    for parameter in getattr(damage, damaged).parameters():
+        parameter.data.fill_(value)
+    together = (replace(predictor, others=((damage, "task"),)),) if isinstance(task, EnsembleUnderstanding) else ()
+    for refusing in (replace(predictor, model=damage), *together):
+        with pytest.raises(UnifiedError) as raised:
+            list(refusing.predict([item]))
+        assert str(raised.value) == "the model's scores are not numbers; its parameters seem to be damaged"
+
+
+class Constant(Classification):
+    """Gives the same answers whatever the scores are."""
+
+    def predict(self, items, encoded, members, scores, reading):
+        return [{"id": item.id} for item in items]
+
+
+def test_a_score_may_say_that_something_cannot_be():
+    """As heads of answers and of chains do, at -inf; in whatever form the scores of a user's own head come."""
+    task, scores = Constant(("a", "b")), torch.tensor([[-torch.inf, 0], [1, 2]])
+    encoded, members = task.encode(ITEMS, CODEC), np.arange(2)
+    reading = encoded.reading(members)
+    for own in (scores, [scores], {"a": (scores, None)}, SpanScores(scores, None), "text", 3.0, scores.long()):
+        assert len(predicted_items(task, ITEMS, encoded, members, own, reading)) == 2
+    for value in (torch.nan, torch.inf):
+        bad = scores.masked_fill(scores == 2, value)
+        for own in (bad, [scores, bad], {"a": (scores, {"b": bad})}, SpanScores(scores, None, bad)):
+            says = refused(predicted_items, task, ITEMS, encoded, members, own, reading)
+            assert says.startswith("the model's scores are not numbers")
 
 
 def test_scores_have_all_measures():
