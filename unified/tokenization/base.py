@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+import unicodedata
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
@@ -34,7 +35,8 @@ class Tokenizer(Protocol):
         """Ids and sizes of :meth:`encode_ids`, and each token's characters in ``single_spaced(text)``, int64 (sum, 2).
 
         First character and the one behind the last; never empty, and neither column falls within a text. Tokens that
-        stand for one character together, as its bytes do, all have that character.
+        stand for one character together, as its bytes do, all have that character. Accents that the tokenizer takes off
+        go with the token that they stand behind.
         """
 
     def decode(self, pieces: list[str]) -> str:
@@ -105,6 +107,36 @@ def original_offsets(text: str, offsets: np.ndarray) -> np.ndarray:
     characters = offsets - (0, 1)
     word = np.searchsorted(firsts, characters, side="right") - 1
     return characters + (words[:, 0] - firsts)[word] + (0, 1)
+
+
+def with_accents(texts: Sequence[str], sizes: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+    """Characters of tokens with the combining marks behind them that no token has.
+
+    Tokenizers that strip accents leave them out of their offsets: an answer that ends in one would lose it, in Hindi or
+    Thai a vowel.
+
+    Args:
+        texts: single-spaced.
+        sizes: int64 (texts,), tokens of each.
+        offsets: int64 (sum of sizes, 2), neither column falling within a text.
+
+    Returns:
+        int64 (sum of sizes, 2).
+    """
+    found = offsets.copy()
+    stops = np.cumsum(sizes)
+    for text, start, stop in zip(texts, (stops - sizes).tolist(), stops.tolist(), strict=True):
+        if text.isascii():
+            continue
+        ends = found[start:stop, 1]
+        behind = np.append(found[start + 1 : stop, 0], len(text))[: len(ends)]
+        for last in np.flatnonzero(ends < behind).tolist():
+            before = end = int(ends[last])
+            while end < behind[last] and unicodedata.category(text[end]) == "Mn":
+                end += 1
+            if end > before:  # several tokens may stand for the character that has the mark
+                ends[np.searchsorted(ends[: last + 1], before) : last + 1] = end
+    return found
 
 
 def concatenated(ids: list[list[int]]) -> tuple[np.ndarray, np.ndarray]:

@@ -19,7 +19,7 @@ from unified.data.vocabulary import BEGIN, MASK, PAD, SEPARATOR, UNKNOWN
 from unified.errors import UnifiedError
 from unified.files.json_text import read_object
 from unified.files.shapes import Maybe, misfit
-from unified.tokenization.base import concatenated, pairs_of_integers, single_spaced
+from unified.tokenization.base import concatenated, pairs_of_integers, single_spaced, with_accents
 from unified.tokenization.wordpiece_files import JSON_NAME, SETTINGS_NAME, named_entries
 
 #: Fields of ``tokenizer_config.json`` that name the entry of one of our special symbols, the first that is there.
@@ -114,13 +114,14 @@ class JsonTokenizer:
 
     def encode_offsets(self, texts: list[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Ids, sizes and characters of tokens, see :meth:`unified.tokenization.Tokenizer.encode_offsets`."""
+        texts = [single_spaced(text) for text in texts]
         with self._dividing():
-            encoded = self._tokenizer.encode_batch([single_spaced(text) for text in texts])
+            encoded = self._tokenizer.encode_batch(texts)
         offsets = pairs_of_integers([encoding.offsets for encoding in encoded])
         # Pieces of one character, and the space put before a text, may have no extent.
         offsets[:, 1] = np.maximum(offsets[:, 1], offsets[:, 0] + 1)
         ids, sizes = concatenated([encoding.ids for encoding in encoded])
-        return self._numbers[ids], sizes, offsets
+        return self._numbers[ids], sizes, with_accents(texts, sizes, offsets)
 
     def _dividing(self) -> AbstractContextManager[None]:
         """Refuses what the tokenizer cannot divide, such as an unknown character where it has no unknown symbol."""

@@ -17,7 +17,7 @@ from unified.arguments import counted, shown
 from unified.data.vocabulary import BEGIN, MASK, PAD, SEPARATOR, UNKNOWN
 from unified.errors import UnifiedError
 from unified.files.json_text import read_object
-from unified.tokenization.base import concatenated, pairs_of_integers, single_spaced
+from unified.tokenization.base import concatenated, pairs_of_integers, single_spaced, with_accents
 from unified.tokenization.json_tokenizer import SPECIAL_FIELDS, entry_symbol
 from unified.tokenization.wordpiece_files import (
     CONTINUATION,
@@ -159,9 +159,11 @@ class WordPieceTokenizer:
 
     def encode_offsets(self, texts: list[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Ids, sizes and characters of tokens, see :meth:`unified.tokenization.Tokenizer.encode_offsets`."""
-        encoded = self._tokenizer.encode_batch([single_spaced(text) for text in texts])
+        texts = [single_spaced(text) for text in texts]
+        encoded = self._tokenizer.encode_batch(texts)
         offsets = pairs_of_integers([encoding.offsets for encoding in encoded])
-        return *concatenated([encoding.ids for encoding in encoded]), offsets
+        ids, sizes = concatenated([encoding.ids for encoding in encoded])
+        return ids, sizes, with_accents(texts, sizes, offsets)
 
     def decode(self, pieces: list[str]) -> str:
         """The text that ``pieces`` stand for."""

@@ -1,10 +1,13 @@
 """Offsets of tokens, and the tokens that spans of characters belong to."""
 
+import itertools
 import json
 import lzma
+import unicodedata
 
 import numpy as np
 import pytest
+from tokenizers import Tokenizer, normalizers
 
 from tests.support.annotators import Patterns, tokens_of_spans
 from tests.support.corpora import random_documents
@@ -12,6 +15,8 @@ from tests.support.trained_tokenizers import ODD, TOKENIZERS, trained_tokenizers
 from unified.corpus.annotate import token_spans
 from unified.corpus.tokenizer_source import TokenizerSource
 from unified.tokenization import single_spaced
+from unified.tokenization.json_tokenizer import JsonTokenizer
+from unified.tokenization.wordpiece import train_wordpiece
 
 
 def texts_with(offsets, sizes):
@@ -45,6 +50,39 @@ def test_offsets_cut_the_pieces_out_of_the_text(kind):
         else:
             assert cuts[0] == pieces[0][1:]
             assert [cut.replace(" ", "\u2581") for cut in cuts[1:]] == pieces[1:]
+
+
+#: Letters with and without accents, vowel signs, marks alone, characters that are taken out, and spaces.
+MARKED = ["e", "é", "e\u0301", "o\u031b\u0309", "न", "हू", "ท", "ที่", "\u0301", "x", "\u200b", "漢", ".", " ", " "]
+
+
+def marked_texts(count: int) -> list[str]:
+    rng = np.random.default_rng(6)
+    return ["", "\u0301", *("".join(rng.choice(MARKED, rng.integers(1, 20))) for _ in range(count))]
+
+
+@pytest.mark.parametrize("kind", ["uncased", "stripping json"])
+def test_accents_that_are_taken_off_go_with_the_token_in_front(kind):
+    """Beside the offsets of the library ``tokenizers``, which leave them out."""
+    own = train_wordpiece(["e o x न ह र ท 漢 . e o x न ह र ท"] * 3, lowercase=True)
+    plain = Tokenizer.from_str(json.dumps(own.content))
+    if kind != "uncased":
+        plain.normalizer = normalizers.Sequence([normalizers.NFD(), normalizers.StripAccents()])
+        own = JsonTokenizer(json.loads(plain.to_str()), {"[UNK]": "<unk>"})
+    texts = [single_spaced(text) for text in marked_texts(300)]
+    ids, sizes, offsets = own.encode_offsets(texts)
+    assert np.array_equal(ids, own.encode_ids(texts)[0]) and own.encode_offsets([])[2].shape == (0, 2)
+    more = 0
+    for text, found in zip(texts, texts_with(offsets, sizes), strict=True):
+        library = np.array(plain.encode(text).offsets).reshape(-1, 2)
+        assert np.array_equal(found[:, 0], library[:, 0]) and (np.diff(found, axis=0) >= 0).all()
+        covered = {i for start, stop in library.tolist() for i in range(start, stop)}
+        marks = [i for i, one in enumerate(text) if unicodedata.category(one) == "Mn" and i not in covered]
+        for stop, before in zip(found[:, 1].tolist(), library[:, 1].tolist(), strict=True):
+            expected = next(i for i in itertools.count(before) if i not in marks)
+            assert stop == expected
+            more += stop > before
+    assert more > 200
 
 
 def assert_spans_are_the_definition(tokenizer, texts, spans):

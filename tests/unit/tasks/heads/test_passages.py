@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import sys
+import unicodedata
 from collections import Counter
 from pathlib import Path
 
@@ -17,7 +19,7 @@ from unified.tasks.heads.passages import INSIDE_TOKEN, NO_TOKEN, UNKNOWN_SPAN, a
 from unified.tasks.heads.questions import Answer
 from unified.tasks.metrics.squad import normalize_answer
 from unified.tokenization import ordinary_symbols, original_offsets, single_spaced
-from unified.tokenization.wordpiece import WordPieceTokenizer
+from unified.tokenization.wordpiece import WordPieceTokenizer, train_wordpiece
 
 SPACES = [chr(i) for i in range(sys.maxunicode + 1) if chr(i).isspace()]
 WORDS = [f"w{i}" for i in range(30)]
@@ -93,6 +95,21 @@ def test_tokens_stand_at_their_characters(kind):
 def test_answers_as_tokens(words, context, answer, expected):
     [(_, offsets)] = words.encode_offsets([context])
     assert align(context, offsets, answer) == expected
+
+
+@pytest.mark.parametrize("form", ["NFC", "NFD"])
+@pytest.mark.parametrize("context", [
+    "She ate pho at the café in Paris.", "Ông sống ở Cà Mau, ăn phở mỗi ngày.", "กรุงเทพ ที่ ดี",
+    "हिन्दी दिल्ली में बोली जाती है गांधी और नेहरू थे", "שָׁלוֹם עֲלֵיכֶם",
+])  # fmt: skip
+def test_an_answer_ends_with_its_last_accent(context, form):
+    """Also where the tokenizer takes accents off; every word can be learnt, and is recovered as it stands there."""
+    context = unicodedata.normalize(form, context)
+    codec = codec_of(train_wordpiece([context.replace(".", " .")] * 3, lowercase=True))
+    [(_, offsets)] = codec.encode_offsets([context])
+    for match in re.finditer(r"[^\s.,]+", context):
+        first, last = align(context, offsets, Answer(match[0], match.start()))
+        assert context[offsets[first, 0] : offsets[last, 1]] == match[0]
 
 
 @pytest.mark.parametrize("kind", [*TOKENIZERS, "byte_fallback", "uncased"])
