@@ -302,7 +302,7 @@ def test_a_pipeline_is_for_a_model_that_reads_entities(refusal):
 
 
 def test_a_label_of_rows_that_validate_alone_is_refused_by_the_lines_of_their_file(refusal, shared):
-    jsonl(shared / "own.jsonl", [*ROWS, *({"text": "w1", "label": f"l{i}"} for i in range(25))])
+    jsonl(shared / "own.jsonl", [*ROWS, *({"text": f"w1 w{i}", "label": f"l{i}"} for i in range(25))])
     says = refusal("classification", "--data", "own.jsonl", "--valid-share", "0.2")
     assert re.match(r"own\.jsonl, line (2[1-9]|[34]\d): label 'l\d+', but train has 'l\d+', ", says)
     jsonl(shared / "many.jsonl", [{"text": "w1", "label": f"{i:02}"} for i in range(22)])

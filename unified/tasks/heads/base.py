@@ -159,6 +159,14 @@ class Understanding(ABC, Generic[ItemT]):
         """The document with which neighbouring items, its sentences, are encoded; None for an item by itself."""
         return None
 
+    @classmethod
+    def shared_text(cls, item: ItemT) -> Hashable:
+        """The text or the document that other items may be about, too; None for an item by itself.
+
+        Where a share of the training items validates, items that share one are on the same side.
+        """
+        return None
+
     @abstractmethod
     def head(self, config: TransformerConfig) -> TaskHead:
         """The module from (N, D) states of all tokens that are read of a batch, and its :data:`Reading`, to scores."""

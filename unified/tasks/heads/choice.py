@@ -100,6 +100,10 @@ class Choice(EnsembleUnderstanding[ChoiceItem]):
     def subset_of(self, item: ChoiceItem) -> str | None:
         return item.subset
 
+    @classmethod
+    def shared_text(cls, item: ChoiceItem) -> str:
+        return item.context
+
     def head(self, config: TransformerConfig) -> TaskHead:
         return PooledHead(config, 1, self.dropout)
 

@@ -80,6 +80,10 @@ class Classification(EnsembleUnderstanding[TextItem]):
             head_inputs["labels"] = [classes([item.gold_class], self.labels, item.id) for item in items]
         return Encoded(examples, np.arange(len(items)), head_inputs, int(np.count_nonzero(lost)), lost)
 
+    @classmethod
+    def shared_text(cls, item: TextItem) -> tuple[str, ...]:
+        return tuple(item.texts.values())
+
     def unlearnt(self, item: TextItem) -> str | None:
         return None if item.label is None else unlearnt_label(item.gold_class, self.labels)
 
@@ -150,6 +154,10 @@ class Regression(EnsembleUnderstanding[TextItem]):
         # fairseq rounds what is float32 in a batch to the precision of --fp16 or --bf16.
         head_inputs = {} if None in labels else {"labels": [np.array([label], dtype=np.float64) for label in labels]}
         return Encoded(examples, np.arange(len(items)), head_inputs, int(np.count_nonzero(lost)), lost)
+
+    @classmethod
+    def shared_text(cls, item: TextItem) -> tuple[str, ...]:
+        return tuple(item.texts.values())
 
     def head(self, config: TransformerConfig) -> TaskHead:
         return PooledHead(config, 1, self.dropout)

@@ -137,6 +137,10 @@ class Relation(EnsembleUnderstanding[RelationItem]):
             ]
         return Encoded(examples, np.arange(len(items)), head_inputs, int(np.count_nonzero(lost)), lost)
 
+    @classmethod
+    def shared_text(cls, item: RelationItem) -> tuple[str, ...]:
+        return item.words
+
     def unlearnt(self, item: RelationItem) -> str | None:
         types = role_types([item.entities]) if self.design == _TYPES else ()
         of_types = (unlearnt_label(one, self.types, "type of an entity") for one in types)

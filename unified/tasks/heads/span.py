@@ -180,6 +180,10 @@ class SpanAnswers(EnsembleUnderstanding[QuestionItem]):
     def subset_of(self, item: QuestionItem) -> str | None:
         return item.subset
 
+    @classmethod
+    def shared_text(cls, item: QuestionItem) -> str:
+        return item.context
+
     def unlearnt(self, item: QuestionItem) -> str | None:
         if item.label == NOTHING and NOTHING not in self.labels:
             return "it has no answer, and all items of train have one"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -97,6 +97,10 @@ class Tagging(EnsembleUnderstanding[WordsItem]):
 
     def document_of(self, item: WordsItem) -> str | None:
         return item.document if self.context else None
+
+    @classmethod
+    def shared_text(cls, item: WordsItem) -> Hashable:
+        return item.words if item.document is None else item.document
 
     def unlearnt(self, item: WordsItem) -> str | None:
         return next(filter(None, (unlearnt_label(tag, self.labels, "tag") for tag in item.tags or ())), None)

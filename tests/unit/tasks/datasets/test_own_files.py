@@ -47,7 +47,10 @@ CASES = {
     ),
     "regression": ([{"text": f"x {i}", "score": i / 4} for i in range(8)], {"label": "score"}, ()),
     "span": (
-        [{"passage": PASSAGE, "asked": f"Who {i}?", "answer": ("1901", '"Berg"', "")[i % 3]} for i in range(8)],
+        [
+            {"passage": f"{PASSAGE} {i // 2}", "asked": f"Who {i}?", "answer": ("1901", '"Berg"', "")[i % 3]}
+            for i in range(8)
+        ],
         {"text": "passage", "second": "asked", "label": "answer"},
         (),
     ),
