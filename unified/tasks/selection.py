@@ -134,14 +134,17 @@ def held_out(ids: Sequence[str], texts: Sequence[Hashable], share: float) -> set
     for number, text in enumerate(texts):
         groups.setdefault(("item", number) if text is None else ("text", text), []).append(number)
     order = sorted(groups.values(), key=lambda group: hashlib.sha256(min(ids[i] for i in group).encode()).digest())
-    left, chosen = round(share * len(ids)), []
+    left = round(share * len(ids))
     if left in (0, len(ids)) or len(order) == 1:
         return set() if left == 0 else set(range(len(ids)))
-    others = []
+    chosen: list[list[int]] = []
+    others: list[list[int]] = []
     for group in order:
-        fits = len(group) <= left
-        (chosen if fits else others).append(group)
-        left -= len(group) * fits
+        if len(group) <= left:
+            chosen.append(group)
+            left -= len(group)
+        else:
+            others.append(group)
     smallest = min(others, key=len)  # there is one, as not all items have room
     if len(others) > 1 and (not chosen or len(smallest) < 2 * left):
         chosen.append(smallest)
