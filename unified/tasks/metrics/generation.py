@@ -18,6 +18,7 @@ from unified.errors import UnifiedError, nearest, one_line
 from unified.tasks.metrics.bootstrap import summed
 from unified.tasks.metrics.copying import CopyingCounts
 from unified.tasks.metrics.similarity import character_similarity
+from unified.tokenization import single_spaced
 
 #: Measures that are means over texts, in the order in which they are computed.
 _MEANS = ("exact_match", "character_similarity", "rouge1", "rouge2", "rougeL")
@@ -29,7 +30,8 @@ class GenerationScores:
 
     Attributes:
         sentences: how many were scored.
-        exact_match: share of sentences equal to one of their references, character by character.
+        exact_match: share of sentences equal to one of their references, character by character, but for white space:
+            any run of it counts as one space here and in ``character_similarity``, and none at the ends.
         character_similarity: mean over sentences of ``1 - edit distance / length of the longer one``
             (:func:`unified.tasks.metrics.character_similarity`), the nearest reference counting.
         bleu: corpus BLEU-4 of sacrebleu.
@@ -109,7 +111,11 @@ class GeneratedTexts:
         rouge, self._rouge_signature, self._without_words = rouge_f1(
             hypotheses, reference_groups, use_stemmer, sentence_separator
         )
-        pairs = list(zip(plain, plain_references, strict=True))
+        # No model writes line breaks or several spaces: a tokenizer reads all white space as one space.
+        pairs = [
+            (single_spaced(text), [single_spaced(reference) for reference in group])
+            for text, group in zip(plain, plain_references, strict=True)
+        ]
         exact = [float(hypothesis in group) for hypothesis, group in pairs]
         similarity = [max(character_similarity(h, r) for r in group) for h, group in pairs]
         self.size = len(pairs)

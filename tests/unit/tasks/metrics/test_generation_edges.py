@@ -113,3 +113,24 @@ def test_limits_of_lengths_are_inclusive_and_the_end_does_not_count():
         found = nbest.scores("fairseq", 0.0, low, high)
         assert found == LengthScores(0.0, low, high, score, 0, score, outside)
     assert [one.min_length for one in tuned(nbest, "fairseq", [0.0], [2, 3, 9], [3, 4], "rougeL")] == [3, 2, 2]
+
+
+@pytest.mark.parametrize("separator", [None, "|"])
+def test_white_space_that_no_model_writes_does_not_count(separator):
+    """Whatever white space stands in either text, single spaces score the same; a space within a word is a mistake."""
+    generator = random.Random(1)
+    texts = [["Yes,", "please."], ["Two", "lines", "of", "text"], ["plain"], ["a", "|", "b"], []]
+
+    def spaced(words):
+        def white():
+            return "".join(generator.choices(" \n\t\u00a0\u3000", k=generator.randint(1, 3)))
+
+        return generator.choice(["", white()]) + white().join(words) + generator.choice(["", white()])
+
+    single = [" ".join(words) for words in texts]
+    for _ in range(20):
+        for written, wanted in ((map(spaced, texts), single), (single, map(spaced, texts))):
+            found = score_generation(list(written), list(wanted), sentence_separator=separator)
+            assert found.exact_match == found.character_similarity == 100
+    found = score_generation(["Two lines"], ["Two li nes"])
+    assert found.exact_match == 0 and found.character_similarity == pytest.approx(90)
