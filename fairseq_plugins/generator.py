@@ -27,7 +27,8 @@ class UnifiedSequenceGenerator(SequenceGenerator):
     Args:
         ngram_ignore: ids that n-gram blocking never touches (UniLM ignores the full stop).
         unilm_lenpen: rank finished hypotheses by UniLM's ``score / ((5 + length) / 6) ** lenpen``.
-        max_target: most tokens to write, whatever fairseq's own limits allow; 0 sets no limit.
+        max_target: most tokens to write, whatever fairseq's own limits allow; 0 sets no limit. Source and target share
+            the position table, which sets another one: to each source by its own length.
 
     Raises:
         UnifiedError: there are ids to leave alone, and nothing is blocked.
@@ -54,17 +55,59 @@ class UnifiedSequenceGenerator(SequenceGenerator):
         self.unilm_lenpen = unilm_lenpen
         self.max_target = max_target
         if no_repeat_ngram_size:
-            blocker = NgramBlocker(no_repeat_ngram_size, ngram_ignore)
-            # The buffer starts with fairseq's start symbol and ends with tokens not yet written.
-            self.repeat_ngram_blocker = lambda tokens, scores, _, __, step: blocker(tokens[:, 1 : step + 1], scores)
+            self._blocker = NgramBlocker(no_repeat_ngram_size, ngram_ignore)
+            self.repeat_ngram_blocker = self._blocked
+        self._forced: torch.Tensor | None = None  # bool (R,), rows whose token of this step is given
 
-    def _generate(self, sample: Sample, *arguments: Any, **keywords: Any) -> list[list[_Hypothesis]]:
-        # Source and target share the position table: [CLS] source target.
-        self.max_len = self.position_limit - sample["net_input"]["src_tokens"].size(1) - 1
+    def _generate(
+        self,
+        sample: Sample,
+        prefix_tokens: torch.Tensor | None = None,
+        constraints: torch.Tensor | None = None,
+        bos_token: int | None = None,
+    ) -> list[list[_Hypothesis]]:
+        tokens = sample["net_input"]["src_tokens"]
+        limits = self._limits(tokens)
+        found: list[list[_Hypothesis]] = [[] for _ in limits]
+        # fairseq has one limit for a batch, and no text's may depend on its neighbours.
+        for self.max_len in sorted(set(limits)):
+            own = [i for i, limit in enumerate(limits) if limit == self.max_len]
+            rows = torch.tensor(own, device=tokens.device)
+            given = [None if one is None else one[rows] for one in (prefix_tokens, constraints)]
+            for i, hypotheses in zip(own, super()._generate(_selected(sample, rows), *given, bos_token), strict=True):
+                found[i] = self._rescored(hypotheses) if self.unilm_lenpen else hypotheses
+        return found
+
+    def _limits(self, tokens: torch.Tensor) -> list[int]:
+        """Most tokens to write from each source, int64 (N, S), as fairseq counts them: with the end symbol."""
+        # The end symbol is the only one that fairseq's own limit does not count.
+        most = int(self.max_len_a * tokens.size(1) + self.max_len_b) + 1
         if self.max_target:
-            self.max_len = min(self.max_len, self.max_target + 1)  # fairseq counts the end symbol
-        finalized = super()._generate(sample, *arguments, **keywords)
-        return [self._rescored(hypotheses) for hypotheses in finalized] if self.unilm_lenpen else finalized
+            most = min(most, self.max_target + 1)
+        # Source and target share the position table: [CLS] source target.
+        lengths = (tokens != self.pad).sum(1).tolist()
+        return [min(most, self.position_limit - length - 1) for length in lengths]
+
+    def _prefix_tokens(
+        self,
+        step: int,
+        lprobs: torch.Tensor,
+        scores: torch.Tensor,
+        tokens: torch.Tensor,
+        prefix_tokens: torch.Tensor,
+        beam_size: int,
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        self._forced = (prefix_tokens[:, step] != self.pad).repeat_interleave(beam_size)
+        return super()._prefix_tokens(step, lprobs, scores, tokens, prefix_tokens, beam_size)
+
+    def _blocked(
+        self, tokens: torch.Tensor, scores: torch.Tensor, sentences: int, beam_size: int, step: int
+    ) -> torch.Tensor:
+        """Scores (R, V) without repeated n-grams, but where a token is given: it comes whatever it repeats."""
+        # The buffer starts with fairseq's start symbol and ends with tokens not yet written.
+        blocked = self._blocker(tokens[:, 1 : step + 1], scores)
+        forced, self._forced = self._forced, None  # fairseq asks for given tokens just before
+        return blocked if forced is None else torch.where(forced.unsqueeze(1), scores, blocked)
 
     def _rescored(self, hypotheses: list[_Hypothesis]) -> list[_Hypothesis]:
         for hypothesis in hypotheses:
@@ -92,6 +135,12 @@ class ForcedScorer:
         written = targets != self.decoder.special.pad
         rows = zip(score(self.decoder, sources, targets), targets, written, strict=True)
         return [[_scored(scores[kept], tokens[kept])] for scores, tokens, kept in rows]
+
+
+def _selected(sample: Sample, rows: torch.Tensor) -> Sample:
+    """What fairseq's search reads of some sentences of a batch, int64 (n,)."""
+    chosen: Sample = {"net_input": {name: values[rows] for name, values in sample["net_input"].items()}}
+    return {**chosen, "id": sample["id"][rows]} if "id" in sample else chosen
 
 
 def _scored(scores: torch.Tensor, tokens: torch.Tensor) -> _Hypothesis:

@@ -94,6 +94,11 @@ class TaskLengths:
         length = trained.default_length(self._positions, self.max_source)
         return trained.source_limit(self._positions, length, self.max_source)
 
+    def most_to_write(self) -> int:
+        """Most tokens of a text that is written: what ``--max-target`` says, else as in training; 0 for no limit."""
+        trained = self.trained
+        return trained.max_target if self.max_target is not None else trained.max_target or trained.longest_target
+
     def check_source(self, longest: int) -> None:
         """Refuse sources that are too long to write anything.
 

@@ -338,7 +338,7 @@ class UnifiedLMTask(DictionaryTask):
         require_temperature("--temperature", vars_of(args).get("temperature", 1.0))
         # Longer texts may have no penalty where two tokens have one: how long they become is not known here.
         require_exponent("--lenpen", "unilm" if unilm else "fairseq", vars_of(args).get("lenpen", 1.0), 2)
-        most = 0 if self.continues else self.lengths.trained.max_target
+        most = 0 if self.continues else self.lengths.most_to_write()
         most = most and max(most, vars_of(args).get("min_len", 1))
         extra.update(ngram_ignore=self._ignored_symbols(), unilm_lenpen=unilm, max_target=most)
         return super().build_generator(models, args, UnifiedSequenceGenerator, extra, **kwargs)

@@ -68,29 +68,65 @@ def test_the_search_finds_what_our_own_finds(scheme, options, own):
         assert [score for _, score in some] == pytest.approx([other.score for other in others], rel=1e-4)
 
 
-def limits(monkeypatch, sources=SOURCES, **options):
-    """What fairseq's search may write at most, the end symbol counted, and what it is given."""
-    seen = []
+def lengths(model, sources, prefix=None, **options):
+    """Tokens of the best text of each source, the end symbol not counted."""
+    found = generator_of([model], beam_size=1, **options).generate([model], sample(sources), prefix_tokens=prefix)
+    return [len(some[0]["tokens"]) - 1 for some in found]
 
-    def searched(self, *given, **keywords):
-        seen.append((self.max_len, given[1:], keywords))
-        return []
 
-    monkeypatch.setattr(SequenceGenerator, "_generate", searched)
-    own = generator_of(**options)
-    for _ in range(2):  # nothing of one batch stays for the next
-        assert own.generate([], sample(sources), prefix_tokens="prefix", constraints="none") == []
-    assert seen[0] == seen[1] and seen[0][1:] == ((), {"prefix_tokens": "prefix", "constraints": "none"})
-    return seen[0][0]
+@pytest.fixture(scope="module")
+def endless():
+    """A model that writes until it may not go on."""
+    model = model_of()
+    model.core.heads["token"].bias.data[2] -= 30
+    return model
 
 
 @pytest.mark.parametrize(
-    ("target", "most"), [(0, LEFT), (1, 2), (LEFT - 2, LEFT - 1), (LEFT - 1, LEFT), (LEFT, LEFT), (99, LEFT)]
-)
-def test_texts_end_at_the_limit_of_positions_or_of_training(monkeypatch, target, most):
-    assert limits(monkeypatch, max_target=target) == most
-    assert limits(monkeypatch) == LEFT
-    assert limits(monkeypatch, tiny_models.sources([20]), max_target=99) == 48 - 21 - 1
+    ("options", "most"),
+    [
+        ({"max_target": 0}, LEFT - 1), ({"max_target": 1}, 1), ({"max_target": LEFT - 2}, LEFT - 2),
+        ({"max_target": LEFT - 1}, LEFT - 1), ({"max_target": LEFT}, LEFT - 1), ({"max_target": 99}, LEFT - 1),
+        ({"max_len_b": 7}, 7), ({"max_len_b": 7, "max_target": 6}, 6), ({"max_len_b": 7, "max_target": 8}, 7),
+        ({"max_len_a": 2, "max_len_b": 3}, 23),
+    ],
+)  # fmt: skip
+def test_texts_end_at_the_limit_of_positions_or_of_training_or_of_fairseq(endless, options, most):
+    assert lengths(endless, SOURCES[3:], **options) == [most]
+
+
+@pytest.mark.parametrize("options", [{}, {"max_target": 9}, {"unilm_lenpen": True, "normalize_scores": False}])
+def test_no_text_depends_on_its_neighbours(endless, options):
+    """Each source leaves other positions: what is written from it beside longer ones is what is written alone."""
+    both = tiny_models.sources([2, 40, 9, 40, 44])
+    prefix = torch.tensor([[5, 6], [7, 1], [5, 5], [1, 1], [1, 1]])
+    batched = generator_of([endless], beam_size=3, **options)
+    found = batched.generate([endless], sample(both, id=torch.arange(5)), prefix_tokens=prefix)
+    for i, some in enumerate(rows(found)):
+        source = both[i : i + 1, : int((both[i] != 1).sum())]
+        (alone,) = rows(generator_of([endless], beam_size=3, **options).generate(
+            [endless], sample(source), prefix_tokens=prefix[i : i + 1]
+        ))  # fmt: skip
+        assert [tokens for tokens, _ in some] == [tokens for tokens, _ in alone] and len(some) == 3
+        assert [score for _, score in some] == pytest.approx([score for _, score in alone], rel=1e-4)
+    most = options.get("max_target", 48)
+    assert [len(some[0]["tokens"]) - 1 for some in found] == [min(most, 48 - n - 3) for n in (2, 40, 9, 40, 44)]
+
+
+@pytest.mark.parametrize("size", [0, 1, 2])
+@pytest.mark.parametrize("prefix", [[[8, 9, 5, 7]] * 4, [[5, 6, 5, 6], [8, 8, 8, 1], [7, 1, 1, 1], [1, 1, 1, 1]]])
+def test_given_tokens_come_whatever_they_repeat(size, prefix):
+    model, prefix = model_of(), torch.tensor(prefix)
+    batched = generator_of([model], beam_size=2, max_target=8, no_repeat_ngram_size=size)
+    found = rows(batched.generate([model], sample(), prefix_tokens=prefix))
+    config = GenerationConfig(beam=2, nbest=2, max_length=8, no_repeat_ngram_size=size)
+    wanted = generate(model.decoder.cached[0], SOURCES, config, prefix=prefix)
+    for some, others in zip(found, wanted, strict=True):
+        assert [tokens for tokens, _ in some] == [[*other.tokens.tolist(), 2] for other in others]
+    again = rows(batched.generate([model], sample()))  # nothing of one batch stays for the next
+    assert again == rows(
+        generator_of([model], beam_size=2, max_target=8, no_repeat_ngram_size=size).generate([model], sample())
+    )
 
 
 def test_unilms_penalty_divides_the_sum_and_ranks_anew(monkeypatch):
@@ -101,9 +137,9 @@ def test_unilms_penalty_divides_the_sum_and_ranks_anew(monkeypatch):
         return [[hypothesis("a", -1.0, -2.0), hypothesis("b", -1.0, -0.5, -1.0), hypothesis("c", -2.9)], []]
 
     monkeypatch.setattr(SequenceGenerator, "_generate", searched)
-    plain = generator_of(len_penalty=2.0).generate([], sample())
+    plain = generator_of(len_penalty=2.0, max_target=9).generate([], sample(SOURCES[:2], id=torch.arange(2)))
     assert [one["score"] for one in plain[0]] == ["a", "b", "c"]
-    ranked, nothing = generator_of(len_penalty=2.0, unilm_lenpen=True).generate([], sample())
+    ranked, nothing = generator_of(len_penalty=2.0, max_target=9, unilm_lenpen=True).generate([], sample(SOURCES[:2]))
     expected = [-2.5 / (8 / 6) ** 2, -3.0 / (7 / 6) ** 2, -2.9]
     assert [float(one["score"]) for one in ranked] == pytest.approx(expected) and nothing == []
     assert [len(one["tokens"]) for one in ranked] == [3, 2, 1]

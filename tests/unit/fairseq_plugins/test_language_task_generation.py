@@ -110,7 +110,7 @@ def test_unilms_penalty_ranks_sums(pairs):
 
 
 @pytest.mark.parametrize(("max_target", "options", "most"), [
-    (0, {}, 0), (0, {"min_len": 5}, 0), (1, {}, 1), (3, {}, 3), (3, {"min_len": 3}, 3), (3, {"min_len": 4}, 4),
+    (0, {}, 6), (0, {"min_len": 7}, 7), (1, {}, 1), (3, {}, 3), (3, {"min_len": 3}, 3), (3, {"min_len": 4}, 4),
 ])  # fmt: skip
 def test_texts_are_as_long_as_targets_in_training_and_at_least_as_the_user_says(pairs, max_target, options, most):
     task = pairs()

@@ -57,6 +57,14 @@ def test_options_override_what_a_checkpoint_was_trained_with(options, state, tra
     assert lengths.trained == PairLengths(*trained) and lengths.source_limit() == limit
 
 
+@pytest.mark.parametrize(
+    ("option", "state", "most"),
+    [(None, (0, 60, 70), 60), (None, (0, 0, 70), 70), (None, (0, 0, 0), 0), (20, (0, 60, 70), 20), (0, (0, 60, 70), 0)],
+)
+def test_texts_are_as_long_as_targets_in_training_where_no_option_says_otherwise(option, state, most):
+    assert loaded(state, options=(None, option)).most_to_write() == most
+
+
 def test_an_ensemble_has_the_fewest_positions_and_the_longest_targets_of_its_models():
     lengths = loaded((0, 0, 20), (0, 0, 40), (0, 0, 30), positions=(96, 64, 80))
     assert lengths.trained == PairLengths(0, 0, 40) and lengths.source_limit() == 64 - 40 - 3
