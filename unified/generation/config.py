@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from unified.data.vocabulary import Vocabulary
 
 
+#: Hypotheses that a search keeps where the user does not say; of draws there are as many as are asked for.
+BEAM = 5
 #: Least temperature: divided by less, scores may be no float32.
 LEAST_TEMPERATURE = 1e-20
 _LEAST = {
@@ -50,11 +52,14 @@ def _option(default: Any, sentence: str) -> Any:  # as dataclasses.field is type
 class GenerationConfig:
     """Settings of one search; greedy search is ``beam=1``.
 
+    ``beam`` is 5 by default. With sampling as many texts are drawn as ``nbest`` says, so that one text is one draw from
+    the model's distribution; of more draws the most probable ones are returned.
+
     Raises:
         UnifiedError: a value is out of range, or two fields contradict each other; the message says what arrived.
     """
 
-    beam: int = _option(5, "hypotheses kept per sentence; with sampling, the number drawn")
+    beam: int = _option(None, "hypotheses kept per sentence; with sampling, the number drawn")
     max_length: int = _option(128, "most tokens to write, the end symbol not counted")
     min_length: int = _option(1, "fewest tokens to write, the end symbol not counted")
     nbest: int = _option(1, "hypotheses to return per sentence, best first")
@@ -73,6 +78,10 @@ class GenerationConfig:
     seed: int = _option(0, "seed of sampling; what is drawn for a sentence depends on (seed, its index) alone")
 
     def __post_init__(self) -> None:
+        given: int | None = self.beam
+        if given is None:
+            require_integer("nbest", self.nbest, 1)
+            object.__setattr__(self, "beam", self.nbest if self.sampling is True else BEAM)
         for name, least in _LEAST.items():
             require_integer(name, getattr(self, name), least)
         check_settings_of(type(self), {option.name: getattr(self, option.name) for option in fields(self)})

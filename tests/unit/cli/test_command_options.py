@@ -40,7 +40,7 @@ LINES: dict[str, dict[str, Any]] = {
     GENERATE: {
         "data": None, "model": "m", "output": "o", "overwrite": False, "input": None, "gen_subset": None,
         "source_lang": None, "target_lang": None, "workers": 1, "threads": 1, "device": "cpu", "int8": False,
-        "batch_size": 32, "chunk": 128, "max_source": None, "windows": False, "prompt": None, "beam": 5,
+        "batch_size": 32, "chunk": 128, "max_source": None, "windows": False, "prompt": None, "beam": None,
         "max_length": None, "min_length": 1, "nbest": 1, "length_penalty": "fairseq", "lenpen": 1.0,
         "no_repeat_ngram_size": 0, "no_repeat_ngram_ignore": [], "sampling": False, "top_k": 0, "top_p": 1.0,
         "temperature": 1.0, "seed": 0,

@@ -53,16 +53,33 @@ def two_token_probabilities(cached, top_k, top_p, temperature) -> dict[tuple[int
     ("top_k", "top_p", "temperature"), [(0, 1.0, 1.0), (0, 1.0, 2.0), (3, 1.0, 1.0), (0, 0.8, 1.0), (4, 0.9, 1.5)]
 )
 def test_sampled_texts_have_the_models_probabilities(top_k, top_p, temperature):
-    from scipy.stats import chisquare
-
     cached, samples = eight_symbols(seed=2), 4000
-    config = GenerationConfig(
-        beam=samples, nbest=samples, max_length=2, min_length=0,
-        sampling=True, top_k=top_k, top_p=top_p, temperature=temperature,
-    )  # fmt: skip
-    drawn = [tuple(h.tokens.tolist()) for h in generate(cached, ROW, config)[0]]
+    options = {"max_length": 2, "min_length": 0, "top_k": top_k, "top_p": top_p, "temperature": temperature}
+    config = GenerationConfig(beam=samples, nbest=samples, sampling=True, **options)
+    (drawn,) = generate(cached, ROW, config)
     assert len(drawn) == samples
     expected = two_token_probabilities(cached, top_k, top_p, temperature)
+    assert fits(drawn, expected)
+
+
+def test_one_text_is_one_draw_and_not_the_most_probable_of_several():
+    """Where the user does not say how many are drawn, the text of each source has the model's probabilities."""
+    cached, samples = eight_symbols(seed=2), 4000
+    options = {"max_length": 2, "min_length": 0, "sampling": True}
+    expected = two_token_probabilities(cached, 0, 1.0, 1.0)
+    rows = ROW.expand(samples, -1)
+    assert fits([best for (best,) in generate(cached, rows, GenerationConfig(**options))], expected)
+    assert not fits([best for (best,) in generate(cached, rows, GenerationConfig(**options, beam=5))], expected)
+    several = generate(cached, rows[: samples // 2], GenerationConfig(**options, nbest=2))
+    assert fits([one for some in several for one in some], expected) and {len(some) for some in several} == {2}
+    assert GenerationConfig(**options, nbest=2, beam=5).beam == 5 and GenerationConfig().beam == 5
+
+
+def fits(drawn, expected) -> bool:
+    """Whether texts come from a distribution, by a chi-squared test."""
+    from scipy.stats import chisquare
+
+    drawn, samples = [tuple(one.tokens.tolist()) for one in drawn], len(drawn)
     assert set(drawn) <= set(expected) and len(expected) >= 5
     likely = [text for text, p in expected.items() if p * samples >= 5]
     counts = [drawn.count(text) for text in likely]
@@ -71,7 +88,7 @@ def test_sampled_texts_have_the_models_probabilities(top_k, top_p, temperature):
     wanted.append(samples - sum(wanted))
     if wanted[-1] < 5:  # too few for a category of their own
         counts[-2:], wanted[-2:] = [sum(counts[-2:])], [sum(wanted[-2:])]
-    assert chisquare(counts, wanted).pvalue > 0.001
+    return chisquare(counts, wanted).pvalue > 0.001
 
 
 def test_draws_depend_on_seed_and_index_alone():

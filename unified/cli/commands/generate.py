@@ -10,7 +10,7 @@ from pathlib import Path
 from unified.cli.output import require_output_file
 from unified.cli.values import positive
 from unified.errors import UnifiedError
-from unified.generation.config import GenerationConfig
+from unified.generation.config import BEAM, GenerationConfig
 from unified.generation.penalties import PENALTIES
 
 _SUBSET = "test"
@@ -100,9 +100,12 @@ def _add_search(group: argparse._ArgumentGroup) -> None:
         elif isinstance(field.default, bool):
             group.add_argument(option, action="store_true", help=sentence)
         else:
-            value_type, default, known = type(field.default), field.default, str(field.default)
+            default, known = field.default, str(field.default)
             if field.name == "max_length":
                 default, known = None, f"as in training; without pairs {known}, at most a quarter of the positions"
+            if field.name == "beam":
+                known = f"{BEAM}; with sampling as many as --nbest"
+            value_type = float if isinstance(default, float) else int
             group.add_argument(
                 option, type=value_type, default=default, metavar="N", help=f"{sentence} (default: {known})"
             )

@@ -48,7 +48,7 @@ class Search:
     """Settings of a search: the library's, under its names.
 
     Attributes:
-        beam: hypotheses kept for each text; with sampling, the number drawn.
+        beam: hypotheses kept for each text, by default 5; with sampling, the number drawn, by default ``nbest``.
         max_length, min_length: most and fewest tokens to write, the end symbol not counted.
         nbest: hypotheses to return for each text, best first.
         length_penalty: one of :data:`PENALTIES`.
@@ -62,7 +62,7 @@ class Search:
         seed: of sampling; what is drawn for a text depends on the seed and its row number alone.
     """
 
-    beam: int = 5
+    beam: int = None  # type: ignore[assignment]  # __post_init__ sets it
     max_length: int = 128
     min_length: int = 1
     nbest: int = 1
@@ -77,6 +77,8 @@ class Search:
     seed: int = 0
 
     def __post_init__(self) -> None:
+        if self.beam is None:
+            object.__setattr__(self, "beam", self.nbest if self.sampling is True else 5)
         for name, least in _LEAST.items():
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, Integral) or value < least:

@@ -35,6 +35,7 @@ SEARCHES = {
 #: Settings of sampling: from all symbols, and from the most probable ones.
 DRAWS = [
     {"beam": 3, "nbest": 3, "max_length": 8, "seed": 5},
+    {"nbest": 2, "max_length": 8, "seed": 6},
     {"beam": 4, "nbest": 4, "max_length": 9, "top_k": 9, "top_p": 0.8, "temperature": 1.3, "no_repeat_ngram_size": 2},
 ]
 TEXTS = ["w1 w2 w3 w4 w5 w6 w7", "w9", "w5 w5 w5 w8 w8"]
@@ -106,7 +107,7 @@ def test_it_writes_what_the_library_writes(made, body, writes, settings):
     require_equal_texts(one, ids, settings)
 
 
-@pytest.mark.parametrize("settings", DRAWS, ids=["all", "most probable"])
+@pytest.mark.parametrize("settings", DRAWS, ids=["all", "as many as returned", "most probable"])
 @pytest.mark.parametrize(
     "body, writes", [("UniLM", "cloze"), ("pre-norm", "left_to_right"), ("relative", "permutation")]
 )
