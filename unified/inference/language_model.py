@@ -203,8 +203,8 @@ class UnifiedLM(FillingModel):
                 together, see :meth:`shortened`.
             options: fields of :class:`GenerationConfig`; ``no_repeat_ngram_ignore`` may hold symbols instead of ids.
                 ``max_length`` is by default the length of the longest target of fine-tuning. For prompts, and for
-                models that have learned no pairs, it is 128, or less where the longest text leaves fewer positions;
-                sources leave at least a quarter of them.
+                models that have learned no pairs, it is 128, or less where a text leaves fewer positions, for that text
+                alone; sources leave at least a quarter of them.
 
         Returns:
             One text per input; with ``nbest`` above 1 a list of them per input, best first.
@@ -218,19 +218,60 @@ class UnifiedLM(FillingModel):
         if is_prompt:
             limit = self.source_limit(1, max_source, prompt=True)
             ids, max_source = [row[:limit] for row in ids], 0
-        if "max_length" not in options:
-            options["max_length"] = self._default_length(ids, is_prompt, max_source, options.get("min_length"))
+        if "max_length" in options:
+            lengths = [options["max_length"]] * len(ids)
+        else:
+            least = options.get("min_length")
+            lengths = [self._default_length(len(row), is_prompt, max_source, least) for row in ids]
+            options["max_length"] = max(lengths, default=self._default_length(0, is_prompt, max_source, least))
         config = GenerationConfig.of_options(self.vocabulary, **options)
-        if windows:
-            fitting = self.shortened(texts, config, prompt=prompt, batch_size=batch_size, max_source=max_source)
-            ids, max_source = fitting.ids, 0
-            warn_of_long_windows(fitting)
-        given = ids if is_prompt else [[]] * len(ids)
-        found = self.hypotheses(ids, config, prompt=prompt, batch_size=batch_size, max_source=max_source)
-        written = [
-            [self.decode(start + h.tokens.tolist()) for h in some] for start, some in zip(given, found, strict=True)
+        groups = [
+            ([i for i, own in enumerate(lengths) if own == length], replace(config, max_length=length))
+            for length in sorted(set(lengths))
         ]
+        if windows:
+            ids = self._fitting(texts, groups, prompt, batch_size, max_source)
+        else:
+            limits = [self.source_limit(length, max_source, is_prompt) for length in lengths]
+            if max_source is None:
+                warn_of_cuts(ids, limits)
+            ids = [row[:limit] for row, limit in zip(ids, limits, strict=True)]
+        given = ids if is_prompt else [[]] * len(ids)
+        written: list[list[str]] = [[] for _ in ids]
+        for own, settings in groups:
+            rows = [ids[i] for i in own]
+            found = self.hypotheses(
+                rows, settings, prompt=prompt, batch_size=batch_size, indices=own, max_source=0
+            )  # fmt: skip
+            for i, some in zip(own, found, strict=True):
+                written[i] = [self.decode([*given[i], *one.tokens.tolist()]) for one in some]
         return written if config.nbest > 1 else [some[0] for some in written]
+
+    def _fitting(
+        self,
+        texts: Sequence[Source],
+        groups: Sequence[tuple[list[int], GenerationConfig]],
+        prompt: bool | None,
+        batch_size: int,
+        max_source: int | None,
+    ) -> list[list[int]]:
+        """Ids of sources that windows make short; each group, named by its indices, has its own settings."""
+        ids: list[list[int]] = [[] for _ in texts]
+        cut = 0
+        for own, settings in groups:
+            fitting = self.shortened(
+                [texts[i] for i in own],
+                settings,
+                prompt=prompt,
+                batch_size=batch_size,
+                indices=own,
+                max_source=max_source,
+            )
+            cut += sum(map(bool, fitting.cut))
+            for i, row in zip(own, fitting.ids, strict=True):
+                ids[i] = row
+        warn_of_long_windows(cut, len(ids))
+        return ids
 
     def hypotheses(
         self,
@@ -391,11 +432,10 @@ class UnifiedLM(FillingModel):
         max_source = 0 if prompt and max_source is None else max_source
         return self.lengths.source_limit(self.model.config.position_limit, length, max_source)
 
-    def _default_length(self, ids: Sequence[Sequence[int]], prompt: bool, max_source: int | None, least: object) -> int:
-        """Most tokens to write where the user does not say; at least ``least``, if the user names a fewest number."""
-        longest = max(map(len, ids), default=0)
+    def _default_length(self, size: int, prompt: bool, max_source: int | None, least: object) -> int:
+        """Most tokens to write from a text of ``size`` where the user does not say; at least ``least``, if it says."""
         if prompt:
-            usual = min(GenerationConfig.max_length, self.tokens_left(longest))
+            usual = min(GenerationConfig.max_length, self.tokens_left(size))
         else:
-            usual = self.lengths.default_length(self.model.config.position_limit, max_source, longest)
+            usual = self.lengths.default_length(self.model.config.position_limit, max_source, size)
         return max(1, usual, least if isinstance(least, int) else 1)

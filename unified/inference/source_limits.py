@@ -8,12 +8,11 @@ from collections.abc import Sequence
 from unified.arguments import counted
 from unified.errors import UnifiedError
 from unified.generation.lengths import positions_left
-from unified.inference.source_windows import ShortSources
 from unified.model import TransformerConfig
 
 
 def warn_of_cuts(sources: Sequence[Sequence[int]], limits: Sequence[int | None]) -> None:
-    """Warns of cut sources, with their number and length, for a method that calls :meth:`.UnifiedLM.generate`.
+    """Warns of cut sources, with their number and length; called by what a user calls.
 
     Args:
         sources: ids of each.
@@ -24,17 +23,16 @@ def warn_of_cuts(sources: Sequence[Sequence[int]], limits: Sequence[int | None])
         least = f"{min(kept)} to " if min(kept) < max(kept) else ""
         warnings.warn(
             f"{len(kept)} of {len(sources)} texts have more than {least}{max(kept)} tokens; the rest is not read",
-            stacklevel=4,  # the caller of generate()
+            stacklevel=3,  # the user's line
         )
 
 
-def warn_of_long_windows(fitting: ShortSources) -> None:
-    """Say how many sources are cut although they were divided into windows; called by :meth:`.UnifiedLM.generate`."""
-    cut = sum(map(bool, fitting.cut))
+def warn_of_long_windows(cut: int, count: int) -> None:
+    """Say how many of ``count`` sources are cut although they were divided into windows."""
     if cut:
         warnings.warn(
-            f"{cut} of {len(fitting.ids)} texts get no shorter in windows; what is too long is not read",
-            stacklevel=3,  # the caller of generate()
+            f"{cut} of {count} texts get no shorter in windows; what is too long is not read",
+            stacklevel=4,  # the caller of generate()
         )
 
 

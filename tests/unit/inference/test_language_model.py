@@ -160,7 +160,40 @@ def test_texts_are_as_long_as_those_of_training_or_as_the_positions_leave():
     assert most(handle("left_to_right"), ["w1 " * 30, "w2"]) == POSITIONS - 30 - 3
     assert most(handle("left_to_right"), ["w1 " * 44]) == 1
     assert most(handle("left_to_right", max_positions=300), ["w1"]) == 128
-    assert most(handle("left_to_right"), []) == POSITIONS - 3
+
+
+@pytest.mark.parametrize("options", [{"beam": 2, "nbest": 2}, {"sampling": True, "seed": 3}])
+@pytest.mark.parametrize(
+    "writes, lengths, windows",
+    [
+        ("left_to_right", PairLengths(), False),  # prompts are read whole
+        ("cloze", PairLengths(), False),
+        ("cloze", PairLengths(), True),
+        ("cloze", PairLengths(max_source=9), True),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:.* of .* texts")
+def test_no_text_depends_on_the_others_of_a_call(writes, lengths, options, windows):
+    """Each has the positions that it leaves itself, however long its neighbours are."""
+    lm = handle(writes, lengths)
+    lm.model.heads["token"].bias.data[lm.special.separator] -= 30  # so that texts become as long as they may
+    texts = ["w4", "w1 " * 42, "w2 w3", "w5 " * 30, "w1 " * 42]
+    together = lm.generate(texts, windows=windows, **options)
+    for number, text in enumerate(texts):
+        before = ["w4"] * number  # draws depend on the number of a text
+        assert lm.generate([*before, text], windows=windows, **options)[-1] == together[number]
+    longest = [lm.encode(one if isinstance(one, str) else one[0]) for one in together]
+    assert len(longest[0]) >= len(longest[2]) > 40 and (writes == "left_to_right" or len(longest[1]) == POSITIONS // 4)
+
+
+def test_cut_sources_are_counted_once_with_all_their_limits():
+    """Without pairs the positions that a source leaves are its own, but for a quarter that it must leave."""
+    with pytest.warns(UserWarning) as found:
+        handle().generate(["w1 " * 44, "w4", "w1 " * 47, "w1 " * 33], beam=1)
+    assert [str(one.message) for one in found] == [
+        f"2 of 4 texts have more than {POSITIONS - POSITIONS // 4 - 3} tokens; the rest is not read"
+    ]
+    assert found[0].filename == __file__
 
 
 def test_one_text_for_each_source_or_a_list_of_the_best():

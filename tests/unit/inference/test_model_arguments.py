@@ -226,4 +226,4 @@ def test_texts_are_written_from_what_windows_leave_of_them():
     with pytest.warns(UserWarning, match="^1 of 1 texts get no shorter in windows; what is too long is not read$"):
         lm.generate([LONG], windows=True, max_source=3, beam=1, max_length=5)
     lm.generate(["w1 w2"], prompt=False, max_length=5)
-    assert lm.asked[-1][2] == {"prompt": False, "batch_size": 32, "max_source": None}
+    assert lm.asked[-1][2] == {"prompt": False, "batch_size": 32, "indices": [0], "max_source": 0}

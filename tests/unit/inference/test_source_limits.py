@@ -6,7 +6,6 @@ import pytest
 
 from unified.errors import UnifiedError
 from unified.inference.source_limits import require_room, warn_of_cuts, warn_of_long_windows
-from unified.inference.source_windows import ShortSources
 from unified.model import TransformerConfig
 
 
@@ -46,14 +45,14 @@ def warned(calls, function, *arguments) -> list[str]:
     ],
 )
 def test_cut_texts_are_counted(lengths, limits, says):
-    assert warned("a method", warn_of_cuts, [[7] * length for length in lengths], limits) == says
+    assert warned("itself", warn_of_cuts, [[7] * length for length in lengths], limits) == says
 
 
 def test_texts_that_get_no_shorter_are_counted():
-    assert warned("itself", warn_of_long_windows, ShortSources([[7], [8], [9]], [2, 0, 2], [5, 0, 1])) == [
+    assert warned("a method", warn_of_long_windows, 2, 3) == [
         "2 of 3 texts get no shorter in windows; what is too long is not read"
     ]
-    assert warned("itself", warn_of_long_windows, ShortSources([[7]], [2], [0])) == []
+    assert warned("a method", warn_of_long_windows, 0, 1) == []
 
 
 def test_a_source_must_leave_room_for_what_is_written():

@@ -39,7 +39,8 @@ class Writing:
             max_source: first tokens of each text that are read; 0: all. Default: of sources as many as in fine-tuning,
                 or as the positions leave beside ``max_length``; of prompts all.
             settings: fields of :class:`Search`. ``max_length`` is by default the length of the longest target of
-                fine-tuning; for prompts, and for a model that has learnt no pairs, 128 or what the positions leave.
+                fine-tuning; for prompts, and for a model that has learnt no pairs, 128 or what the positions leave
+                beside each text.
 
         Returns:
             int64 (N x nbest, m), the texts without special symbols, padded on the right; behind a prompt, the prompt
@@ -73,28 +74,33 @@ class Writing:
             return [], []
         if scheme.prompt and max_source:
             texts = [text[:max_source] for text in texts]
-        if "max_length" not in settings:
-            longest = max(map(len, texts))
-            least = settings.get("min_length", 1)
-            settings["max_length"] = max(1, self._usual_length(longest, scheme.prompt, max_source), least)
+        least = settings.get("min_length", 1)
+        lengths = [
+            settings.get("max_length", max(1, self._usual_length(len(text), scheme.prompt, max_source), least))
+            for text in texts
+        ]
         known = [field.name for field in fields(Search)]
         unknown = [name for name in settings if name not in known]
         if unknown:
             raise ValueError(f"generate has no setting {', '.join(unknown)}; its settings are {', '.join(known)}")
-        chosen = Search(**settings)
+        chosen = {length: Search(**{**settings, "max_length": length}) for length in sorted(set(lengths))}
         if not scheme.prompt:
-            texts = self._cut(texts, chosen.max_length, max_source)
-        left = self._positions_left(chosen.max_length)
-        for number, text in enumerate(texts):
+            texts = self._cut(texts, lengths, max_source)
+        for number, (text, length) in enumerate(zip(texts, lengths, strict=True)):
+            left = self._positions_left(length)
             if len(text) > left:
                 raise ValueError(
                     f"text {number}: {len(text)} tokens, but the model's positions leave room for {max(left, 0)} "
-                    f"beside the {chosen.max_length} that may be written; shorten the text or what is written"
+                    f"beside the {length} that may be written; shorten the text or what is written"
                 )
         sources = texts if scheme.prompt else [[*text, self.config.sep_token_id] for text in texts]
-        given = texts if scheme.prompt else [[]] * len(texts)
-        written = [Text(own, scheme.prompt, row, self.config, chosen) for row, own in enumerate(given)]
-        found = search(Reader(self, scheme, sources, chosen.beam), written, chosen.beam, chosen.max_length)
+        found: list[list[Hypothesis]] = [[] for _ in texts]
+        for length, own in chosen.items():  # no text's length depends on the others
+            rows = [row for row, most in enumerate(lengths) if most == length]
+            given = [Text(texts[row] if scheme.prompt else [], scheme.prompt, row, self.config, own) for row in rows]
+            reader = Reader(self, scheme, [sources[row] for row in rows], own.beam)
+            for row, some in zip(rows, search(reader, given, own.beam, length), strict=True):
+                found[row] = some
         return texts, found
 
     def scheme(self, prompt: bool | None = None) -> str:
@@ -129,28 +135,31 @@ class Writing:
         """Positions beside a target of ``length`` tokens, begin, separator and what asks for the next token."""
         return torch.inf if self.config.positions != "learned" else self.config.max_positions - length - 3
 
-    def _usual_length(self, longest: int, prompt: bool, max_source: int | None) -> int:
-        """Most tokens to write where the user does not say."""
+    def _usual_length(self, size: int, prompt: bool, max_source: int | None) -> int:
+        """Most tokens to write from a text of ``size`` where the user does not say."""
         if prompt:
-            return int(min(128, self._positions_left(longest)))
+            return int(min(128, self._positions_left(size)))
         lengths = self.config.pair_lengths
         quarter = torch.inf if self.config.positions != "learned" else self.config.max_positions // 4
-        left = min(128, max(quarter, self._positions_left(max(longest, 1))))
+        left = min(128, max(quarter, self._positions_left(max(size, 1))))
         usual = lengths["max_target"] or lengths["longest_target"] or left
         return int(max(1, min(usual, self._positions_left(max_source or 0))))
 
-    def _cut(self, texts: list[list[int]], length: int, max_source: int | None) -> list[list[int]]:
+    def _cut(self, texts: list[list[int]], lengths: list[int], max_source: int | None) -> list[list[int]]:
         """Cuts each source to the tokens that are read; warns of cut sources unless the user set the length."""
         if max_source is not None:
             return [text[:max_source] for text in texts] if max_source else texts
-        left = self._positions_left(length)
-        if left < 1:
-            raise ValueError(f"max_length {length} leaves no position for a source; a target must be shorter")
-        limit = min(self.config.pair_lengths["max_source"] or left, left)
-        cut = sum(len(text) > limit for text in texts)
+        limits = []
+        for length in lengths:
+            left = self._positions_left(length)
+            if left < 1:
+                raise ValueError(f"max_length {length} leaves no position for a source; a target must be shorter")
+            limits.append(min(self.config.pair_lengths["max_source"] or left, left))
+        cut = [limit for text, limit in zip(texts, limits, strict=True) if len(text) > limit]
         if cut:
+            least = f"{min(cut)} to " if min(cut) < max(cut) else ""
             warnings.warn(
-                f"{cut} of {len(texts)} texts have more than {limit} tokens; the rest is not read", stacklevel=4
+                f"{len(cut)} of {len(texts)} texts have more than {least}{max(cut)} tokens; the rest is not read",
+                stacklevel=4,
             )
-            texts = [text[: int(limit)] for text in texts]
-        return texts
+        return [text if len(text) <= limit else text[: int(limit)] for text, limit in zip(texts, limits, strict=True)]

@@ -123,11 +123,11 @@ def test_a_source_ends_with_the_separator_and_a_prompt_is_where_the_text_begins(
 
 def test_texts_are_given_back_padded_and_behind_their_prompts():
     given = rows([5, 6], [10, 11, 12])
-    found = Model(pad_token_id=1).generate(given, nbest=2, beam=2)
+    found = Model(pad_token_id=1).generate(given, nbest=2, beam=2, max_length=9)
     assert found.tolist() == [[7, 8], [9, PAD], [9, PAD], [7, 8]] and found.dtype == torch.int64
-    found = Model("left_to_right").generate(given)
+    found = Model("left_to_right").generate(given, max_length=9)
     assert found.tolist() == [[5, 6, 7, 8], [10, 11, 12, 9]]
-    assert Model().generate(given, prompt=True).tolist() == found.tolist()
+    assert Model().generate(given, prompt=True, max_length=9).tolist() == found.tolist()
     assert Model("permutation").generate(given, max_source=2).tolist() == [[5, 6, 7, 8], [10, 11, 9, PAD]]
 
 
@@ -153,6 +153,17 @@ def test_settings_that_there_are_not_are_named():
 
 
 # How much is written and read
+
+
+@pytest.mark.parametrize("decoding", ["left_to_right", "cloze"])
+def test_each_text_may_be_as_long_as_its_own_length_leaves(asked, decoding):
+    """Those that leave as much are searched together; what is found goes back to its text."""
+    given = rows([5] * 9, [6], [7] * 9, [8, 8])
+    texts, found = Model(decoding).hypotheses(given, seed=3)
+    assert [(one["longest"], len(one["sources"])) for one in asked] == [(28, 2), (35, 1), (36, 1)]
+    assert [one["settings"].seed for one in asked] == [3, 3, 3]
+    assert [one["sources"][-1][0] for one in asked] == [7, 8, 6] and [text[0] for text in texts] == [5, 6, 7, 8]
+    assert [some[0].tokens.tolist() for some in found] == [[7, 8], [7, 8], [9], [7, 8]]
 
 
 @pytest.mark.parametrize(
