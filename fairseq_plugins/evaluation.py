@@ -16,6 +16,7 @@ from fairseq.tasks import FairseqTask
 
 from fairseq_plugins.dataset import Sample
 from unified.arguments import shown
+from unified.data.vocabulary import UNMATCHED
 from unified.errors import UnifiedError, nearest
 from unified.files.json_text import NotJson, parse_json
 
@@ -141,7 +142,8 @@ class GeneratedTexts:
         """Sums to log of a batch: fairseq adds the logs of all batches and processes up."""
         results = self.task.inference_step(self.generator, [self.model], sample)
         hypotheses = [self.task.text(beams[0]["tokens"]) for beams in results]
-        return self.metric.update(hypotheses, [self.task.text(row) for row in sample["target"]])
+        references = [self.task.text(row, UNMATCHED) for row in sample["target"]]
+        return self.metric.update(hypotheses, references)
 
     def log(self, logs: Sequence[Mapping[str, Any]]) -> None:
         """Log the metric of the whole split."""

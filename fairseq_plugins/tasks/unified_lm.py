@@ -33,6 +33,7 @@ from unified.arguments import counted
 from unified.data.prepared_folder import DataFolder
 from unified.data.targets import TOKEN
 from unified.data.token_files import TokenFile
+from unified.data.vocabulary import UNKNOWN
 from unified.errors import UnifiedError
 from unified.generation.config import require_temperature
 from unified.generation.penalties import require_exponent
@@ -295,9 +296,13 @@ class UnifiedLMTask(DictionaryTask):
                 log.update(scores.add(sample))
         return loss, sample_size, log
 
-    def text(self, tokens: torch.Tensor) -> str:
-        """Plain text of a row of ids; symbols joined by blanks where the folder has no tokenizer."""
-        pieces = self.dictionary.string(tokens, extra_symbols_to_ignore={self.special.pad})
+    def text(self, tokens: torch.Tensor, unknown: str = UNKNOWN) -> str:
+        """Plain text of a row of ids; symbols joined by blanks where the folder has no tokenizer.
+
+        Args:
+            unknown: the symbol that stands for an unknown token.
+        """
+        pieces = self.dictionary.string(tokens, extra_symbols_to_ignore={self.special.pad}, unk_string=unknown)
         return self.tokenizer.decode(pieces) if self.tokenizer else pieces
 
     def reduce_metrics(self, logging_outputs: Sequence[Mapping[str, Any]], criterion: FairseqCriterion) -> None:

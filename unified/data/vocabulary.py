@@ -16,6 +16,10 @@ MASK = "<mask>"
 SENTINELS = tuple(f"<sentinel_{i}>" for i in range(100))
 #: Symbols that every vocabulary of this library ends with, in this order.
 APPENDED = (MASK, *SENTINELS)
+#: Unknown tokens of a reference as fairseq-generate writes them, which no hypothesis has.
+ESCAPED_UNKNOWN = f"<{UNKNOWN}>"
+#: Unknown tokens of a reference where it is scored: one word that no hypothesis has, however texts are divided into words.
+UNMATCHED = "unk0unk0unk"
 #: Digits of a count: of ASCII, and of 64 bits.
 _COUNT = re.compile(r"-?[0-9]{1,18}")
 

@@ -344,7 +344,7 @@ class UnifiedLM(FillingModel):
         def write(windows: Sequence[list[int]], owners: Sequence[int]) -> list[str]:
             own = [numbers[i] for i in owners]
             found = self.hypotheses(windows, best, prompt=prompt, batch_size=batch_size, indices=own, max_source=0)
-            texts = [self.decode(hypotheses[0].tokens.tolist()) for hypotheses in found]
+            texts = [self.decode(hypotheses[0].tokens.tolist(), self.unknown_text) for hypotheses in found]
             return texts if separator is None else [text.replace(separator, "") for text in texts]
 
         return shortened(sources, limit, self.encode_source, write)

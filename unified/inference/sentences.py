@@ -7,6 +7,7 @@ from pathlib import Path
 
 from unified.arguments import counted
 from unified.data.token_files import TokenFile
+from unified.data.vocabulary import ESCAPED_UNKNOWN
 from unified.errors import UnifiedError
 from unified.files.raw_text import RawTextReader
 from unified.inference.language_model import UnifiedLM
@@ -38,14 +39,14 @@ class FolderSentences:
         return ids[:-1] if ids[-1:] == [lm.special.separator] else ids
 
     def parts(self, lm: UnifiedLM, i: int) -> list[str]:
-        """Texts of the parts of a source, between which the separator stands."""
+        """Texts of the parts of a source, between which the separator stands; their tokens are those of the source."""
         ids = self.source(lm, i)
         bounds = [-1, *(at for at, token in enumerate(ids) if token == lm.special.separator), len(ids)]
-        return [lm.decode(ids[start + 1 : end]) for start, end in pairwise(bounds)]
+        return [lm.decode(ids[start + 1 : end], lm.unknown_text) for start, end in pairwise(bounds)]
 
     def texts(self, lm: UnifiedLM, i: int) -> tuple[str, str | None]:
-        """Source and reference as text."""
-        return lm.decode(self.sources[i]), lm.decode(self.targets[i])
+        """Source and reference as text; no hypothesis has what stands for unknown tokens of the reference."""
+        return lm.decode(self.sources[i]), lm.decode(self.targets[i], ESCAPED_UNKNOWN)
 
 
 class FileSentences:

@@ -6,6 +6,7 @@ import operator
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Self
@@ -18,7 +19,7 @@ from unified.checkpoints.trained import Trained, dictionary_file, find_data
 from unified.conversions.export import Source
 from unified.conversions.formats import export
 from unified.conversions.named_models import checkpoint_named
-from unified.data.vocabulary import Vocabulary
+from unified.data.vocabulary import UNKNOWN, Vocabulary
 from unified.errors import UnifiedError
 from unified.inference.embedding import embedded
 from unified.kernels.cpu import quantize
@@ -26,6 +27,9 @@ from unified.model import UnifiedModel
 from unified.runtime.devices import usable_device
 from unified.tokenization import Tokenizer, load_tokenizer, tokenizer_files
 from unified.tokenization.symbol_tokenizer import SymbolTokenizer
+
+#: Letters that hardly any vocabulary has: signs of Egyptian, of Sumerian and of Bamum.
+_RARE = ("\U00013000", "\U00012000", "\U00016800")
 
 
 @dataclass(frozen=True)
@@ -146,13 +150,25 @@ class TrainedModel:
         silent = (self.special.begin, self.special.separator, self.special.pad)
         return [self.vocabulary.symbols[i] for i in self._known(ids) if i not in silent]
 
-    def decode(self, ids: Iterable[int]) -> str:
+    def decode(self, ids: Iterable[int], unknown: str = UNKNOWN) -> str:
         """The text that ids stand for.
+
+        Args:
+            unknown: the piece that stands for an unknown token; :attr:`unknown_text` gives a text that
+                :meth:`encode` reads again.
 
         Raises:
             UnifiedError: ``ids`` is no list of integers, or one is beyond the vocabulary.
         """
-        return self.tokenizer.decode(self.pieces(ids))
+        return self.tokenizer.decode([unknown if piece == UNKNOWN else piece for piece in self.pieces(ids)])
+
+    @cached_property
+    def unknown_text(self) -> str:
+        """A character that is an unknown token; ``<unk>`` where the tokenizer knows all characters.
+
+        ``<unk>`` itself is text like any other, which has known tokens.
+        """
+        return next((one for one in _RARE if self.encode(one).count(self.special.unknown) == 1), UNKNOWN)
 
     def _known(self, ids: Iterable[int]) -> list[int]:
         if isinstance(ids, str):

@@ -70,8 +70,8 @@ class Task:
         self.asked = generator, models
         return [[{"tokens": row + 1}, {"tokens": row}] for row in sample["net_input"]["src_tokens"]]
 
-    def text(self, tokens):
-        return " ".join(map(str, tokens.tolist()))
+    def text(self, tokens, unknown="<unk>"):
+        return " ".join(unknown if token == 0 else str(token) for token in tokens.tolist())
 
 
 def test_the_best_text_of_each_source_is_compared_with_its_target():
@@ -86,6 +86,18 @@ def test_the_best_text_of_each_source_is_compared_with_its_target():
         **{f"_bleu_totals_{n}": 2 * (5 - n) for n in range(4)},
         "_bleu_sys_len": 10,
         "_bleu_ref_len": 10,
+    }
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_an_unknown_token_is_never_the_one_that_was_wanted(name):
+    """What a reference had in its place is lost: it counts as a word that is wrong."""
+    task = Task()
+    task.inference_step = lambda generator, models, sample: [[{"tokens": row}] for row in sample["target"]]
+    found = GeneratedTexts(name, task, "model", "generator").add({"target": torch.tensor([[1, 2, 3, 4, 0, 5, 6, 7, 8]])})
+    wanted = METRICS[name].update(["1 2 3 4 right 5 6 7 8"], ["1 2 3 4 wrong 5 6 7 8"])
+    assert {key: found[key] for key in wanted if "counts" in key or "rouge" in key} == {
+        key: value for key, value in wanted.items() if "counts" in key or "rouge" in key
     }
 
 

@@ -196,5 +196,7 @@ def test_a_row_of_ids_is_a_text(tmp_path):
     plain = language_task(document_folder(tmp_path / "plain"))
     tokenized = language_task(document_folder(tmp_path / "tokenized", tokenized=True))
     assert plain.text(tokens) == "w1 w22"
+    unknown = torch.tensor([WORDS.index("w1"), WORDS.special.unknown])
+    assert (plain.text(unknown), plain.text(unknown, "??")) == ("w1 <unk>", "w1 ??")
     tokenized.tokenizer.decode = lambda pieces: f"text of {pieces}"
     assert tokenized.text(tokens) == "text of w1 w22"

@@ -13,9 +13,11 @@ class Model:
     """Writes ids as numbers."""
 
     special = SPECIAL
+    unknown_text = "?"
 
-    def decode(self, ids):
-        return " ".join("|" if token == SEPARATOR else str(token) for token in ids)
+    def decode(self, ids, unknown="<unk>"):
+        named = {SEPARATOR: "|", SPECIAL.unknown: unknown}
+        return " ".join(named.get(token, str(token)) for token in ids)
 
     def encode(self, text):
         return [int(word) for word in text.split()]
@@ -44,6 +46,14 @@ def test_sources_and_references_of_a_folder(folder):
     assert len(found.files) == 4 and names == {
         f"test.source-target.{side}.{end}" for side in ("source", "target") for end in ("idx", "bin")
     }
+
+
+def test_unknown_tokens_are_read_again_as_such_and_match_nothing(folder):
+    """As fairseq-generate has it: a source shows what it is, a reference what no hypothesis has."""
+    for side in ("source", "target"):
+        write(folder / f"odd.source-target.{side}", [[5, SPECIAL.unknown, SEPARATOR]])
+    found = FolderSentences(folder, "odd", None, None)
+    assert found.parts(Model(), 0) == ["5 ?"] and found.texts(Model(), 0) == ("5 <unk> |", "5 <<unk>> |")
 
 
 def test_a_source_without_a_separator_at_its_end_is_whole(folder):

@@ -26,6 +26,7 @@ class Model:
     """Stands for a language model: generates the number of each sentence as its text, and keeps the calls it gets."""
 
     special = SPECIAL
+    unknown_text = "<unk>"
 
     def __init__(self):
         self.asked = []
@@ -33,7 +34,7 @@ class Model:
     def encode(self, text):
         return [int(word) if word.isdigit() else 99 for word in text.split()]
 
-    def decode(self, ids):
+    def decode(self, ids, unknown="<unk>"):
         return " ".join("ä" if token == 99 else str(token) for token in ids)
 
     def pieces(self, ids):

@@ -81,6 +81,7 @@ def test_texts_become_ids_and_ids_become_pieces_and_texts():
     assert own.pieces(np.array(framed)) == ["w3", "w1", "<unk>", "w29", "<mask>"]
     assert own.pieces(iter([0, SIZE - 1])) == [KNOWN.symbols[SIZE - 1]] and KNOWN.symbols[0] == "<s>"
     assert own.decode([special.begin, *ids[:2], special.separator]) == "w3 w1"
+    assert own.decode(ids, "??") == "w3 w1 ?? w29" and own.decode(ids) == "w3 w1 <unk> w29"
     assert own.decode([]) == "" and own.pieces(torch.tensor([ids[0]])) == ["w3"]
 
 

@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
+from unified.data.vocabulary import ESCAPED_UNKNOWN, UNMATCHED
 from unified.errors import Problems, UnifiedError, require_fields
 from unified.files.fields import FieldNames
 from unified.files.ids import item_id
@@ -163,6 +164,8 @@ def is_generate_output(path: str | Path) -> bool:
 def read_generate_output(paths: Sequence[str | Path], *, need_references: bool = True) -> tuple[list[str], list[str]]:
     """Hypotheses (D lines) and references (T lines), in sentence order.
 
+    What stands for unknown tokens of a reference (``<<unk>>``) is a word that no hypothesis has.
+
     Where ``fairseq-generate --nbest`` wrote several hypotheses, the best counts. Several files are shards of one run.
     Other lines, such as the log's, are passed over.
 
@@ -185,7 +188,7 @@ def read_generate_output(paths: Sequence[str | Path], *, need_references: bool =
             if letter in "ST" or (letter == "H" and new_block):
                 _only_once(seen, letter, sentence, where)
             if letter == "T":
-                references[sentence] = text
+                references[sentence] = text.replace(ESCAPED_UNKNOWN, UNMATCHED)
             elif letter == "D":
                 _, tab, hypothesis = text.partition("\t")
                 if not tab:

@@ -13,6 +13,7 @@ import pytest
 
 from unified.errors import UnifiedError
 from unified.files.fields import FieldNames
+from unified.tasks.metrics import score_generation
 from unified.tasks.metrics.outputs import (
     TARGET,
     Written,
@@ -67,6 +68,15 @@ def test_files_may_be_compressed_and_may_begin_with_a_byte_order_mark(write):
         path = write(compress(blocks((0, ["our"], "right")).encode()), name)
         assert is_generate_output(path) and read_generate_output([path]) == (["our"], ["right"])
         assert [[one.text for one in own] for own in read_n_best([path])] == [["our"]]
+
+
+def test_unknown_tokens_of_references_match_no_hypothesis_however_words_are_divided(write):
+    path = write(blocks((0, ["a <unk> b <unk>", "x"], "a <<unk>> b <<unk>>"), (1, ["<<unk>>"], "unk")))
+    hypotheses, references = read_generate_output([path])
+    assert hypotheses == ["a <unk> b <unk>", "<<unk>>"] and references[1] == "unk"
+    found, wanted = score_generation(hypotheses[:1], references[:1]), score_generation(["a x b y"], ["a v b w"])
+    assert (found.rouge1, found.rouge2, found.exact_match) == (wanted.rouge1, wanted.rouge2, 0) == (50, 0, 0)
+    assert score_generation(["<unk>"], [references[0].split()[1]]).bleu == 0
 
 
 def test_hypotheses_are_lines_or_texts_of_rows(write):
