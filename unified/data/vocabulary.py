@@ -18,7 +18,7 @@ SENTINELS = tuple(f"<sentinel_{i}>" for i in range(100))
 APPENDED = (MASK, *SENTINELS)
 #: Unknown tokens of a reference as fairseq-generate writes them, which no hypothesis has.
 ESCAPED_UNKNOWN = f"<{UNKNOWN}>"
-#: Unknown tokens of a reference where it is scored: one word that no hypothesis has, however texts are divided into words.
+#: Unknown tokens of a reference where it is scored: a word that no hypothesis has, whatever divides texts into words.
 UNMATCHED = "unk0unk0unk"
 #: Digits of a count: of ASCII, and of 64 bits.
 _COUNT = re.compile(r"-?[0-9]{1,18}")

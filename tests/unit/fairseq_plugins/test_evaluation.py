@@ -94,7 +94,8 @@ def test_an_unknown_token_is_never_the_one_that_was_wanted(name):
     """What a reference had in its place is lost: it counts as a word that is wrong."""
     task = Task()
     task.inference_step = lambda generator, models, sample: [[{"tokens": row}] for row in sample["target"]]
-    found = GeneratedTexts(name, task, "model", "generator").add({"target": torch.tensor([[1, 2, 3, 4, 0, 5, 6, 7, 8]])})
+    sample = {"target": torch.tensor([[1, 2, 3, 4, 0, 5, 6, 7, 8]])}
+    found = GeneratedTexts(name, task, "model", "generator").add(sample)
     wanted = METRICS[name].update(["1 2 3 4 right 5 6 7 8"], ["1 2 3 4 wrong 5 6 7 8"])
     assert {key: found[key] for key in wanted if "counts" in key or "rouge" in key} == {
         key: value for key, value in wanted.items() if "counts" in key or "rouge" in key

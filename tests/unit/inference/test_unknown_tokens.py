@@ -12,7 +12,9 @@ from unified.inference.language_model import UnifiedLM
 from unified.tokenization import ordinary_symbols
 from unified.tokenization.symbol_tokenizer import SymbolTokenizer
 
-TEXT = [f"the {a} cat sees a {b} dog, and the mat." for a in ("red", "big", "old") for b in ("blue", "small", "new")] * 9
+TEXT = 9 * [
+    f"the {a} cat sees a {b} dog, and the mat." for a in ("red", "big", "old") for b in ("blue", "small", "new")
+]
 #: Characters that the text lacks, between words, within a word and in a row.
 ODD = "the \U0001f642 cat \u6f22\u9b51 sees ca\u9f98t and \u00a7 \u00a7"
 
@@ -53,5 +55,6 @@ def test_what_is_written_from_windows_is_read_with_its_unknown_tokens(kind):
     bias = lm.model.heads["token"].bias.data
     bias -= 60  # it writes unknown tokens alone
     bias[lm.special.unknown] += 60
-    (short,) = lm.shortened([ODD + " " + ODD], GenerationConfig(beam=1, max_length=3), max_source=max(len(lm.encode(ODD)) // 2, 5)).ids
+    source, limit = f"{ODD} {ODD}", max(len(lm.encode(ODD)) // 2, 5)
+    (short,) = lm.shortened([source], GenerationConfig(beam=1, max_length=3), max_source=limit).ids
     assert short.count(lm.special.unknown) >= 2 and set(lm.pieces(short)) <= {UNKNOWN, "\u2581"}
