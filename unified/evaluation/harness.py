@@ -153,8 +153,20 @@ class HarnessModel:
         written = [some[0].tokens.tolist() for some in lm.hypotheses(given, config, batch_size=self.batch_size)]
         if not prompts:
             return [lm.decode(tokens) for tokens in written]
-        whole = (lm.decode([*before, *tokens]) for before, tokens in zip(given, written, strict=True))
-        return [text[len(lm.decode(before)) :] for text, before in zip(whole, given, strict=True)]
+        return [
+            _behind(lm.decode(before), lm.decode([*before, *tokens]))
+            for before, tokens in zip(given, written, strict=True)
+        ]
+
+
+def _behind(beginning: str, text: str) -> str:
+    """What stands behind the beginning of a text, whose spelling may depend on it: "well -" becomes "well-known"."""
+    left = len("".join(beginning.split()))
+    for end, character in enumerate(text):
+        if not left:
+            return text[end:]
+        left -= not character.isspace()
+    return ""
 
 
 def _until(text: str, ends: str | Sequence[str]) -> str:

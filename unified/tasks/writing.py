@@ -20,7 +20,6 @@ from unified.tasks.heads.items import require_whole_characters
 from unified.tasks.settings import Published, Training
 from unified.tasks.windows import TokenCounter
 from unified.tokenization.symbols import symbol_pieces
-from unified.tokenization.wordpiece import WordPieceTokenizer
 
 #: Names of settings, for ``--system``: those of a task's paper, and those for a model without a token head.
 PUBLISHED, ENCODER = "published", "encoder"
@@ -289,8 +288,8 @@ class Writer:
 
     def score(self, items: Sequence[WritingItem], predictions: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         """Scores the texts by the rules of the task."""
-        bert_words = isinstance(self.handle.tokenizer, WordPieceTokenizer)
-        scores = self.task.score(items, [prediction["text"] for prediction in predictions], bert_words)
+        texts = [prediction["text"] for prediction in predictions]
+        scores = self.task.score(items, texts, self.handle.tokenizer.bert_words)
         return {**require_measures(f"task {self.task.name!r}", scores, self.task.measures[:1])}
 
     def official(self, items: Sequence[Any], predictions: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

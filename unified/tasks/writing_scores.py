@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from unified.tasks.metrics.coqa import COQA_SIGNATURE, score_coqa
@@ -11,6 +12,7 @@ from unified.tasks.metrics.question_generation import from_bert_words, penn_tree
 from unified.tasks.metrics.summaries import POST_PROCESSING
 from unified.tasks.writing import WritingItem
 from unified.tokenization import parts_of
+from unified.tokenization.spelling import respelt, usual_spelling
 
 
 def score_texts(
@@ -23,14 +25,22 @@ def score_texts(
     """BLEU, ROUGE, repetition and copied words, see :class:`unified.tasks.metrics.generation.GenerationScores`.
 
     Args:
-        bert_words: has no influence here.
+        bert_words: whether the texts were written in words of BERT's tokenizer, which does not know where spaces stood
+            beside marks; both sides then get the spelling that such words have, as ``spelling`` of the scores says.
         separator: between the sentences of a summary.
         post_processing: name of the published clean-up, which both sides get the form of.
     """
     references = [item.right for item in items]
     sources = [" ".join(parts_of(item.source)) for item in items]
     if post_processing is None:
-        return score_generation(texts, references, sentence_separator=separator, sources=sources).to_dict()
+        form = partial(_respelt, separator=separator) if bert_words else str
+        scores = score_generation(
+            [form(text) for text in texts],
+            [[form(text) for text in group] for group in references],
+            sentence_separator=separator,
+            sources=sources,
+        )
+        return scores.to_dict() | ({"spelling": "bert-words"} if bert_words else {})
     rules = POST_PROCESSING[post_processing]
     cleaned = [rules(text, separator) for text in texts]
     in_form = [[rules.in_form(text, separator) for text in group] for group in references]
@@ -48,6 +58,14 @@ def score_questions(items: Sequence[WritingItem], texts: Sequence[str], bert_wor
 
 
 def score_answers(items: Sequence[WritingItem], texts: Sequence[str], bert_words: bool) -> dict[str, Any]:
-    """Signed ``em`` and ``f1`` of CoQA; capitals, articles and punctuation do not count on either side."""
-    scores = score_coqa([item.right for item in items], list(texts))
+    """Signed ``em`` and ``f1`` of CoQA; capitals, articles and punctuation do not count on either side.
+
+    Words of BERT's tokenizer are joined first: without its marks ``oliver ' s`` would be two words.
+    """
+    spelt = [usual_spelling(text) for text in texts] if bert_words else list(texts)
+    scores = score_coqa([item.right for item in items], spelt)
     return {**scores, "signature": COQA_SIGNATURE}
+
+
+def _respelt(text: str, separator: str | None) -> str:
+    return respelt(text) if separator is None else separator.join(map(respelt, text.split(separator)))

@@ -77,6 +77,8 @@ class AnnaTokenizer:
             like a special symbol.
     """
 
+    bert_words = True
+
     def __init__(self, pieces: list[str], words: list[str], candidates: str, name: str = "the ANNA vocabulary"):
         self.pieces, self.words, self.candidates = pieces, words, candidates
         wrong = next((word for word in words if not can_be_word(word)), None)

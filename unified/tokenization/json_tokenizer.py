@@ -20,6 +20,7 @@ from unified.errors import UnifiedError
 from unified.files.json_text import read_object
 from unified.files.shapes import Maybe, misfit
 from unified.tokenization.base import concatenated, pairs_of_integers, single_spaced, with_accents
+from unified.tokenization.spelling import usual_spelling
 from unified.tokenization.wordpiece_files import JSON_NAME, SETTINGS_NAME, named_entries
 
 #: Fields of ``tokenizer_config.json`` that name the entry of one of our special symbols, the first that is there.
@@ -72,6 +73,7 @@ class JsonTokenizer:
             self._tokenizer = Tokenizer.from_str(json.dumps(plain))
         self._numbers = self._native_ids([one["content"] for one in plain["added_tokens"]])
         self._starts = _word_starts(content)
+        self.bert_words = "BertPreTokenizer" in _step_fields(content, "type")
 
     @classmethod
     def load(cls, path: str | Path) -> JsonTokenizer:
@@ -131,7 +133,8 @@ class JsonTokenizer:
         """The text that ``pieces`` stand for."""
         decoder = self._tokenizer.decoder
         pieces = [self._entry_of.get(piece, piece) for piece in pieces]
-        return (" ".join(pieces) if decoder is None else decoder.decode(pieces)).strip()
+        text = (" ".join(pieces) if decoder is None else decoder.decode(pieces)).strip()
+        return usual_spelling(text) if self.bert_words else text
 
     def native_symbols(self) -> list[str]:
         """The symbol of each native id, special ones under the names of the vocabulary."""
@@ -267,15 +270,19 @@ def _merged(pair: object) -> list[str]:
 
 def _word_starts(content: Mapping[str, Any]) -> str | None:
     """Characters that only pieces at the beginning of a word begin with; None where pieces do not tell."""
-    steps = [content.get("pre_tokenizer"), content.get("normalizer")]
-    types, replaced = set(), set()
+    types = _step_fields(content, "type")
+    if "ByteLevel" in types:
+        return _BYTE_LEVEL_SPACE
+    return _METASPACE if "Metaspace" in types or _METASPACE in _step_fields(content, "content") else None
+
+
+def _step_fields(content: Mapping[str, Any], name: str) -> set[str]:
+    """Values of a field in all steps that texts go through before the model."""
+    steps, found = [content.get("pre_tokenizer"), content.get("normalizer")], set()
     while steps:
         step = steps.pop()
         if isinstance(step, dict):
-            types.add(str(step.get("type")))
-            replaced.add(str(step.get("content")))
-            inner = (step.get(name) for name in ("pretokenizers", "normalizers"))
+            found.add(str(step.get(name)))
+            inner = (step.get(several) for several in ("pretokenizers", "normalizers"))
             steps += [one for several in inner if isinstance(several, list) for one in several]
-    if "ByteLevel" in types:
-        return _BYTE_LEVEL_SPACE
-    return _METASPACE if "Metaspace" in types or _METASPACE in replaced else None
+    return found

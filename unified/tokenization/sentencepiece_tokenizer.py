@@ -40,6 +40,8 @@ class SentencePieceTokenizer:
         UnifiedError: it is not a sentencepiece model.
     """
 
+    bert_words = False
+
     def __init__(self, model: bytes, name: str = "the sentencepiece model"):
         self._model = model
         try:

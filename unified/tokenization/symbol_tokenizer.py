@@ -21,6 +21,8 @@ class SymbolTokenizer:
         symbols: of the dictionary, in the order of their ids.
     """
 
+    bert_words = False
+
     def __init__(self, symbols: Sequence[str]):
         self._symbols = list(symbols)
         self._ids = {symbol: i for i, symbol in enumerate(self._symbols)}

@@ -19,6 +19,7 @@ from unified.errors import UnifiedError
 from unified.files.json_text import read_object
 from unified.tokenization.base import concatenated, pairs_of_integers, single_spaced, with_accents
 from unified.tokenization.json_tokenizer import SPECIAL_FIELDS, entry_symbol
+from unified.tokenization.spelling import usual_spelling
 from unified.tokenization.wordpiece_files import (
     CONTINUATION,
     JSON_NAME,
@@ -53,6 +54,8 @@ class WordPieceTokenizer:
     Raises:
         UnifiedError: ``[UNK]`` is missing or an entry is listed twice.
     """
+
+    bert_words = True
 
     def __init__(
         self,
@@ -166,8 +169,8 @@ class WordPieceTokenizer:
         return ids, sizes, with_accents(texts, sizes, offsets)
 
     def decode(self, pieces: list[str]) -> str:
-        """The text that ``pieces`` stand for."""
-        return " ".join(pieces).replace(" " + CONTINUATION, "")
+        """The text that ``pieces`` stand for, in :func:`.usual_spelling`."""
+        return usual_spelling(" ".join(pieces).replace(" " + CONTINUATION, ""))
 
     def has_capitals(self) -> bool:
         """Whether any entry but ``[CLS]`` and the like has a capital letter: those of uncased models have none."""

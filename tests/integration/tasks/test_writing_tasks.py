@@ -33,6 +33,7 @@ from unified.tasks.settings import Training
 from unified.tasks.windows import TokenCounter
 from unified.tasks.writing import TokenBudget, Writer, WritingItem, WritingTask
 from unified.tasks.writing_scores import score_answers, score_questions, score_texts
+from unified.tokenization.spelling import respelt, usual_spelling
 
 NAMES = [f"w{i}" for i in range(8)]
 COLOURS = [f"w{i}" for i in range(8, 16)]
@@ -96,14 +97,14 @@ def test_questions_are_learnt_from_one_command(asker):
     wanted = {question.id: question.text for paragraph in dev for question in paragraph.questions}
     found = {one["id"]: one["text"] for one in lines(folder / "run" / "predictions.test.jsonl")}
     assert found.keys() == wanted.keys()
-    assert sum(found[name] == text for name, text in wanted.items()) >= 95
+    assert sum(found[name] == respelt(text) for name, text in wanted.items()) >= 95
     assert set(json.loads((folder / "run" / "results.json").read_text())["data"]) == {
         "train.jsonl", "valid.jsonl", "test.jsonl"
     }  # fmt: skip
 
 
 def test_the_card_of_the_run_says_how_transformers_writes(asker):
-    """Its code is run as it stands, but for the text."""
+    """Its code is run as it stands, but for the text; transformers leaves spaces beside marks."""
     run = asker[0] / "run"
     card = (run / "README.md").read_text(encoding="utf-8")
     assert "pipeline_tag: text2text-generation\n" in card
@@ -113,7 +114,7 @@ def test_the_card_of_the_run_says_how_transformers_writes(asker):
         for code in (own, theirs):
             exec(code.partition("```")[0].replace('"A text ..."', repr(source)), names)
             names["ours" if code is own else "theirs"] = names["model"]
-        assert names["texts"] == names["ours"].generate([source], beam=3)
+        assert list(map(usual_spelling, names["texts"])) == names["ours"].generate([source], beam=3)
 
 
 def test_the_command_and_the_handle_ask_the_same(asker, capsys, tmp_path, monkeypatch):

@@ -10,6 +10,8 @@ import torch
 from tests.support.tiny_models import model, vocabulary
 from tests.unit.evaluation.test_harness import asked
 from unified import UnifiedLM
+from unified.corpus.tokenizer_source import TokenizerSource
+from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
 from unified.evaluation import harness
 from unified.evaluation.harness import NAME, WITH_CONTEXT, HarnessModel
@@ -17,6 +19,7 @@ from unified.evaluation.patterns import Sampling
 from unified.evaluation.scorings import SCORINGS
 from unified.evaluation.token_scores import token_scores
 from unified.evaluation.windows import scores_in_windows
+from unified.tokenization import ordinary_symbols
 from unified.tokenization.symbol_tokenizer import SymbolTokenizer
 
 
@@ -65,6 +68,22 @@ def test_what_is_drawn_follows_the_number_and_the_seed(tmp_path):
     (whole,) = scores_in_windows(adapter.lm, [long], SCORINGS["permutation"], size, size, Sampling(3, 7))
     (found,) = adapter.loglikelihood_rolling([asked(adapter.lm.decode(long))])
     assert found == pytest.approx(whole.total, abs=1e-4)
+
+
+def test_what_continues_a_prompt_begins_behind_it_however_both_are_spelt(tmp_path):
+    """A mark at the end of the prompt may join what is written: "well -" becomes "well-known"."""
+    tokenizer = TokenizerSource(name="wordpiece").train(['the well-known 3.5 "u.s." men don\'t (see) .'] * 20)
+    words = Vocabulary(ordinary_symbols(tokenizer))
+    own = model(words=len(words) - len(Vocabulary([])), seed=4)
+    UnifiedLM(own, words, tokenizer, "left_to_right", tmp_path).save(tmp_path / "model")
+    adapter = HarnessModel(str(tmp_path / "model"))
+    prompts = ["the well-", "3.", "don'", '"', "(", "u.s.", "the men", "the u", ""]
+    for prompt in prompts:
+        (found,) = adapter.generate_until([asked(prompt, {"max_gen_toks": 12})])
+        (whole,) = adapter.lm.generate([prompt], beam=1, max_length=12)
+        start = adapter.lm.decode(adapter.lm.encode(prompt))
+        assert whole.endswith(found) and "".join((start + found).split()) == "".join(whole.split())
+        assert len(found) >= 12
 
 
 def test_the_size_of_a_batch_and_the_device(tmp_path, monkeypatch):

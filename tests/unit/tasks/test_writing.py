@@ -15,6 +15,7 @@ from unified.tasks.datasets.texts import source_item
 from unified.tasks.settings import Training
 from unified.tasks.windows import TokenCounter
 from unified.tasks.writing import TokenBudget, Writer, WritingItem, WritingTask, WritingTraining
+from unified.tokenization.anna import AnnaTokenizer
 from unified.tokenization.sentencepiece_tokenizer import train_sentencepiece
 from unified.tokenization.wordpiece import WordPieceTokenizer
 
@@ -274,6 +275,8 @@ def test_texts_are_scored_by_the_task_which_knows_whose_words_they_have(lm):
     assert isinstance(lm.tokenizer, WordPieceTokenizer)
     found = {"items": items, "texts": ["x y"], "bert_words": True, "rougeL": 0.0}
     assert Writer(lm, TASK).score(items, predictions) == found
+    lm.tokenizer = AnnaTokenizer(list(lm.tokenizer.entries), ["U.S."], "none")
+    assert Writer(lm, TASK).score(items, predictions) == found  # it holds a WordPiece tokenizer, whose words they are
     lm.tokenizer = train_sentencepiece(["a b c . |"] * 20, "char")
     assert Writer(lm, TASK).score(items, predictions)["bert_words"] is False
 
