@@ -138,7 +138,7 @@ class ForcedScorer:
 
 
 def _selected(sample: Sample, rows: torch.Tensor) -> Sample:
-    """What fairseq's search reads of some sentences of a batch, int64 (n,)."""
+    """Selects sentences of a batch, int64 (n,), with all that fairseq's search reads of them."""
     chosen: Sample = {"net_input": {name: values[rows] for name, values in sample["net_input"].items()}}
     return {**chosen, "id": sample["id"][rows]} if "id" in sample else chosen
 

@@ -160,7 +160,7 @@ class HarnessModel:
 
 
 def _behind(beginning: str, text: str) -> str:
-    """What stands behind the beginning of a text, whose spelling may depend on it: "well -" becomes "well-known"."""
+    """The text behind its beginning, whose spelling may depend on what follows: "well -" becomes "well-known"."""
     left = len("".join(beginning.split()))
     for end, character in enumerate(text):
         if not left:

@@ -23,14 +23,14 @@ class Tokenizer(Protocol):
 
     A *native id* is the tokenizer's own number of a piece; ids of a vocabulary come from
     ``vocabulary.encode(tokenizer.native_symbols())[native_id]``.
-
-    Attributes:
-        bert_words: whether it divides texts into the words of BERT's tokenizer, each mark by itself. Which marks had
-            spaces beside them is then lost: :meth:`decode` gives them :func:`.usual_spelling`.
     """
 
     @property
-    def bert_words(self) -> bool: ...
+    def bert_words(self) -> bool:
+        """Whether it divides texts into the words of BERT's tokenizer, each mark by itself.
+
+        Where spaces stood beside marks is then lost: :meth:`decode` gives texts :func:`.usual_spelling`.
+        """
 
     def encode(self, text: str) -> list[str]:
         """Pieces of ``text``; one that is not in :meth:`native_symbols` is unknown to the vocabulary."""

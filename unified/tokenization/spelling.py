@@ -43,7 +43,7 @@ def _spelt(words: Sequence[str]) -> Iterator[str]:
 
 
 def _sides(words: Sequence[str], i: int, opened: set[str]) -> _Sides:
-    """At which of its neighbours a word stands.
+    """Says at which of its neighbours a word stands, without a space.
 
     Args:
         opened: marks that close what has been opened; changes.
