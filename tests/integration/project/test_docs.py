@@ -166,6 +166,7 @@ def test_api_md_names_what_a_model_does_with_the_parameters_of_the_code(kind, si
         "encode_source",
         "decode",
         "decoder",
+        "unknown_text",
         "pieces",
         "predictor",
         "scheme",
