@@ -380,34 +380,42 @@ def test_data_are_named_by_their_folder_or_file(evaluate, shared, tmp_path, monk
 
 
 @pytest.mark.parametrize(
-    ("data", "more", "score"),
+    ("data", "more", "score", "line"),
     [
-        ("minimal-pairs pairs.v1.jsonl", "--scoring left_to_right", "accuracy"),
-        ("perplexity text.v1.txt", "--scoring left_to_right --window 4 --stride 4", "bits_per_byte"),
-        ("similarity rows.jsonl", "", "pearson"),
+        (
+            "minimal-pairs pairs.v1.jsonl", "--scoring left_to_right", "accuracy",
+            "| of |  | accuracy | against | difference | its 95 % interval | ties |\n|---|---|---|---|---|---|---|\n"
+            "| all | mean over paradigms | {:.2f} | {:.2f} | {:+.2f} | {:+.2f} to {:+.2f} | ",
+        ),
+        (
+            "perplexity text.v1.txt", "--scoring left_to_right --window 4 --stride 4", "bits_per_byte",
+            "| bits per byte | {:.3f} | {:.3f} | {:+.3f} | {:+.3f} to {:+.3f} |\n",
+        ),
+        (
+            "similarity rows.jsonl", "", "pearson",
+            "pearson {:.2f}; against {:.2f}; difference {:+.2f}; its 95 % interval {:+.2f} to {:+.2f}\n",
+        ),
     ],
-)
-def test_scores_stand_beside_those_of_another_model(evaluate, tmp_path, data, more, score):
+)  # fmt: skip
+def test_scores_stand_beside_those_of_another_model(evaluate, tmp_path, data, more, score, line):
     """The difference is that of the two evaluations, and no model differs from itself."""
     words = data.split()
     other = json.loads(evaluate(*words, "--model", "x", *more.split(), "--json", "--output", str(tmp_path / "x"))[0])
     alone = json.loads(evaluate(*words, "--model", "m", *more.split(), "--json", "--output", str(tmp_path / "m"))[0])
     drawn = ("--resamples", "9", "--seed", "5")
-    line = (*words, "--model", "m", *more.split(), "--against", str(tmp_path / "x"), *drawn)
-    found = json.loads(evaluate(*line, "--json")[0])
+    command = (*words, "--model", "m", *more.split(), "--against", str(tmp_path / "x"), *drawn)
+    found = json.loads(evaluate(*command, "--json")[0])
     against = found.pop("against")
     assert found == alone | {"output": None}
     assert {name: other[name] for name in against["scores"]} == against["scores"]
     assert against["differences"][score] == pytest.approx(alone[score] - other[score]) != 0
     low, high = against["intervals"][score]
     assert low <= high and against["intervals"].keys() == against["differences"].keys()
-    table = evaluate(*line)[0]
-    assert f"{other[score]:.2f}" in table and f"{against['differences'][score]:+.2f}" in table
-    assert "difference" in table and "its 95 % interval" in table
-    itself = json.loads(evaluate(*line[:-5], str(tmp_path / "m"), *drawn, "--json")[0])["against"]
+    assert line.format(alone[score], other[score], against["differences"][score], low, high) in evaluate(*command)[0]
+    itself = json.loads(evaluate(*command[:-5], str(tmp_path / "m"), *drawn, "--json")[0])["against"]
     assert set(leaves(itself["differences"])) == {0.0} and itself["scores"][score] == alone[score]
     kept = read_results([tmp_path / "m"])[0]["details"]
-    evaluate(*line[:-4], "--output", str(tmp_path / "m"), "--overwrite")
+    evaluate(*command[:-4], "--output", str(tmp_path / "m"), "--overwrite")
     assert read_results([tmp_path / "m"])[0]["details"] == kept
 
 
@@ -445,7 +453,7 @@ def test_another_models_scores_of_other_examples_are_refused_before_work_where_t
     assert refusal("minimal-pairs", "pairs.v1.jsonl") == f"{file}: missing; evaluate that model once more with --output"
 
 
-def test_an_infinite_perplexity_has_no_interval_and_is_null_for_programs(evaluate):
+def test_an_infinite_perplexity_has_no_interval_and_is_null_for_programs(evaluate, tmp_path):
     words = ["perplexity", "text.v1.txt", "--model", "m", "--scoring", "left_to_right", "--intervals"]
     assert evaluate(*words)[0] == evaluate(*words, "--resamples", "1000", "--seed", "1")[0]
     with pytest.MonkeyPatch.context() as patch:
@@ -457,6 +465,10 @@ def test_an_infinite_perplexity_has_no_interval_and_is_null_for_programs(evaluat
         assert found["word_perplexity"] is None and "word_perplexity" not in found["intervals"]
         assert "bits_per_byte" in found["intervals"]
         rows = evaluate(*words, "--resamples", "5")[0].splitlines()[4:]
+        evaluate(*words[:-1], "--output", str(tmp_path / "other"))
+        beside = evaluate(*words[:-1], "--against", str(tmp_path / "other"), "--resamples", "5")[0].splitlines()[2:5]
+        heads = "| measure |  | against | difference | its 95 % interval |"
+        assert beside == [heads, "|---|---|---|---|---|", "| token perplexity | inf | inf |  |  |"]
     assert rows[:2] == ["| token perplexity | inf |  |", "| word perplexity | inf |  |"] and " to " in rows[2]
 
 

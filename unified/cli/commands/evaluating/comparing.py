@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -71,7 +72,8 @@ def difference_cells(against: Mapping[str, Any] | None, path: Sequence[str], dig
         return []
     score, difference, interval = (_at(against[name], path) for name in ("scores", "differences", "intervals"))
     bounds = "" if interval is None else f"{interval[0]:+.{digits}f} to {interval[1]:+.{digits}f}"
-    return [f"{score:.{digits}f}", f"{difference:+.{digits}f}", bounds]
+    above = "" if math.isnan(difference) else f"{difference:+.{digits}f}"  # of two infinite scores
+    return [f"{score:.{digits}f}", above, bounds]
 
 
 def _at(values: Mapping[str, Any], path: Sequence[str]) -> Any:
