@@ -8,7 +8,6 @@ stands between two documents. Indices in the text count the tokens of all senten
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 import numpy as np
 
@@ -97,7 +96,7 @@ class DocumentTexts:
         starts, wanted = (self.document_starts, None) if dealt is None else (dealt.document_starts, dealt.wanted)
         slope = limits.slope
         assert limits.overhead is not None  # where it is unknown, planning.Blocks asks for blocks without any
-        bounds = self.bounds if slope == 1 else np.floor(self.bounds * slope).astype(np.int64)
+        bounds = self.bounds if slope == 1 else _scaled(self.bounds, slope)
         if limits.packed:
             rng = randomness.generator(seed, 0 if dealt is None else epoch, randomness.PLAN)
             plan = plan_documents(bounds, starts, limits.row_length, limits.overhead, rng, wanted)
@@ -236,9 +235,31 @@ def _mirrored(lengths: np.ndarray, backward: np.ndarray) -> np.ndarray:
     return np.where(turned, other_end - indices, indices)
 
 
+def _scaled(indices: np.ndarray, slope: float) -> np.ndarray:
+    """Indices in the text as indices in tokens of rows, ``slope`` for a token of text; int64, strictly increasing."""
+    return np.floor(indices * slope).astype(np.int64)
+
+
 def _in_tokens(plan: RowPlan, slope: float) -> RowPlan:
-    """A plan in tokens of rows, ``slope`` for a token of text, as one in tokens of text; sentence ends stay exact."""
-    starts, stops = (
-        np.ceil(bounds / slope - 1e-9).astype(np.int64) for bounds in (plan.starts, plan.starts + plan.lengths)
+    """A plan in tokens of rows (:func:`_scaled`) as one in tokens of text; sentence ends stay exact.
+
+    Blocks between two of whose borders no token of text begins are left out.
+    """
+    starts, stops = (_unscaled(bounds, slope) for bounds in (plan.starts, plan.starts + plan.lengths))
+    kept = stops > starts
+    member_kept = kept[plan.members]
+    before = np.append(0, np.cumsum(member_kept))[plan.offsets]
+    return RowPlan(
+        starts=starts[kept],
+        lengths=(stops - starts)[kept],
+        members=(np.cumsum(kept) - 1)[plan.members[member_kept]],
+        offsets=np.unique(before),  # without the rows that have no block left
     )
-    return replace(plan, starts=starts, lengths=stops - starts)
+
+
+def _unscaled(scaled: np.ndarray, slope: float) -> np.ndarray:
+    """The first index in the text that :func:`_scaled` does not put before ``scaled``, int64."""
+    indices = np.floor(scaled / slope).astype(np.int64) - 1  # too small by at most 2; a quotient may be rounded up
+    for _ in range(2):
+        indices += _scaled(indices, slope) < scaled
+    return indices

@@ -25,7 +25,7 @@ from unified.data.randomness import Draws
 from unified.errors import UnifiedError
 from unified.objectives.spanbert import SpanBert
 from unified.planning.documents import DocumentTexts
-from unified.planning.rows import DealtDocuments, RowLimits, plan_documents
+from unified.planning.rows import DealtDocuments, RowLimits, plan_documents, plan_single_blocks
 from unified.planning.segments import Segments
 from unified.planning.sources import word_starts_of
 
@@ -315,3 +315,47 @@ def test_blocks_of_growing_examples_fill_rows_and_cover_every_token_once(tmp_pat
     if packed:
         lengths = np.add.reduceat((plan.lengths * slope + special)[plan.members], plan.offsets[:-1])
         assert (lengths <= row + 3 * slope).all() and lengths.mean() > 0.93 * row
+
+
+@pytest.mark.parametrize("slope", [1.1, 1.5, 2.0, 2.7])
+@pytest.mark.parametrize("packed", [True, False])
+def test_no_block_of_short_rows_is_empty_where_pieces_are_smaller_than_the_slope(tmp_path, slope, packed):
+    texts = texts_of(tmp_path, numbered_documents(random_sizes(np.random.default_rng(4), 8, 6, 40)))
+    begins = np.floor(np.arange(texts.bounds[-1] + 1) * slope).astype(np.int64)
+    scaled, blocks_left_out, rows_left_out = begins[texts.bounds], 0, 0
+    for row in (8, 9, 12, 13, 17, 21):
+        plan = texts.blocks(RowLimits(row, row, 5, packed, slope), 1, 1)
+        counts = np.zeros(texts.bounds[-1], dtype=int)
+        for start, length in zip(plan.starts, plan.lengths, strict=True):
+            counts[start : start + length] += 1
+        assert (counts == 1).all() and (plan.lengths > 0).all()
+        assert sorted(plan.members) == list(range(len(plan.starts)))
+        assert plan.offsets[0] == 0 and plan.offsets[-1] == len(plan.members) and (np.diff(plan.offsets) > 0).all()
+        # Only what holds nothing is gone: the blocks are those of the plan in tokens of rows, in the same rows.
+        if packed:
+            raw = plan_documents(scaled, texts.document_starts, row, 5, randomness.generator(1, 0, randomness.PLAN))
+        else:
+            raw = plan_single_blocks(scaled, texts.document_starts, row, 5)
+        first, stop = np.searchsorted(begins, raw.starts), np.searchsorted(begins, raw.starts + raw.lengths)
+        expected = [[(first[i], stop[i]) for i in own if stop[i] > first[i]] for own in rows_of(raw)]
+        found = [[(plan.starts[i], plan.starts[i] + plan.lengths[i]) for i in own] for own in rows_of(plan)]
+        assert found == [own for own in expected if own]
+        blocks_left_out += len(raw.starts) - len(plan.starts)
+        rows_left_out += len(raw) - len(plan)
+    assert blocks_left_out >= rows_left_out > 0
+
+
+def rows_of(plan):
+    return np.split(plan.members, plan.offsets[1:-1])
+
+
+@pytest.mark.parametrize("packed", [True, False])
+def test_sentence_ends_stay_exact_behind_millions_of_tokens(tmp_path, packed):
+    """Multiples of 5 times 1.4 are integers; quotients of large ones by 1.4 are rounded up."""
+    long = 29_360_000
+    items = [np.append(np.full(n, 9), 2) for n in [long, 0, *range(5, 1000, 5)]]
+    texts = DocumentTexts(write(tmp_path / "train", items), SPECIAL)
+    plan = texts.blocks(RowLimits(2000, 2000, 5, packed, 1.4), 1, 1)
+    starts, stops = np.sort(plan.starts), np.sort(plan.starts + plan.lengths)
+    assert np.array_equal(starts[1:], stops[:-1]) and (starts[0], stops[-1]) == (0, texts.bounds[-1])
+    assert long in stops and np.isin(stops[stops >= long], texts.bounds).all()
