@@ -7,15 +7,11 @@ replacement draws from. No tokenizer makes one out of a text, so tokenizers stay
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 
 from unified.arguments import counted
-from unified.data.vocabulary import Vocabulary
+from unified.data.vocabulary import MARKER, Vocabulary
 from unified.errors import UnifiedError
-
-_MARKER = re.compile(r"\[unused(\d+)\]")
 
 
 def markers_of(vocabulary: Vocabulary) -> list[str]:
@@ -57,4 +53,4 @@ def with_markers(vocabulary: Vocabulary, count: int) -> Vocabulary:
 
 def _numbers(vocabulary: Vocabulary) -> dict[str, int]:
     """The markers of a dictionary, each with its number."""
-    return {symbol: int(match[1]) for symbol in vocabulary.symbols if (match := _MARKER.fullmatch(symbol))}
+    return {symbol: int(match[1]) for symbol in vocabulary.symbols if (match := MARKER.fullmatch(symbol))}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,9 @@ APPENDED = (MASK, *SENTINELS)
 ESCAPED_UNKNOWN = f"<{UNKNOWN}>"
 #: Unknown tokens of a reference where it is scored: a word that no hypothesis has, whatever divides texts into words.
 UNMATCHED = "unk0unk0unk"
+#: Markers, see :mod:`unified.data.markers`.
+MARKER = re.compile(r"\[unused(\d+)\]")
+_ADVICE = "leave <mask> and <sentinel_0>, <sentinel_1>, ... out of the text and make dictionary and folder again"
 #: Digits of a count: of ASCII, and of 64 bits.
 _COUNT = re.compile(r"-?[0-9]{1,18}")
 
@@ -48,6 +52,10 @@ class Vocabulary:
 
     ``dict.txt`` holds one ``symbol count`` pair a line without those four; :data:`APPENDED` closes the list and
     is added in that order where a file (one made by plain ``fairseq-preprocess``) lacks it.
+
+    Raises:
+        UnifiedError: a symbol is listed twice, most other symbols are listed behind one of :data:`APPENDED`, or the
+            sentinels do not follow one another.
     """
 
     def __init__(self, symbols: list[str], counts: list[int] | None = None):
@@ -65,6 +73,21 @@ class Vocabulary:
                 self._index[symbol] = len(self.symbols)
                 self.symbols.append(symbol)
                 self.counts.append(1)
+        self._require_order()
+
+    def _require_order(self) -> None:
+        """Refuse a list in which a special symbol stands among words, as those of a text that holds one do."""
+        first = min(APPENDED, key=self._index.__getitem__)
+        before, behind = self.symbols[4 : self._index[first]], self.symbols[self._index[first] :]
+        if sum(symbol not in APPENDED and not MARKER.fullmatch(symbol) for symbol in behind) > len(before):
+            raise UnifiedError(
+                f"the vocabulary lists {first!r} before most other symbols, and random tokens are drawn from those "
+                f"before it alone; {_ADVICE}"
+            )
+        ids = [self._index[symbol] for symbol in SENTINELS]
+        for (previous, symbol), step in zip(pairwise(SENTINELS), np.diff(ids), strict=True):
+            if step != 1:
+                raise UnifiedError(f"the vocabulary does not list {symbol!r} directly behind {previous!r}; {_ADVICE}")
 
     def __len__(self) -> int:
         return len(self.symbols)

@@ -171,7 +171,8 @@ def test_reserved_symbols_are_taken_before_any_is_added(tmp_path, caplog, kind, 
 def test_a_dictionary_that_does_not_begin_like_the_checkpoints_is_refused(tmp_path):
     folder = model_folder("char", tmp_path)
     start = Start.of(folder)
-    for symbols in (start.vocabulary.symbols[:3:-1], ["new", *start.vocabulary.symbols[4:]]):
+    ordinary = start.vocabulary.symbols[4 : start.vocabulary.special.ordinary_stop]
+    for symbols in (ordinary[::-1], ["new", *start.vocabulary.symbols[4:]]):
         other = Vocabulary(symbols)
         config = start.config.with_vocabulary(len(other))
         model = UnifiedLMModel(UnifiedModel.for_tasks(config, {}), Task(other), "nothing")

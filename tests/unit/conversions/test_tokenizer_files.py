@@ -225,7 +225,8 @@ def test_a_symbol_that_is_a_control_piece_of_a_sentencepiece_model_gets_an_entry
         hard_vocab_limit=False, control_symbols=[symbol], minloglevel=3,
     )  # fmt: skip
     own = SentencePieceTokenizer(made.getvalue())
-    files = bert_tokenizer_files(source(own, symbol, learnt=SENTINELS[:1] if symbol in SENTINELS else ()))
+    model = source(own, learnt=SENTINELS[:1]) if symbol in SENTINELS else source(own, symbol)
+    files = bert_tokenizer_files(model)
     assert files.symbols == [*own.native_symbols(), "<pad>", "<mask>", symbol]
     saved(files, tmp_path / "x")
     read = Tokenizer.from_file(str(tmp_path / "x" / "tokenizer.json"))

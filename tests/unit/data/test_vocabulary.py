@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from tests.support.locales import plain_locale
+from tests.support.refusals import refused
 from unified.data.vocabulary import APPENDED, MASK, SENTINELS, Vocabulary
 from unified.errors import UnifiedError
 
@@ -72,6 +73,36 @@ def test_ordinary_symbols_are_exactly_those_that_are_not_special():
         assert vocabulary.symbols[special.first_sentinel + i] == sentinel
     names = [vocabulary.symbols[i] for i in (special.begin, special.pad, special.separator, special.unknown)]
     assert names == ["<s>", "<pad>", "</s>", "<unk>"]
+
+
+MARKERS = [f"[unused{i}]" for i in range(1, 9)]
+
+
+@pytest.mark.parametrize("symbols", [["a", MASK, "b"], ["a", MASK, *MARKERS], ["a", *APPENDED, "b"], MARKERS, [MASK]])
+def test_few_symbols_may_stand_behind_the_mask(symbols):
+    vocabulary = Vocabulary(symbols)
+    assert vocabulary.symbols[: 4 + len(symbols)][4:] == symbols
+    assert vocabulary.special.mask == vocabulary.special.ordinary_stop == vocabulary.index(MASK)
+
+
+@pytest.mark.parametrize(
+    ("symbols", "says"),
+    [
+        ([MASK, "a"], "lists '<mask>' before most other symbols, and random tokens are drawn from those before it"),
+        (["a", MASK, *MARKERS, "b", "c"], "lists '<mask>' before most other symbols"),
+        (["a", *APPENDED[:2], "b", "c"], "lists '<mask>' before most other symbols"),
+        (["a", "<sentinel_7>", "b", "c"], "lists '<sentinel_7>' before most other symbols"),
+        (["a", "b", "<sentinel_7>"], "does not list '<sentinel_7>' directly behind '<sentinel_6>'"),
+        (["a", "<sentinel_0>", "b"], "does not list '<sentinel_1>' directly behind '<sentinel_0>'"),
+        (["a", *SENTINELS[:-1], "b"], "does not list '<sentinel_99>' directly behind '<sentinel_98>'"),
+        (["a", "<sentinel_1>", "<sentinel_0>"], "does not list '<sentinel_1>' directly behind '<sentinel_0>'"),
+    ],
+)
+def test_special_symbols_among_the_words_are_refused_with_their_file(tmp_path, symbols, says):
+    """Random tokens would be few, or a sentinel's id another symbol's, without a word."""
+    (tmp_path / "dict.txt").write_text("".join(f"{symbol} 1\n" for symbol in symbols))
+    said = refused(Vocabulary.load, tmp_path / "dict.txt")
+    assert said.startswith(f"{tmp_path}/dict.txt: the vocabulary {says}") and said.endswith("folder again")
 
 
 def test_encode_is_index_of_each_piece():

@@ -164,7 +164,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=CHUNK_BYTES,
         metavar="N",
         help="bytes of text that a process takes at once; progress is shown, and annotations are kept, after each such "
-        "chunk (default: a MiB)",
+        "chunk; another number draws other lines for a new tokenizer (default: a MiB)",
     )
     parser.add_argument(
         "--seed",
