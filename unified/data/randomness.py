@@ -11,7 +11,7 @@ from unified.data.extents import Extents
 from unified.data.sampling import GOLDEN, mixed
 
 #: Purposes of the random numbers; each one draws from separate streams.
-PLAN, ORDER, OBJECTIVE, EXAMPLE, DEAL, INSTANCES, RUNS, AUXILIARY, NEGATIVES = range(9)
+PLAN, ORDER, OBJECTIVE, EXAMPLE, DEAL, INSTANCES, RUNS, AUXILIARY, NEGATIVES, SECONDS = range(10)
 
 
 def generator(seed: int, epoch: int, purpose: int, index: int = 0) -> np.random.Generator:

@@ -23,7 +23,9 @@ from unified.data.vocabulary import SpecialTokens
 from unified.errors import UnifiedError
 from unified.planning.instances import RANDOM_SECOND_SHARE
 from unified.planning.rows import DealtDocuments, RowLimits, RowPlan, plan_documents, plan_single_blocks
-from unified.planning.second_segments import BETWEEN, OUTSIDE, with_random_seconds
+from unified.planning.second_pools import SecondPools
+from unified.planning.second_segments import with_random_seconds
+from unified.planning.second_shapes import BETWEEN, OUTSIDE
 from unified.planning.segments import BlocksToCut, Segments
 from unified.planning.sources import require_final_separators, word_starts_of
 from unified.planning.text_request import TextRequest
@@ -109,15 +111,22 @@ class DocumentTexts:
         draws = Draws.from_generator(rng)
         return self.texts(np.array([start]), np.array([length]), objective, draws).texts()[0]
 
-    def texts(self, starts: np.ndarray, lengths: np.ndarray, objective: TextRequest, draws: Draws) -> Texts:
+    def texts(
+        self,
+        starts: np.ndarray,
+        lengths: np.ndarray,
+        objective: TextRequest,
+        draws: Draws,
+        pools: SecondPools | None = None,
+    ) -> Texts:
         """The blocks of ``lengths`` tokens from indices ``starts`` on (int64 (n,) each) as ``objective`` wants them.
 
         Two segments are cut where a sentence ends, each of these equally likely (google-research/bert,
         create_pretraining_data.py); a block without one, a single sentence, is cut at any token. A block of one token
         has an empty second segment, and that one is never replaced. An objective that wants random second segments gets
         one half of the time (``random_second_share``): as many tokens of another document, which begin and end as the
-        true ones do (:mod:`unified.planning.second_segments`). Half of the texts of an objective of both directions
-        stand in reverse order.
+        true ones do (:mod:`unified.planning.second_segments`), from ``pools`` where there are some. Half of the texts
+        of an objective of both directions stand in reverse order.
 
         Of the annotations that the objective reads, the spans that lie within one segment come along.
         """
@@ -131,7 +140,8 @@ class DocumentTexts:
             blocks = BlocksToCut.of(self, starts, lengths, backward)
             cuts = blocks.cuts(draws)
             if objective.wants_random_second:
-                segments, is_next = with_random_seconds(self, blocks, cuts, draws, self.random_second_share)
+                share = self.random_second_share
+                segments, is_next = with_random_seconds(self, blocks, cuts, draws, share, pools)
             else:
                 segments = blocks.divided(cuts)
         return self.read(segments, is_next, backward, {kind: self._spans(kind, segments) for kind in kinds})

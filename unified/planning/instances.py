@@ -113,8 +113,8 @@ class PlannedInstances:
         """Tokens of each text, both segments together, int64 (texts,)."""
         return self.segment_lengths.sum(0)
 
-    def texts(self, indices: np.ndarray, objective: TextRequest, draws: Draws) -> Texts:
-        """Texts of the instances. All are planned already: ``draws`` are not used."""
+    def texts(self, indices: np.ndarray, objective: TextRequest, draws: Draws, epoch: int) -> Texts:
+        """Texts of the instances. All are planned already: ``draws`` and ``epoch`` are not used."""
         count = 1 if self.is_next is None else 2
         segments = Segments(self.starts[:count, indices], self.segment_lengths[:count, indices])
         return self.source.read(segments, None if self.is_next is None else self.is_next[indices])

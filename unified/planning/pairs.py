@@ -16,6 +16,7 @@ from unified.data.token_files import TokenFile
 from unified.data.vocabulary import SpecialTokens
 from unified.errors import UnifiedError
 from unified.planning.rows import DealtDocuments, RowLimits, RowPlan, members_of_rows, pack_windows
+from unified.planning.second_pools import SecondPools
 from unified.planning.sources import require_final_separators, word_starts_of
 from unified.planning.text_request import TextRequest
 
@@ -119,8 +120,15 @@ class PairTexts:
         """One of :meth:`texts`; ``rng`` is not used."""
         return self.texts(np.array([start]), np.array([length]), objective, None).texts()[0]
 
-    def texts(self, starts: np.ndarray, lengths: np.ndarray, objective: TextRequest, draws: Draws | None) -> Texts:
-        """The pairs whose numbers are ``starts`` (int64 (n,)); nothing is drawn at random.
+    def texts(
+        self,
+        starts: np.ndarray,
+        lengths: np.ndarray,
+        objective: TextRequest,
+        draws: Draws | None,
+        pools: SecondPools | None = None,
+    ) -> Texts:
+        """The pairs whose numbers are ``starts`` (int64 (n,)); nothing is drawn at random, so ``pools`` are not used.
 
         Of the annotations that the objective reads, the spans whose first token is kept come along, cut as their text.
         """

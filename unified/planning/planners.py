@@ -15,6 +15,7 @@ from unified.data.randomness import Draws
 from unified.data.texts import Texts
 from unified.planning.lanes import cut_stretches
 from unified.planning.rows import DealtDocuments, RowLimits
+from unified.planning.second_pools import SecondPools
 from unified.planning.sources import TextSource
 from unified.planning.text_request import TextRequest
 
@@ -38,8 +39,11 @@ class TextPlan(Protocol):
         """
         ...
 
-    def texts(self, indices: np.ndarray, objective: TextRequest, draws: Draws) -> Texts:
-        """Texts ``indices`` (int64 (n,)) as ``objective`` wants them."""
+    def texts(self, indices: np.ndarray, objective: TextRequest, draws: Draws, epoch: int) -> Texts:
+        """Texts ``indices`` (int64 (n,)) as ``objective`` wants them.
+
+        ``draws`` are of each text; what all texts of an epoch share is drawn by the number of the ``epoch``.
+        """
         ...
 
 
@@ -78,23 +82,33 @@ class Blocks:
         if limits.overhead is None:
             alone = replace(limits, row_length=limits.longest, overhead=0, packed=False)
             plan = texts.blocks(alone, seed, epoch, dealt)
-            return PlannedBlocks(texts, plan.starts, plan.lengths, None)
+            return PlannedBlocks(texts, plan.starts, plan.lengths, None, seed)
         plan = texts.blocks(limits, seed, epoch, dealt)
-        return PlannedBlocks(texts, plan.starts, plan.lengths, (plan.members, plan.offsets))
+        return PlannedBlocks(texts, plan.starts, plan.lengths, (plan.members, plan.offsets), seed)
 
 
-@dataclass(frozen=True)
 class PlannedBlocks:
-    """A :class:`TextPlan`; ``starts`` and ``lengths`` (N,) as in :class:`unified.planning.rows.RowPlan`."""
+    """A :class:`TextPlan`; ``starts`` and ``lengths`` (N,) as in :class:`unified.planning.rows.RowPlan`.
 
-    source: TextSource
-    starts: np.ndarray
-    lengths: np.ndarray
-    rows: tuple[np.ndarray, np.ndarray] | None
+    Random second segments of an epoch depend on ``seed``, too.
+    """
 
-    def texts(self, indices: np.ndarray, objective: TextRequest, draws: Draws) -> Texts:
+    def __init__(
+        self,
+        source: TextSource,
+        starts: np.ndarray,
+        lengths: np.ndarray,
+        rows: tuple[np.ndarray, np.ndarray] | None,
+        seed: int,
+    ):
+        self.source, self.starts, self.lengths, self.rows, self.seed = source, starts, lengths, rows, seed
+        self._pools: SecondPools | None = None  # of the last epoch
+
+    def texts(self, indices: np.ndarray, objective: TextRequest, draws: Draws, epoch: int) -> Texts:
         """The texts of some of these blocks, see :meth:`unified.planning.documents.DocumentTexts.texts`."""
-        return self.source.texts(self.starts[indices], self.lengths[indices], objective, draws)
+        if self._pools is None or self._pools.epoch != epoch:
+            self._pools = SecondPools(self.starts, self.lengths, self.seed, epoch)
+        return self.source.texts(self.starts[indices], self.lengths[indices], objective, draws, self._pools)
 
 
 #: The planning of objectives that name no planner.

@@ -3,69 +3,42 @@
 If true second segments ended a sentence and random ones did not, or if the random ones were longer, a model could tell
 them apart without reading the first. So a random one has as many tokens as the true one and begins and ends as it does:
 within a sentence, between two, or where the document ends. It is found before it is decided which of the two is used.
-Where the corpus has none both become shorter.
+
+A plan's second segments serve each other (:mod:`unified.planning.second_pools`). Where none has the right shape, and
+for blocks of no plan, any run of tokens will do; where the corpus has none either both become shorter.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
 from unified.data.extents import Extents
 from unified.data.randomness import Draws
+from unified.planning.second_pools import SecondPools
+from unified.planning.second_shapes import BETWEEN, INSIDE, OUTSIDE, Shapes
 from unified.planning.segments import BlocksToCut, Segments
 from unified.planning.sentences import Sentences
 
-#: Kinds of borders at an index of the text: inside a sentence, between two sentences of a document, or between two
-#: documents.
-INSIDE, BETWEEN, OUTSIDE = range(3)
 #: So many sentences, or documents, in a row are tried, first from one random index on, then from several. Where
 #: sentences have 25 tokens about one in 40 fits.
 _IN_A_ROW, _BEGINS = 128, (1, 4, 16)
 
 
-@dataclass(frozen=True)
-class Shapes:
-    """Properties of n second segments that are known without reading them.
-
-    Attributes:
-        lengths: int64 (n,), tokens, at least one.
-        joins: int64 (n,), what there is where each meets its first segment, :data:`INSIDE` or :data:`BETWEEN`.
-        ends: int64 (n,), what there is at its other side.
-        backward: bool (n,), whether it is read backwards, so that it stands before the first segment in the text.
-        inside: int64 (n,), an index inside of its document.
-    """
-
-    lengths: np.ndarray
-    joins: np.ndarray
-    ends: np.ndarray
-    backward: np.ndarray
-    inside: np.ndarray
-
-    @classmethod
-    def of(cls, texts: Sentences, blocks: BlocksToCut, lengths: np.ndarray) -> Shapes:
-        """Shapes of the last ``lengths`` (int64 (n,)) tokens of ``blocks``, in the direction in which they are read."""
-        far = np.where(blocks.backward, blocks.starts, blocks.starts + blocks.lengths)
-        joins = np.where(blocks.inner.lengths > 0, BETWEEN, INSIDE)
-        border = texts.bounds.searchsorted(far)
-        ends = (texts.bounds[border] == far) * texts.borders[border]
-        return cls(lengths, joins, ends, blocks.backward, blocks.starts)
-
-    def take(self, members: np.ndarray) -> Shapes:
-        """The shapes of some of the texts; ``members`` are their numbers, int64 (n,)."""
-        one = self.lengths[members], self.joins[members], self.ends[members]
-        return Shapes(*one, self.backward[members], self.inside[members])
-
-
 def with_random_seconds(
-    texts: Sentences, blocks: BlocksToCut, cuts: np.ndarray, draws: Draws, share: float
+    texts: Sentences,
+    blocks: BlocksToCut,
+    cuts: np.ndarray,
+    draws: Draws,
+    share: float,
+    pools: SecondPools | None = None,
 ) -> tuple[Segments, np.ndarray]:
     """Blocks cut in two, and with probability ``share`` the second segment replaced by one from another document.
 
     Args:
         cuts: int64 (n,), lengths of the first segments.
+        pools: second segments of the plan that has the blocks; None for blocks of no plan.
 
     Returns:
         The segments, and bool (n,), False where the second one is random; an empty one never is.
@@ -75,7 +48,7 @@ def with_random_seconds(
     asked = np.flatnonzero(lengths[1])
     shapes = Shapes.of(texts, blocks, lengths[1]).take(asked)
     elsewhere, kept = runs_elsewhere(
-        texts, shapes, lambda i: blocks.ends_behind(int(asked[i]), int(cuts[asked[i]])), draws.take(asked)
+        texts, shapes, pools, lambda i: blocks.ends_behind(int(asked[i]), int(cuts[asked[i]])), draws.take(asked)
     )
     # What is cut off from a true one is what lies away from its first segment.
     starts[1, asked] += np.where(shapes.backward, lengths[1, asked] - kept, 0)
@@ -88,9 +61,13 @@ def with_random_seconds(
 
 
 def runs_elsewhere(
-    texts: Sentences, shapes: Shapes, shorter: Callable[[int], list[int]], draws: Draws
+    texts: Sentences,
+    shapes: Shapes,
+    pools: SecondPools | None,
+    shorter: Callable[[int], list[int]],
+    draws: Draws,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Random runs of tokens of given shapes in other documents.
+    """Random runs of tokens of given shapes in other documents: from ``pools``, or else from anywhere.
 
     Where nothing fits, as among a few short documents, as little as possible is cut off at a sentence end; where that
     does not help either, the length is random, so that neither ends a sentence more often.
@@ -101,8 +78,9 @@ def runs_elsewhere(
     Returns:
         Where the runs begin, and their lengths, to which the true segments are to be cut too, int64 (n,) each.
     """
-    found, kept = np.full(len(shapes.lengths), -1), shapes.lengths.copy()
-    left = np.arange(len(found))
+    found = np.full(len(draws), -1) if pools is None else pools.find(texts, shapes, draws)
+    kept = shapes.lengths.copy()
+    left = np.flatnonzero(found < 0)
     for begins in _BEGINS:
         if len(left) == 0:
             break
@@ -139,7 +117,7 @@ def _candidates(
 
     Where ``ends`` (bool (n,)) they are the last ones of documents, or the first ones where the text is read backwards.
     """
-    own = texts.document_starts.searchsorted(texts.bounds.searchsorted(shapes.inside, side="right") - 1, "right") - 1
+    own = shapes.documents(texts)
     stop = np.where(ends, own + 1, texts.document_starts[own + 1])
     total = np.where(ends, texts.document_count, len(texts.items))
     count = (total - np.where(ends, 1, stop - texts.document_starts[own]))[:, None]

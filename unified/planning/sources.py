@@ -11,6 +11,7 @@ from unified.data.texts import Texts
 from unified.data.vocabulary import SpecialTokens
 from unified.errors import UnifiedError
 from unified.planning.rows import DealtDocuments, RowLimits, RowPlan
+from unified.planning.second_pools import SecondPools
 from unified.planning.text_request import TextRequest
 
 
@@ -51,8 +52,18 @@ class TextSource(Protocol):
         """
         ...
 
-    def texts(self, starts: np.ndarray, lengths: np.ndarray, objective: TextRequest, draws: Draws) -> Texts:
-        """Texts of planned blocks, given their entries in :attr:`RowPlan.starts` and :attr:`RowPlan.lengths`."""
+    def texts(
+        self,
+        starts: np.ndarray,
+        lengths: np.ndarray,
+        objective: TextRequest,
+        draws: Draws,
+        pools: SecondPools | None = None,
+    ) -> Texts:
+        """Texts of planned blocks, given their entries in :attr:`RowPlan.starts` and :attr:`RowPlan.lengths`.
+
+        ``pools`` hold the second segments of all blocks of the plan; pairs have no use for them.
+        """
         ...
 
 

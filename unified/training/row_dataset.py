@@ -208,7 +208,7 @@ class RowDataset:
         number = int(self._firsts.searchsorted(indices[0], side="right")) - 1
         plan, own = self._plans[number][1], indices - self._firsts[number]
         draws = Draws.of(self.seed, self.epoch, randomness.EXAMPLE, indices)
-        return plan.texts(own, objective, draws), draws, plan.lengths[own]
+        return plan.texts(own, objective, draws, self.epoch), draws, plan.lengths[own]
 
     def _made(self, indices: np.ndarray) -> Examples:
         """Examples of one objective."""

@@ -292,7 +292,7 @@ def test_texts_are_read_as_planned(tmp_path):
     for next_sentence in (True, False):
         plan = planned(texts, next_sentence=next_sentence)
         for index in range(len(plan.lengths)):
-            text = plan.texts(np.array([index]), Reads(), None).texts()[0]
+            text = plan.texts(np.array([index]), Reads(), None, 1).texts()[0]
             (a, b), (n, m) = plan.starts[:, index].tolist(), plan.segment_lengths[:, index].tolist()
             assert text.tokens.tolist() == list(range(10 + a, 10 + a + n))
             if next_sentence:

@@ -14,6 +14,7 @@ from unified.data import randomness
 from unified.data.randomness import Draws
 from unified.objectives.unilm import Bidirectional
 from unified.planning.documents import DocumentTexts
+from unified.planning.planners import BLOCKS
 from unified.planning.rows import RowLimits
 from unified.planning.second_segments import with_random_seconds
 from unified.planning.segments import BlocksToCut
@@ -68,13 +69,20 @@ class Corpus:
         ]
 
 
-def drawn(corpus, row, packed, objective, count, seed=1):
-    """Texts of random planned blocks whose second segments are not empty, with the length of each block."""
-    plan = corpus.texts.blocks(RowLimits(row, row, objective.special_tokens, packed, 1.0), 1, 1)
+def drawn(corpus, row, packed, objective, count, pooled, seed=1):
+    """Texts of random planned blocks whose second segments are not empty, with the length of each block.
+
+    Their random second segments are those of other blocks, or only searched for if not ``pooled``.
+    """
+    plan = BLOCKS.plan(corpus.texts, RowLimits(row, row, objective.special_tokens, packed, 1.0), 1, 1, None)
     rng = np.random.default_rng(seed)
-    blocks = rng.integers(len(plan.starts), size=count)
+    blocks = rng.integers(len(plan.lengths), size=count)
     draws, lengths = Draws.from_generator(rng, count), plan.lengths[blocks]
-    texts = corpus.texts.texts(plan.starts[blocks], lengths, objective, draws).texts()
+    if pooled:
+        texts = plan.texts(blocks, objective, draws, 1).texts()
+    else:
+        starts = corpus.texts.blocks(RowLimits(row, row, objective.special_tokens, packed, 1.0), 1, 1).starts
+        texts = corpus.texts.texts(starts[blocks], lengths, objective, draws).texts()
     return [(text, length) for text, length in zip(texts, lengths.tolist(), strict=True) if len(text.second)]
 
 
@@ -85,6 +93,7 @@ def of_one_block(corpus, length, objective, count, rng):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("pooled", [True, False])
 @pytest.mark.parametrize("mean", [12, 60])
 @pytest.mark.parametrize(
     "row, packed, objective",
@@ -96,11 +105,11 @@ def of_one_block(corpus, length, objective, count, rng):
         (128, True, Bidirectional()),
     ],
 )
-def test_length_beginning_and_end_do_not_tell_the_label(tmp_path, mean, row, packed, objective):
+def test_length_beginning_and_end_do_not_tell_the_label(tmp_path, mean, row, packed, objective, pooled):
     """With sentences of 60 tokens, rows of 40 cut nearly all second segments at either side or both."""
     corpus = Corpus(tmp_path, random_sizes(np.random.default_rng(0), 18000 // mean // 7, 7, mean))
     shapes, kept, planned = {True: Counter(), False: Counter()}, 0, 0
-    for text, length in drawn(corpus, row, packed, objective, 3000):
+    for text, length in drawn(corpus, row, packed, objective, 3000, pooled):
         size, begins, ends = corpus.shape(text)
         # Of documents as few as those of long sentences, the end of the right length may be missing.
         shapes[text.is_next][begins, ends if mean == 12 else min(ends, BETWEEN), size] += 1
@@ -111,9 +120,10 @@ def test_length_beginning_and_end_do_not_tell_the_label(tmp_path, mean, row, pac
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("pooled", [True, False])
 @pytest.mark.parametrize("both", [False, True])
 @pytest.mark.parametrize("seed", range(4))
-def test_which_segment_is_used_changes_nothing_else(tmp_path, seed, both):
+def test_which_segment_is_used_changes_nothing_else(tmp_path, seed, both, pooled):
     """With the label forced either way, shapes and the draws that are left for the objective are the same."""
     rng = np.random.default_rng(seed)
     corpus = Corpus(tmp_path, random_sizes(rng, 60, 9, 15))
@@ -122,7 +132,7 @@ def test_which_segment_is_used_changes_nothing_else(tmp_path, seed, both):
     for share in (0.0, 1.0):
         corpus.texts.random_second_share = share
         found[share] = []
-        for text, _ in drawn(corpus, 100, True, objective, 300, seed):
+        for text, _ in drawn(corpus, 100, True, objective, 300, pooled, seed):
             assert text.is_next == (share == 0)
             own = corpus.document_of[text.tokens[0] - FIRST_TOKEN]
             assert (corpus.document_of[corpus.span(text)[0]] == own) == text.is_next
