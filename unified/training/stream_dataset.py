@@ -27,6 +27,9 @@ from unified.objectives.contract import Objective
 from unified.planning.instances import RANDOM_SECOND_SHARE
 from unified.planning.sources import require_final_separators, word_starts_of
 
+#: Random windows that are looked at together for a random second segment, and how often.
+_AT_ONCE, _ROUNDS = 64, 256
+
 
 class RunningText:
     """All sentences of a token file one after another, a ``</s>`` between documents, and around from the end.
@@ -62,9 +65,11 @@ class RunningText:
         more, later = self.read(0, length - here)
         return np.concatenate([tokens, more]), np.concatenate([ends, [here], here + later])
 
-    def random_start(self, rng: np.random.Generator) -> int:
-        """The index where a random sentence begins, or a ``</s>`` between documents; each is equally likely."""
-        return int(self.bounds[rng.integers(len(self.bounds) - 1)])
+    def ends_between(self, starts: np.ndarray, stops: np.ndarray) -> np.ndarray:
+        """Number of sentence ends behind ``starts`` and before ``stops`` (int64 (n,), any indices), int64 (n,)."""
+        rounds, indices = np.divmod([starts, stops - 1], len(self))
+        before = rounds * (len(self.bounds) - 1) + self.bounds[1:].searchsorted(indices, side="right")
+        return before[1] - before[0]
 
     def _read(self, start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
         first = int(self.bounds.searchsorted(start, side="right")) - 1
@@ -193,12 +198,31 @@ class StreamDataset:
         cut = int(rng.choice(ends)) if len(ends) else int(rng.integers(self.advance + 1, self.window))
         first, second, follows = tokens[:cut], tokens[cut:], rng.random() >= RANDOM_SECOND_SHARE
         if not follows:
-            # It begins as the true one does, so that its first token does not tell.
-            begin = self.text.random_start(rng) if len(ends) else int(rng.integers(len(self.text)))
-            second, _ = self._read(begin - len(second) * backward, len(second), backward)
+            begin = self._elsewhere(len(second), len(ends) > 0, backward, rng)
+            second, _ = self._read(begin, len(second), backward)
         both = np.concatenate([first, second])
         starts = word_starts_of(both, self.word_starts, self.text.special, self.text.name)
         return Text(first, self.text.special, second, bool(follows), starts, backward)
+
+    def _elsewhere(self, length: int, parted: bool, backward: bool, rng: np.random.Generator) -> int:
+        """The index where a random second segment of ``length`` tokens begins in the text.
+
+        It is drawn as the true ones are, so that nothing in it tells the label: it is what a random window, cut there,
+        has as its second segment. A window whose segments could part at one of k sentence ends parts at each with
+        probability 1 / k; where they part within a sentence (not ``parted``), it has no such end.
+        """
+        for _ in range(_ROUNDS):
+            if parted:
+                joins = self.text.bounds[rng.integers(len(self.text.bounds) - 1, size=_AT_ONCE)]
+            else:
+                joins = rng.integers(len(self.text), size=_AT_ONCE)
+            # Where the part of the window begins in which its segments can part: its end, or backwards its front.
+            behind = joins - length if backward else joins + length - (self.window - self.advance)
+            ends = self.text.ends_between(behind, behind + self.window - self.advance)
+            fitting = np.flatnonzero(rng.random(_AT_ONCE) * ends < 1 if parted else ends == 0)
+            if fitting.size:
+                return int(joins[fitting[0]]) - length * backward
+        return int(joins[0]) - length * backward
 
     def _read(self, index: int, length: int, backward: bool) -> tuple[np.ndarray, np.ndarray]:
         tokens, ends = self.text.read(index, length)

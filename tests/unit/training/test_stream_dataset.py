@@ -1,12 +1,14 @@
 """Streams of running text at their limits: the least texts and rows, where segments part, and what loaders ask."""
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 import pytest
 
-from tests.support.rates import assert_rate
+from tests.support.lists_and_prose import FEATURES, features, of_lists_and_prose, words
+from tests.support.rates import assert_same_distribution
 from tests.support.token_files import SEPARATOR, SPECIAL, Reads, write, write_documents
 from unified.errors import UnifiedError
 from unified.training.stream_dataset import RunningText, StreamDataset
@@ -65,12 +67,14 @@ def test_ends_of_sentences_are_counted_within_what_is_read(tmp_path):
             assert tokens.dtype == found.dtype == np.int64
 
 
-def test_a_random_start_is_that_of_any_sentence_or_document_end(tmp_path):
-    text, rng = of_sentences(tmp_path / "text", 3, 1, 2), np.random.default_rng(0)
-    found = [text.random_start(rng) for _ in range(400)]
-    assert set(found) == {0, 3, 4, 6} and all(type(one) is int for one in found)
-    for start in (0, 3, 4, 6):
-        assert_rate(found.count(start), 400, 0.25)
+def test_ends_of_sentences_are_counted_around_the_text(tmp_path):
+    """Neither of the two indices is itself counted."""
+    text = of_sentences(tmp_path / "text", 3, 1, 2)  # and the </s>
+    ends = {end + 7 * times for end in (0, 3, 4, 6) for times in range(-3, 5)}
+    starts, lengths = (some.ravel() for some in np.meshgrid(np.arange(-9, 10), np.arange(1, 20)))
+    stops = starts + lengths
+    expected = [sum(start < end < stop for end in ends) for start, stop in zip(starts, stops, strict=True)]
+    assert text.ends_between(starts, stops).tolist() == expected
 
 
 def test_one_item_is_a_text_and_none_or_an_empty_one_are_not(tmp_path):
@@ -218,6 +222,23 @@ def test_a_random_second_segment_begins_anywhere_where_no_sentence_ends(tmp_path
             inside = np.flatnonzero((one.second[:-1] != SEPARATOR) & (one.second[1:] != SEPARATOR))
             assert set(steps[inside].tolist()) <= {-1 if one.backward else 1}
     assert len(begins[False]) > 30 and (len(begins[True]) > 30) == both
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("both", [False, True])
+@pytest.mark.parametrize("row, reuse", [(24, None), (100, None), (100, 20)])
+def test_nothing_in_a_second_segment_tells_its_label(tmp_path, row, reuse, both):
+    """How many sentences begin in it, how long its first one is, and with which token it begins."""
+    rng = np.random.default_rng(0)
+    documents = [[words(rng, size) for size in sizes] for sizes in of_lists_and_prose(rng, 1200)]
+    text = RunningText(write_documents(tmp_path / "text", documents), SPECIAL)
+    rows = StreamDataset(text, TwoSegments(reuse=reuse, both_directions=both), None, row, 3, 8)
+    found = {feature: {True: Counter(), False: Counter()} for feature in FEATURES}
+    for one in texts_of(rows, epochs=1 + 16000 // len(rows)):
+        for feature, value in features(one).items():
+            found[feature][one.is_next][value] += 1
+    for counts in found.values():
+        assert_same_distribution(counts[True], counts[False])
 
 
 def test_rows_that_are_none_are_refused(tmp_path):
