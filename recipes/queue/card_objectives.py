@@ -19,7 +19,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from entries import Entry, Figures, words
-from objectives import FINETUNING, OTHERS, SYSTEMS, TASKS, Objective
+from objectives import FINETUNING, OTHERS, SYSTEMS, TASKS, VERSIONS, Objective
 
 SEED = 1
 RATE = 7e-4
@@ -178,4 +178,5 @@ def _entry(
     what: str,
 ) -> Entry:
     name = f"{size.table}/{objective.name}-{SEED}{rest}"
-    return Entry(name, size.table, commands, figures, {"objective": objective.name, "what": what}, SEED)
+    settings = {"objective": objective.name, "what": what}
+    return Entry(name, size.table, commands, figures, settings, SEED, VERSIONS.get(f"{objective.name}{rest}", 1))
