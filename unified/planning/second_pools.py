@@ -73,9 +73,7 @@ class _Pool:
             some, sizes = starts[part].repeat(times), lengths[part].repeat(times)
             blocks = BlocksToCut.of(texts, some, sizes, np.full(len(some), backward))
             segments = blocks.divided(blocks.cuts(draws.take(part).pieces(times)))
-            seconds = segments.lengths[1]
-            shapes = Shapes.of(texts, blocks, seconds)
-            codes.append((self._first(shapes) + segments.starts[1])[seconds > 0])
+            codes.append(self._first(Shapes.of(texts, blocks, segments.lengths[1])) + segments.starts[1])
         self.codes = np.sort(np.concatenate(codes))
 
     def _first(self, shapes: Shapes) -> np.ndarray:

@@ -2,14 +2,15 @@
 
 import pickle
 from collections import Counter
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from tests.support.lists_and_prose import FEATURES, features, of_lists_and_prose, words
-from tests.support.rates import assert_probabilities, assert_same_distribution
+from tests.support.rates import assert_probabilities, assert_rate, assert_same_distribution
 from tests.support.token_files import SPECIAL, write_documents
-from tests.unit.planning.test_second_segments import BETWEEN, Corpus, ReadsPairs
+from tests.unit.planning.test_second_segments import BETWEEN, OUTSIDE, Corpus, ReadsPairs
 from unified.data import randomness
 from unified.data.randomness import Draws
 from unified.objectives.unilm import Bidirectional
@@ -17,6 +18,8 @@ from unified.objectives.xlnet import XLNet
 from unified.planning.documents import DocumentTexts
 from unified.planning.planners import BLOCKS
 from unified.planning.rows import RowLimits
+from unified.planning.second_pools import SecondPools
+from unified.planning.second_shapes import Shapes
 
 
 def planned(texts, row, objective, packed=True, seed=1):
@@ -82,6 +85,22 @@ def test_a_second_segment_is_drawn_as_the_rule_of_cuts_draws_true_ones(tmp_path,
         others = {begin: weight for begin, weight in expected[shape].items() if corpus.document_of[begin] != 0}
         assert len(others) > 2
         assert_probabilities(drawn, {begin: weight / sum(others.values()) for begin, weight in others.items()})
+
+
+def test_a_large_plan_lends_the_segments_of_all_its_blocks():
+    """More blocks than are cut at once, each a document of two sentences of one token."""
+    documents = 70_000
+    borders = np.full(2 * documents + 1, BETWEEN, dtype=np.int8)
+    borders[::2] = OUTSIDE
+    bounds, starts = np.arange(2 * documents + 1), 2 * np.arange(documents)
+    texts = SimpleNamespace(bounds=bounds, borders=borders, document_starts=bounds[::2])
+    pools = SecondPools(starts, np.full(documents, 2), 1, 1)
+    two = np.ones(documents, dtype=np.int64)
+    shapes = Shapes(two, BETWEEN * two, OUTSIDE * two, two > 1, starts)
+    found = pools.find(texts, shapes, Draws.of(1, 1, randomness.EXAMPLE, starts))
+    assert (found % 2 == 1).all() and (found // 2 != np.arange(documents)).all()
+    for part in np.array_split(np.bincount(found // 2, minlength=documents), 7):
+        assert_rate(int(part.sum()), documents, 1 / 7)
 
 
 def test_texts_of_an_epoch_are_those_of_whoever_asks(tmp_path):
