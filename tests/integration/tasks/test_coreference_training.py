@@ -78,6 +78,7 @@ def test_gradients_that_are_too_small_for_their_format_are_none(data):
 
     options = {"data": str(data), "head": "coreference", "max_valid_steps": None}
     options |= {"best_checkpoint_metric": "loss", "maximize_best_checkpoint_metric": False, "auxiliary_masking": 0.0}
+    options |= {"average_measures": ""}
     tiny, small = torch.full((8,), 1e-20), torch.full((8,), 1e-19)
     torch.set_flush_denormal(False)
     try:

@@ -187,8 +187,8 @@ def test_the_rows_must_be_those_of_the_dictionary_and_the_mask(tmp_path):
 def test_a_dictionary_may_list_the_mask_itself(tmp_path):
     """Then nothing is added behind it."""
     path = folder(tmp_path, parameters(rows=9))
-    (path / "dict.txt").write_text("".join(f"{word} 1\n" for word in ["<mask>", *WORDS]))
-    assert read_roberta(path).trained.vocabulary.symbols[:9] == ["<s>", "<pad>", "</s>", "<unk>", "<mask>", *WORDS]
+    (path / "dict.txt").write_text("".join(f"{word} 1\n" for word in [*WORDS, "<mask>"]))
+    assert read_roberta(path).trained.vocabulary.symbols[:9] == ["<s>", "<pad>", "</s>", "<unk>", *WORDS, "<mask>"]
 
 
 def test_of_several_files_it_must_be_model_pt(tmp_path):

@@ -140,13 +140,14 @@ def test_another_dictionary_of_another_size_is_refused_before_shapes_are():
 )
 def test_symbols_behind_those_of_the_checkpoint_get_new_rows(loaded, count, shown):
     """Their embeddings are drawn at random, their softmax entries wait for a training that has them as targets."""
-    longer = Vocabulary([*WORDS.symbols[4:], *(f"m{i}" for i in range(count))])
-    saved, model = language_model(initializer_range=0.5), language_model(longer, initializer_range=0.5)
+    words = Vocabulary([f"w{i}" for i in range(12)])
+    longer = Vocabulary([*words.symbols[4:], *(f"m{i}" for i in range(count))])
+    saved, model = language_model(words, initializer_range=0.5), language_model(longer, initializer_range=0.5)
     line = f"symbols that the checkpoint lacks, with new rows: {count} ({shown})"
     assert loaded(model, saved.state_dict()) == [line]
     table, old = model.core.symbols, saved.core.symbols.weight
-    assert torch.equal(table.weight[: len(WORDS)], old) and table.left_out.sum() == count
-    assert table.left_out[len(WORDS) :].all() and table.weight[len(WORDS) :].abs().mean() > 0.1
+    assert torch.equal(table.weight[: len(words)], old) and table.left_out.sum() == count
+    assert table.left_out[len(words) :].all() and table.weight[len(words) :].abs().mean() > 0.1
     assert int(model.dictionary_version) == fingerprint(longer.symbols), "the buffer is the model's own"
 
 
