@@ -86,7 +86,7 @@ class _Pool:
         own = texts.document_starts[shapes.documents(texts) + np.array([[0], [1]])]  # and where the next one begins
         limits = np.concatenate([[first], first + texts.bounds[own], [first + self.span]])
         begin, own_begin, own_end, end = self.codes.searchsorted(limits)
-        # Those of the document itself lie side by side, and are passed over.
+        # Segments of the document itself lie side by side in the pool, and are passed over.
         before, others = own_begin - begin, end - begin - (own_end - own_begin)
         drawn = draws.integers("pool", others)
         chosen = np.where(drawn < before, begin, begin + own_end - own_begin) + drawn

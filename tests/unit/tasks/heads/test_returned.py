@@ -132,7 +132,8 @@ FORMS = [
 @pytest.mark.parametrize("number", range(len(FORMS)))
 def test_a_model_whose_scores_are_no_numbers_is_refused(number, damaged, value):
     """In prediction, by itself and with another model where several may answer together."""
-    assert {type(task).name for task, _ in FORMS} == set(TASK_HEADS)
+    own = {name for name, head in TASK_HEADS.items() if head.__module__.startswith("unified.")}
+    assert {type(task).name for task, _ in FORMS} == own
     task, fields = FORMS[number]
     own = replace(CODEC, vocabulary=with_markers(CODEC.vocabulary, task.markers))
     model, damage = small_model(task, own), small_model(task, own)
