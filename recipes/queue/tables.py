@@ -53,6 +53,12 @@ def shown(values: Sequence[float], digits: int = 1) -> str:
     return f"{found.mean:.{digits}f}{spread} ({len(values)})"
 
 
+def bounds(interval: Sequence[float]) -> str:
+    """The interval of a difference."""
+    low, high = interval
+    return f"[{low:+.1f}, {high:+.1f}]"
+
+
 def table(heads: Sequence[str], titles: int, rows: Sequence[Sequence[str]]) -> str:
     """The rows that have a figure, and a sentence that names the others.
 
@@ -93,8 +99,7 @@ def parity_table(lines: Lines) -> str:
             f"{sum(ours) / len(ours) - sum(theirs) / len(theirs):+.1f}" if len(found) == len(parity.SEEDS) else ""
         )
         if difference and (compared := f"parity/{task}/compared") in lines:
-            low, high = lines[compared]["figures"][f"against.intervals.{measure}"]
-            difference += f" [{low:+.1f}, {high:+.1f}]"
+            difference += f" {bounds(lines[compared]['figures'][f'against.intervals.{measure}'])}"
         rows.append([task, measure, shown(ours), shown(theirs), difference])
     return table(["task", "measure", "ours", "transformers", "difference"], 2, rows)
 
@@ -204,8 +209,8 @@ def written_cell(row: generation.Row, measure: str, found: Sequence[Mapping[str,
     if not found:
         return MISSING
     (figures,) = found
-    low, high = figures[f"{row.prefix}.against.intervals.{measure}"]
-    return f"{figures[f'{row.prefix}.against.differences.{measure}']:+.1f} [{low:+.1f}, {high:+.1f}]"
+    own = f"{row.prefix}.against"
+    return f"{figures[f'{own}.differences.{measure}']:+.1f} {bounds(figures[f'{own}.intervals.{measure}'])}"
 
 
 def published_table(lines: Lines) -> str:

@@ -194,7 +194,7 @@ def modern_bert_config(settings: Mapping[str, Any]) -> TransformerConfig:
 def _thetas(settings: Mapping[str, Any]) -> tuple[float, float]:
     """Bases of the wavelengths of global layers and of those with a window.
 
-    As in ``transformers``, ``rope_scaling`` of older folders counts for both.
+    As in ``transformers``, the field ``rope_scaling`` of older folders counts for global and local attention alike.
     """
     named, scaling = settings.get("rope_parameters") or {}, settings.get("rope_scaling") or {}
     beside = next((name for name in named if name not in (_GLOBAL, _LOCAL)), None)

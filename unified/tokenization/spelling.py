@@ -85,8 +85,8 @@ def _bracket(words: Sequence[str], i: int, opened: set[str]) -> _Sides:
     """``< word >``; a lone one is a sign of comparison."""
     if words[i] == ">" and "<" in opened:
         return _quote("<", opened)
-    behind = [word for word in words[i + 1 :] if word in ("<", ">")]
-    return _quote("<", opened) if words[i] == "<" and behind[:1] == [">"] else _ALONE
+    next_one = next((words[j] for j in range(i + 1, len(words)) if words[j] in ("<", ">")), "")
+    return _quote("<", opened) if words[i] == "<" and next_one == ">" else _ALONE
 
 
 def _apostrophe(words: Sequence[str], i: int, opened: set[str]) -> _Sides:
@@ -96,7 +96,7 @@ def _apostrophe(words: Sequence[str], i: int, opened: set[str]) -> _Sides:
         return _BOTH
     if mark in opened:
         return _quote(mark, opened)
-    if any(word == mark and not _is_clitic(words, j) for j, word in enumerate(words[i + 1 :], i + 1)):
+    if any(words[j] == mark and not _is_clitic(words, j) for j in range(i + 1, len(words))):
         return _quote(mark, opened)
     if before.endswith("s"):
         return _LEFT

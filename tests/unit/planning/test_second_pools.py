@@ -63,7 +63,7 @@ def test_nothing_in_a_second_segment_tells_its_label(tmp_path, row, packed, obje
 @pytest.mark.slow
 @pytest.mark.parametrize("backward", [False, True])
 def test_a_second_segment_is_drawn_as_the_rule_of_cuts_draws_true_ones(tmp_path, backward):
-    """Of a block with k inner sentence ends each is a cut with probability 1 / k, and its own document has no share."""
+    """A block of k inner sentence ends is cut at each with probability 1 / k; a text never gets its own document's."""
     many = [1, 2, 1, 3, 1, 2, 1, 1, 4, 1, 4]
     corpus = Corpus(tmp_path, [[3, 4, 5], [3, 4, 4, 5], [8], [3, 4, 5], [3, 9], many, [7, 5], [5, 3, 4]])
     objective = ReadsPairs(both_directions=backward)

@@ -55,6 +55,11 @@ def examples_file(args: argparse.Namespace) -> str:
     return str(Path(args.against) / EXAMPLES)
 
 
+def own_scores(scores: Mapping[str, Any]) -> dict[str, Any]:
+    """The scores of :func:`all_scores` without those of the other model, as files of results hold them."""
+    return {name: value for name, value in scores.items() if name != "against"}
+
+
 def difference_heads(against: Mapping[str, Any] | None) -> list[str]:
     """Heads of the columns of :func:`difference_cells`."""
     return [] if against is None else ["against", "difference", "its 95 % interval"]

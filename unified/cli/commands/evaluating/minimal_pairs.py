@@ -17,6 +17,7 @@ from unified.cli.commands.evaluating.comparing import (
     examples_against,
     examples_file,
     numbers,
+    own_scores,
 )
 from unified.cli.commands.evaluating.options import (
     add_interval_arguments,
@@ -100,7 +101,7 @@ def run(args: argparse.Namespace) -> int:
         {"scoring": scoring, "draws": sampling.draws if draws_at_random(scorings) else None},
         sampling.seed if draws_at_random(scorings) else None,
         _rows(scored),
-        details={name: value for name, value in scores.items() if name != "against"},
+        details=own_scores(scores),
     )
     if args.json:
         print_json({**scores, "scoring": scoring, "output": output})

@@ -16,6 +16,7 @@ from unified.cli.commands.evaluating.comparing import (
     difference_heads,
     examples_against,
     numbers,
+    own_scores,
 )
 from unified.cli.commands.evaluating.options import (
     add_interval_arguments,
@@ -123,7 +124,7 @@ def run(args: argparse.Namespace) -> int:
         "text-field": text_field if has_fields(path) else None,
     }
     seed = sampling.seed if scoring.draws else None
-    own = {name: value for name, value in scores.items() if name != "against"}
+    own = own_scores(scores)
     output = write_results(args, lm, NAME, data_name(path), [path], own, settings, seed, _rows(scored), details=own)
     if args.json:
         print_json({**scores, "scoring": scoring.name, "window": size, "stride": stride, "output": output})

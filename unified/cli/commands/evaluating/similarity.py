@@ -15,6 +15,7 @@ from unified.cli.commands.evaluating.comparing import (
     difference_heads,
     examples_against,
     numbers,
+    own_scores,
 )
 from unified.cli.commands.evaluating.options import (
     add_interval_arguments,
@@ -109,7 +110,7 @@ def run(args: argparse.Namespace) -> int:
         return Regression(*(np.array(numbers(args, rows, name), float) for name in ("label", "similarity")))
 
     scores = all_scores(args, scored, others, of_rows, 1 if args.seed is None else args.seed)
-    own = {name: value for name, value in scores.items() if name != "against"}
+    own = own_scores(scores)
     rows = ({"label": label, "similarity": cosine} for label, cosine in zip(gold.tolist(), found.tolist(), strict=True))
     path = Path(args.data)
     settings = {
