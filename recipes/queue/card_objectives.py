@@ -16,10 +16,10 @@ fine-tuned here.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from entries import Entry, Figures, words
-from objectives import FINETUNING, OTHERS, SYSTEMS, TASKS, VERSIONS, Objective
+from objectives import FINETUNING, OTHERS, PAIRS, SYSTEMS, TASKS, VERSIONS, Objective, outcomes
 
 SEED = 1
 RATE = 7e-4
@@ -59,7 +59,7 @@ class Size:
         """Evaluations without fine-tuning, with their data and settings."""
         paragraphs = f"{{{self.table}/paragraphs}}/paragraphs/valid.jsonl"
         return {
-            "minimal-pairs": (f"{{{self.table}/blimp}}/blimp",),
+            PAIRS: (f"{{{self.table}/blimp}}/blimp",),
             "perplexity": (paragraphs, "--window", self.row - 2),
         }
 
@@ -128,7 +128,7 @@ def evaluation(size: Size, objective: Objective, what: str) -> Entry:
         for scoring in objective.scorings
     )
     figures = tuple(Figures("evaluated", f"{scoring}/results.json", scoring) for scoring in objective.scorings)
-    return _entry(size, objective, f"/{what}", commands, figures, what)
+    return replace(_entry(size, objective, f"/{what}", commands, figures, what), outcomes=outcomes(objective, what))
 
 
 def finetuning(size: Size, objective: Objective, task: str) -> Entry:

@@ -14,8 +14,8 @@ from unified.errors import UnifiedError
 Line = Mapping[str, Any]
 #: Fields of every line.
 _FIELDS = (
-    *("name", "table", "recipe", "settings", "seed", "commands", "figures", "seconds", "processor_seconds", "date"),
-    *("commits", "machine", "versions", "repeats"),
+    *("name", "table", "recipe", "settings", "seed", "commands", "figures", "outcomes", "seconds", "processor_seconds"),
+    *("date", "commits", "machine", "versions", "repeats"),
 )
 
 

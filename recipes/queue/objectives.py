@@ -97,10 +97,11 @@ OTHERS = (
 #: Objectives of the table, each with its seeds.
 COMPARED = (*((system, SEEDS) for system in SYSTEMS), *((other, SEEDS[:1]) for other in OTHERS))
 
+PAIRS = "minimal-pairs"
 #: Evaluations without fine-tuning, with their data and settings; windows are as long as rows without their two ends.
 EVALUATIONS = {
     "perplexity": ("{data/paragraphs}/paragraphs/valid.jsonl", "--window", ROW - 2),
-    "minimal-pairs": ("{data/blimp}/blimp",),
+    PAIRS: ("{data/blimp}/blimp",),
 }
 
 #: Tasks of fine-tuning: name as `unified finetune` takes it, data, and the settings that differ from 3 epochs of 32.
@@ -176,7 +177,14 @@ def evaluation(objective: Objective, seed: int, what: str) -> Entry:
         settings={"objective": objective.name, "what": what},
         seed=seed,
         version=VERSIONS.get(f"{objective.name}/{what}", 1),
+        outcomes=outcomes(objective, what),
     )
+
+
+def outcomes(objective: Objective, what: str) -> tuple[Figures, ...]:
+    """Where an evaluation leaves the scores of its single items; minimal pairs alone are compared by them."""
+    scorings = objective.scorings if what == PAIRS else ()
+    return tuple(Figures("pairs", f"{scoring}/examples.jsonl", scoring) for scoring in scorings)
 
 
 def finetuning(objective: Objective, seed: int, task: str) -> Entry:

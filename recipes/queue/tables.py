@@ -31,6 +31,7 @@ import questions  # noqa: E402
 from entries import Plan  # noqa: E402
 from lines import Line, latest, read_lines  # noqa: E402
 from objectives import Objective  # noqa: E402
+from outcomes import difference  # noqa: E402
 
 from unified.arguments import counted  # noqa: E402
 from unified.errors import UnifiedError  # noqa: E402
@@ -136,7 +137,7 @@ def comparison(lines: Lines, compared: Sequence[Compared], tuned: Sequence[Objec
         tasks = objectives.MEASURES.items() if objective in tuned else ()
         measured = [shown(values(f"/{task}", f"valid.{name}")) for task, name in tasks]
         for number, scoring in enumerate(objective.scorings):
-            pairs = values("/minimal-pairs", f"{scoring}.accuracy")
+            pairs = values(f"/{objectives.PAIRS}", f"{scoring}.accuracy")
             bits = values("/perplexity", f"{scoring}.bits_per_character")
             more = measured if number == 0 and measured else [""] * len(objectives.MEASURES)
             last = [losses, shown(minutes)] if number == 0 else ["", ""]
@@ -144,20 +145,56 @@ def comparison(lines: Lines, compared: Sequence[Compared], tuned: Sequence[Objec
     return table(heads, 2, rows)
 
 
+#: Models that the others are compared with on the same minimal pairs, each by its first scoring.
+BESIDE = ("next_token", "bert", "untrained")
+
+
+def same_pairs(lines: Lines, compared: Sequence[Compared]) -> str:
+    """A row for each objective and way of scoring it: how far it is ahead of each of :data:`BESIDE` on minimal pairs.
+
+    Each system is the mean over its seeds; the interval is one over pairs. Nothing where no line has outcomes.
+    """
+    if not any(line["outcomes"] for line in lines.values()):
+        return ""
+
+    def outcomes(names: Sequence[str], scoring: str) -> list[str]:
+        found = (lines[name] for one in names if (name := f"{one}/{objectives.PAIRS}") in lines)
+        return [line["outcomes"][scoring] for line in found if scoring in line["outcomes"]]
+
+    named = {objective.name: (objective, names) for objective, names in compared}
+    bases = {name: outcomes(named[name][1], named[name][0].scorings[0]) for name in BESIDE if name in named}
+    rows = []
+    for objective, names in compared:
+        for scoring in objective.scorings:
+            own, cells = outcomes(names, scoring), []
+            for name, base in bases.items():
+                if name == objective.name and scoring == objective.scorings[0]:
+                    cells.append("")
+                elif own and base:
+                    above, interval = difference(own, base)
+                    cells.append(f"{above:+.1f} {bounds(interval)}")
+                else:
+                    cells.append(MISSING)
+            rows.append([objective.name, scoring, *cells])
+    heads = ["objective", "scoring", *(f"ahead of {name}" for name in bases)]
+    return f"\n\nOn the same minimal pairs, in points of accuracy:\n\n{table(heads, 2, rows)}"
+
+
 def objectives_table(lines: Lines) -> str:
-    """The comparison on a CPU; minutes are those of one core."""
+    """The comparison on a CPU; minutes are those of one core. Below, differences on the same minimal pairs."""
     compared = [
         (objective, [f"{objectives.TABLE}/{objective.name}-{seed}" for seed in seeds])
         for objective, seeds in objectives.COMPARED
     ]
-    return comparison(lines, compared, [objective for objective, _ in compared], "processor_seconds")
+    whole = comparison(lines, compared, [objective for objective, _ in compared], "processor_seconds")
+    return whole + same_pairs(lines, compared)
 
 
 def card_table(lines: Lines) -> str:
-    """The comparison at a card's size; minutes are those of the clock."""
+    """The comparison at a card's size; minutes are those of the clock. Below, differences on the same minimal pairs."""
     size = card_objectives.CARD
     compared = [(objective, [f"{size.table}/{objective.name}-{card_objectives.SEED}"]) for objective in size.objectives]
-    return comparison(lines, compared, objectives.SYSTEMS, "seconds")
+    return comparison(lines, compared, objectives.SYSTEMS, "seconds") + same_pairs(lines, compared)
 
 
 #: Columns of the table of made questions: measure -> head. Unanswerable questions have no words: F1 is exact match.

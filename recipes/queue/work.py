@@ -7,7 +7,7 @@ import os
 import shlex
 import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain
@@ -29,6 +29,7 @@ from execution import (
 )
 from figures import Found, read_figures
 from lines import Line, append_line, differences, latest, read_lines
+from outcomes import read_outcomes
 
 from unified.errors import UnifiedError
 from unified.reports.results import versions
@@ -196,12 +197,12 @@ class Queue:
     def _write_line(self, entry: Entry, folder: Path) -> Line:
         state = read_state(folder)
         try:
-            found = read_figures(folder, entry.figures)
+            found, outcomes = read_figures(folder, entry.figures), read_outcomes(folder, entry.outcomes)
         except UnifiedError as problem:
             state.failed = str(problem)
             write_state(folder, state)
             raise RunFailed(f"{entry.name}: {problem}") from None
-        line = self._line(entry, state, found)
+        line = self._line(entry, state, found, outcomes)
         append_line(self.results, line)
         state.finished = True
         write_state(folder, state)
@@ -209,7 +210,7 @@ class Queue:
             remove_checkpoints(folder)
         return line
 
-    def _line(self, entry: Entry, state: State, found: Found) -> dict[str, Any]:
+    def _line(self, entry: Entry, state: State, found: Found, outcomes: Mapping[str, str]) -> dict[str, Any]:
         before = self.lines().get(entry.name)
         return {
             "name": entry.name,
@@ -219,6 +220,7 @@ class Queue:
             "seed": entry.seed,
             "commands": [shlex.join(command) for command in entry.commands],
             "figures": found,
+            "outcomes": outcomes,
             "seconds": state.seconds,
             "processor_seconds": state.processor_seconds,
             "date": datetime.now().astimezone().date().isoformat(),

@@ -17,6 +17,7 @@ import pytest
 from tests.recipes.test_recipes import load
 from tests.support import fairseq_runs
 from tests.support.prepared_python import interpreter
+from tests.support.queue_lines import queue_line
 from unified.cli.parsing import command_of, make_parser
 from unified.objectives import OBJECTIVES, parse_objectives
 
@@ -253,12 +254,10 @@ def test_the_page_of_results_holds_what_the_lines_give():
 def test_tables_have_means_over_seeds_and_say_what_is_missing(tmp_path):
     tables = load(QUEUE.with_name("tables.py"))
     plan = tables.Plan(tables.plan.ENTRIES)
-    made = {"date": "2026-01-02", "machine": {"processor": "P", "threads": 1}, "versions": {"torch": "2"}}
     for seed, ours, recipe in ((1, 60.0, None), (2, 64.0, None), (3, 80.0, "an earlier one")):
         name = f"parity/rte-{seed}"
-        line = dict.fromkeys(("settings", "commands", "seconds", "processor_seconds", "repeats")) | made
-        line |= {"name": name, "table": "parity", "recipe": recipe or plan.recipes[name], "seed": seed}
-        line |= {"commits": ["0" * 40], "figures": {"ours.valid.accuracy": ours, "transformers.valid.accuracy": 61.0}}
+        figures = {"ours.valid.accuracy": ours, "transformers.valid.accuracy": 61.0}
+        line = queue_line(name, "parity", recipe or plan.recipes[name], seed=seed, figures=figures)
         load(QUEUE.with_name("lines.py")).append_line(tmp_path, line)
     rows = tables.section("parity", tmp_path).splitlines()
     assert "| rte | accuracy | 62.0 ± 2.8 (2) | 61.0 ± 0.0 (2) |  |" in rows  # two seeds are too few for a difference
@@ -292,7 +291,6 @@ def test_the_table_of_written_texts_has_the_measures_of_each_task(tmp_path):
     """Questions of the whole set are read from their scores, comparisons by the split that each task is scored on."""
     tables, lines = load(QUEUE.with_name("tables.py")), load(QUEUE.with_name("lines.py"))
     plan = tables.Plan(tables.plan.ENTRIES)
-    made = {"date": "2026-01-02", "machine": {"processor": "P", "threads": 1}, "versions": {"torch": "2"}}
     blank = dict.fromkeys(("rouge2", "rougeL", "repeated_bigrams", "source_words"), 0.0)
 
     def scored(prefix: str, **more: float) -> dict[str, float]:
@@ -320,9 +318,7 @@ def test_the_table_of_written_texts_has_the_measures_of_each_task(tmp_path):
         f"{run}.{name}": value for run in ("transformers", "lead") for name, value in differences.items()
     }
     for name, found in figures.items():
-        line = dict.fromkeys(("settings", "commands", "seconds", "processor_seconds", "repeats", "seed")) | made
-        line |= {"name": name, "table": "generation", "recipe": plan.recipes[name], "commits": ["0" * 40]}
-        lines.append_line(tmp_path, line | {"figures": found})
+        lines.append_line(tmp_path, queue_line(name, "generation", plan.recipes[name], figures=found))
     text = tables.section("generation", tmp_path)
     rows = [row.split("|")[1:-1] for row in text.splitlines()]
     cells = {tuple(map(str.strip, row[:2])): list(map(str.strip, row[2:])) for row in rows}
@@ -348,12 +344,10 @@ def test_the_table_of_written_texts_has_the_measures_of_each_task(tmp_path):
 def test_a_row_with_a_figure_says_which_others_it_lacks(tmp_path):
     """An objective with two ways of scoring, of which perplexity alone is measured."""
     tables = load(QUEUE.with_name("tables.py"))
-    line = dict.fromkeys(("settings", "commands", "seconds", "processor_seconds", "repeats", "seed"))
-    line |= {"date": "2026-01-02", "machine": {"processor": "P", "threads": 1}, "versions": {"torch": "2"}}
     name = "objectives/xlnet-1/perplexity"
-    line |= {"name": name, "table": "objectives", "recipe": tables.Plan(tables.plan.ENTRIES).recipes[name]}
     figures = {"pseudo_likelihood.bits_per_character": 2.164, "left_to_right.bits_per_character": 2.5}
-    load(QUEUE.with_name("lines.py")).append_line(tmp_path, line | {"commits": ["0" * 40], "figures": figures})
+    line = queue_line(name, "objectives", tables.Plan(tables.plan.ENTRIES).recipes[name], figures=figures)
+    load(QUEUE.with_name("lines.py")).append_line(tmp_path, line)
     rows = tables.section("objectives", tmp_path).splitlines()
     lacking = " missing |" * (len(tables.objectives.MEASURES) + 2)
     assert f"| xlnet | pseudo_likelihood | missing | 2.16 (1) |{lacking}" in rows

@@ -1,0 +1,96 @@
+"""Outcomes of single items, which a line keeps: two systems are compared on the same items when their models are gone.
+
+The outcomes of a run are a text with one character for each item, in the order of the data: "1" where the system is
+right, "0" where it is wrong, "=" where it is undecided, which counts half.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from entries import Figures
+
+from unified.errors import UnifiedError
+from unified.files.rows import read_rows
+from unified.tasks.metrics.bootstrap import bootstrap_intervals
+from unified.tasks.metrics.comparison import Difference, Mean
+
+RIGHT, WRONG, UNDECIDED = "1", "0", "="
+_POINTS = {RIGHT: 1.0, WRONG: 0.0, UNDECIDED: 0.5}
+
+
+def read_outcomes(folder: Path, places: Iterable[Figures]) -> dict[str, str]:
+    """The outcomes that a run has left, by the prefix of each place.
+
+    Raises:
+        UnifiedError: a file is missing or is something else.
+    """
+    found = {}
+    for place in places:
+        path = folder / place.path
+        if not path.exists():
+            raise UnifiedError(f"{path}: missing; the run should have left the scores of its items there")
+        found[place.prefix] = READERS[place.kind](path)
+    return found
+
+
+def _pairs(path: Path) -> str:
+    """Of each pair in the ``examples.jsonl`` of ``unified evaluate minimal-pairs``: has the good sentence more?"""
+    scores = [(row.fields["good"], row.fields["bad"]) for row in read_rows(path)]
+    return "".join(UNDECIDED if good == bad else RIGHT if good > bad else WRONG for good, bad in scores)
+
+
+#: Kind of a file -> what reads it.
+READERS: Mapping[str, Callable[[Path], str]] = {"pairs": _pairs}
+
+
+@dataclass(frozen=True)
+class Outcomes:
+    """Outcomes of the items of one run; one of :class:`unified.tasks.metrics.bootstrap.Examples`.
+
+    Attributes:
+        points: float64 (items,), 1, 1/2 or 0.
+    """
+
+    points: np.ndarray
+
+    @staticmethod
+    def of(text: str) -> Outcomes:
+        """Of a text as :func:`read_outcomes` gives it."""
+        return Outcomes(np.array([_POINTS[one] for one in text]))
+
+    @property
+    def size(self) -> int:
+        """Number of items."""
+        return len(self.points)
+
+    def references(self) -> range:
+        """Numbers of the items: that runs have the same ones is known from the recipes of their data."""
+        return range(self.size)
+
+    def scores(self) -> dict[str, float]:
+        """The measures."""
+        return self.measures()
+
+    def measures(self, counts: np.ndarray | None = None) -> dict[str, float]:
+        """``accuracy`` of a sample in percent (:class:`unified.tasks.metrics.bootstrap.Examples`)."""
+        return {"accuracy": 100 * float(np.average(self.points, weights=counts))}
+
+
+def difference(first: Sequence[str], second: Sequence[str]) -> tuple[float, list[float]]:
+    """Accuracy of one system less that of another, and its interval of 95 % over items.
+
+    Args:
+        first, second: outcomes of each seed of a system; a system is the mean over its seeds.
+
+    Returns:
+        percentage points; [low, high].
+
+    Raises:
+        UnifiedError: their numbers of items differ.
+    """
+    beside = Difference(*(Mean([Outcomes.of(run) for run in runs]) for runs in (first, second)))
+    return beside.measures()["accuracy"], bootstrap_intervals(beside)["accuracy"]
