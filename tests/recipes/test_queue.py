@@ -330,7 +330,10 @@ def test_the_table_of_written_texts_has_the_measures_of_each_task(tmp_path):
     stages = ("2 million tokens by unilm", "2 million tokens by prefix_lm", "27,463 more questions of QAMR and SQuAD")
     whole_set = f"squad_qg_sentence, 4 epochs (copied sentence, {', '.join(f'ours after {stage}' for stage in stages)})"
     questions = "squad_qg_sentence, equal updates (ours less transformers)"
-    assert f"Without a line: {whole_set}; {questions}; aeslc, equal updates; scitldr, equal updates." in text
+    assert (
+        f"Without a line: {whole_set}; {questions}; aeslc, equal updates; scitldr, equal updates; aeslc, 4 epochs."
+        in text
+    )
     assert cells["squad_qg_sentence, equal updates", "ours"][meteor] == ""
     assert cells["squad_qg_sentence, equal updates", "ours"][bleu] == "4.0 (1)"
     assert cells["squad_qg_sentence, equal updates", "copied sentence"][bleu] == "5.0 (1)"
