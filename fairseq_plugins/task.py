@@ -9,6 +9,7 @@ from fairseq.data import Dictionary, FairseqDataset
 from fairseq.models import BaseFairseqModel
 from fairseq.tasks import FairseqTask
 
+from fairseq_plugins.best_checkpoints import METRIC
 from fairseq_plugins.config import Settings
 from fairseq_plugins.dictionary import fairseq_dictionary
 from fairseq_plugins.early_stopping import counted_validations
@@ -42,7 +43,8 @@ class DictionaryTask(FairseqTask):
 
     def get_checkpoint_dict(self) -> dict[str, Any]:
         """State that fairseq's checkpoints keep in ``extra_state``."""
-        return counted_validations(self.cfg.best_checkpoint_metric)
+        metric = self.cfg.best_checkpoint_metric
+        return {METRIC: metric, **counted_validations(metric)}
 
     def require_same_meaning(self, extra_state: Mapping[str, Any], heads_may_differ: bool) -> None:
         """Refuse a checkpoint that a training goes on from where its parameters mean something else in this run.

@@ -182,7 +182,7 @@ def evaluation(objective: Objective, seed: int, what: str) -> Entry:
 
 
 def outcomes(objective: Objective, what: str) -> tuple[Figures, ...]:
-    """Where an evaluation leaves the scores of its single items; minimal pairs alone are compared by them."""
+    """Files with the scores of its single items that an evaluation leaves; minimal pairs alone are compared by them."""
     scorings = objective.scorings if what == PAIRS else ()
     return tuple(Figures("pairs", f"{scoring}/examples.jsonl", scoring) for scoring in scorings)
 

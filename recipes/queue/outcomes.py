@@ -59,7 +59,7 @@ class Outcomes:
 
     @staticmethod
     def of(text: str) -> Outcomes:
-        """Of a text as :func:`read_outcomes` gives it."""
+        """The outcomes of a text as :func:`read_outcomes` gives it."""
         return Outcomes(np.array([_POINTS[one] for one in text]))
 
     @property

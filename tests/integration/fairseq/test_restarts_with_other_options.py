@@ -90,3 +90,16 @@ def test_patience_counts_over_restarts(documents, tmp_path):
     assert updates(2, 10) == 3
     assert updates(2, 10) == 3
     assert updates(3, 10) == 4
+
+
+def test_another_metric_chooses_the_best_checkpoint_anew(documents, tmp_path):
+    """No perplexity was ever as low as the best loss."""
+    shared = ("--batch-size", 8, "--validate-interval-updates", 1, "--save-interval-updates", 1)
+
+    def best(metric, updates):
+        fairseq.train(documents, tmp_path, *shared, "--best-checkpoint-metric", metric, "--max-update", updates)
+        state = torch.load(tmp_path / "checkpoint_best.pt", weights_only=True)
+        return state["optimizer_history"][-1]["num_updates"], state["extra_state"]["best"]
+
+    (first, loss), (second, perplexity) = best("seq2seq_loss", 1), best("seq2seq_ppl", 2)
+    assert (first, second) == (1, 2) and perplexity > loss

@@ -1,0 +1,42 @@
+"""A change to fairseq: where a training goes on by another ``--best-checkpoint-metric``, the best checkpoint is new.
+
+fairseq keeps the best value in a checkpoint without saying of what it is. So a training that was judged by its loss,
+and is judged by an accuracy of at most 1 when it goes on, would never write ``checkpoint_best.pt`` again.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from fairseq import checkpoint_utils
+from fairseq.trainer import Trainer
+from omegaconf import DictConfig
+
+logger = logging.getLogger(__name__)
+
+#: Name of the metric in the ``extra_state`` of a checkpoint.
+METRIC = "best_checkpoint_metric"
+#: Attribute of fairseq's function that saves, which keeps the best value.
+_BEST = "best"
+
+
+def choosing_anew(load: Callable[..., Any]) -> Callable[..., Any]:
+    """fairseq's function that loads what a training goes on from; best values by another metric do not count."""
+
+    def load_checkpoint(cfg: DictConfig, trainer: Trainer, **keywords: Any) -> Any:
+        loaded = load(cfg, trainer, **keywords)
+        before, now = (loaded[0] or {}).get(METRIC), cfg.best_checkpoint_metric
+        known = vars(checkpoint_utils.save_checkpoint)
+        if before is not None and before != now and _BEST in known:
+            del known[_BEST]
+            logger.info("the best checkpoint was that by %s; the next validation gives the first by %s", before, now)
+        return loaded
+
+    return load_checkpoint
+
+
+def install() -> None:
+    """Replace the function that loads a checkpoint; fairseq looks it up at every call."""
+    checkpoint_utils.load_checkpoint = choosing_anew(checkpoint_utils.load_checkpoint)
