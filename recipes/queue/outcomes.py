@@ -38,7 +38,7 @@ def read_outcomes(folder: Path, places: Iterable[Figures]) -> dict[str, str]:
 
 
 def _pairs(path: Path) -> str:
-    """Pairs in the ``examples.jsonl`` of ``unified evaluate minimal-pairs``: is the good sentence's score the higher?"""
+    """Pairs in the ``examples.jsonl`` of ``unified evaluate minimal-pairs``: does the good sentence score higher?"""
     scores = [(row.fields["good"], row.fields["bad"]) for row in read_rows(path)]
     return "".join(UNDECIDED if good == bad else RIGHT if good > bad else WRONG for good, bad in scores)
 
