@@ -42,13 +42,14 @@ def read_figures(folder: Path, places: Iterable[Figures]) -> Found:
 
 
 def _finetuned(path: Path) -> Found:
-    """Measures of every split in a ``results.json`` of ``unified finetune``: ``valid.accuracy``."""
+    """Measures of every split in a ``results.json`` of ``unified finetune``: ``valid.accuracy``, with its interval."""
     (result,) = read_results([path])
-    return {
-        f"{split}.{name}": value
-        for split, scores in result["scores"].items()
-        for name, value in measures_of(scores).items()
-    }
+    found: Found = {}
+    for split, scores in result["scores"].items():
+        found |= {f"{split}.{name}": value for name, value in measures_of(scores).items()}
+    for split, intervals in result.get("intervals", {}).items():  # peers write none
+        found |= {f"{split}.{name}.interval": bounds for name, bounds in intervals.items()}
+    return found
 
 
 def _evaluated(path: Path) -> Found:

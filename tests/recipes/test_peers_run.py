@@ -26,7 +26,7 @@ from unified.tasks.datasets.texts import text_of
 from unified.tasks.heads import parse_head
 from unified.tasks.heads.items import read_items
 from unified.tasks.writing import Writer, WritingItem, WritingTraining
-from unified.tasks.writing_scores import score_texts
+from unified.tasks.writing_scores import scored_texts
 from unified.tokenization import parts_of
 
 PEERS = Path(__file__).resolve().parents[2] / "recipes" / "peers"
@@ -71,7 +71,7 @@ def test_the_debug_size_compares_who_writes(compared):
         (result,) = read_results([compared / "texts" / run])
         rows = (compared / "texts" / run / "predictions.valid.jsonl").read_text(encoding="utf-8").splitlines()
         found = {row["id"]: row["text"] for row in map(json.loads, rows)}
-        expected = score_texts(items, [found[item.id] for item in items], run != "lead")
+        expected = scored_texts(items, [found[item.id] for item in items], run != "lead").scores()
         assert result["scores"] == {"valid": expected} and expected["sentences"] == 24
     # The first "sentence" is all of the first part.
     assert found == {item.id: parts_of(item.source)[0] for item in items}

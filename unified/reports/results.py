@@ -39,6 +39,7 @@ _SHAPE = {
     "published": Maybe(Each(Each(Each(float)))),
     "checkpoint": Maybe(str),
     "null_threshold": Maybe({"value": float, "found_on": str}),
+    "intervals": Maybe(Each(Each([float]))),
 }
 
 

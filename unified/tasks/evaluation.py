@@ -10,6 +10,7 @@ from typing import Any
 
 from unified.runtime.progress import shown
 from unified.tasks.finetuning import Learnt
+from unified.tasks.metrics.bootstrap import bootstrap_intervals
 from unified.tasks.prediction import Predictor
 from unified.tasks.thresholds import BEST, FoundThreshold, Threshold, abstains
 
@@ -41,6 +42,8 @@ class SplitOutcome:
         predictions: one for each item.
         official: their content by file name, as an official program reads them.
         scores: None where the split has no labels.
+        intervals: bounds of 95 % of each measure, over other items that might have been drawn; None where there are no
+            scores, or a single item.
         threshold: what was chosen on the development set; None where nothing was.
     """
 
@@ -48,6 +51,7 @@ class SplitOutcome:
     predictions: Sequence[dict[str, Any]]
     official: dict[str, Any]
     scores: dict[str, Any] | None
+    intervals: dict[str, Any] | None
     threshold: FoundThreshold | None
 
 
@@ -70,5 +74,8 @@ def outcomes(learnt: Learnt, threshold: Threshold | None) -> Iterator[SplitOutco
             elif threshold is not None:
                 task = task.with_threshold(threshold)
             predictor, predictions = replace(predictor, task=task), task.decided(predictions)
-        scores = None if name in learnt.task.unlabelled else predictor.score(items, predictions)
-        yield SplitOutcome(name, predictions, predictor.official(items, predictions), scores, found)
+        scores, intervals = None, None
+        if name not in learnt.task.unlabelled:
+            scored = predictor.scored(items, predictions)
+            scores, intervals = scored.scores(), bootstrap_intervals(scored) if scored.size > 1 else None
+        yield SplitOutcome(name, predictions, predictor.official(items, predictions), scores, intervals, found)

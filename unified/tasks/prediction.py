@@ -19,6 +19,7 @@ from unified.tasks.heads.batches import assembled, batches_of, packed_length, un
 from unified.tasks.heads.items import require_whole_characters
 from unified.tasks.heads.named_entities import NOTHING_TO_MARK, annotated
 from unified.tasks.heads.returned import encoded_items, predicted_items
+from unified.tasks.metrics.bootstrap import Examples
 
 
 @dataclass(frozen=True)
@@ -67,9 +68,13 @@ class Predictor:
             raise UnifiedError(unlearnt)
         return item
 
+    def scored(self, items: Sequence[Any], predictions: Sequence[Mapping[str, Any]]) -> Examples:
+        """Labelled items and their predictions as the official scores see them, see :meth:`Understanding.signed`."""
+        return self.task.signed(items, predictions)
+
     def score(self, items: Sequence[Any], predictions: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         """Official scores of predictions for labelled items, and their signature."""
-        return self.task.signed_score(items, predictions)
+        return self.scored(items, predictions).scores()
 
     @property
     def reads(self) -> str:

@@ -15,8 +15,9 @@ from unified.generation import GenerationConfig
 from unified.inference.language_model import UnifiedLM
 from unified.inference.source_windows import ShortSources, Source
 from unified.tasks.grids import Grid
-from unified.tasks.heads.base import require_measures
+from unified.tasks.heads.base import require_examples, require_measures
 from unified.tasks.heads.items import require_whole_characters
+from unified.tasks.metrics.bootstrap import Examples
 from unified.tasks.settings import Published, Training
 from unified.tasks.windows import TokenCounter
 from unified.tokenization.symbols import symbol_pieces
@@ -130,8 +131,9 @@ class TokenBudget:
 
 #: Makes items by split of a folder; "train" and "valid" are among the splits.
 Reader = Callable[[Path, TokenBudget], Mapping[str, Sequence[WritingItem]]]
-#: Official scores of written texts, signatures included; told whether they have the words of BERT's tokenizer.
-Scorer = Callable[[Sequence[WritingItem], Sequence[str], bool], dict[str, Any]]
+#: Makes items and texts the examples that official scores are computed of; told whether the texts have the words of
+#: BERT's tokenizer.
+Scorer = Callable[[Sequence[WritingItem], Sequence[str], bool], Examples]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,7 +144,7 @@ class WritingTask:
         name: on the command line.
         read: of official files.
         item: of the object that a user writes from, and a number that names it.
-        score: by the task's rules.
+        scored: makes items and texts the examples that the task's rules score, signatures among the scores.
         parts: what the objects call the parts that ``--source-field`` and ``--target-field`` name; none for others.
         training: published settings.
         decoding: fields of :class:`GenerationConfig`.
@@ -161,7 +163,7 @@ class WritingTask:
     name: str
     read: Reader
     item: Callable[[dict[str, Any], int, TokenBudget], WritingItem]
-    score: Scorer
+    scored: Scorer
     training: WritingTraining
     decoding: Mapping[str, Any]
     parts: Mapping[str, str] = field(default_factory=dict)
@@ -178,6 +180,10 @@ class WritingTask:
     def __post_init__(self) -> None:
         if self.may_repeat and not self.decoding.get("no_repeat_ngram_size"):
             raise UnifiedError(f"task {self.name}: may_repeat needs a no_repeat_ngram_size of decoding")
+
+    def score(self, items: Sequence[WritingItem], texts: Sequence[str], bert_words: bool) -> dict[str, Any]:
+        """Scores of texts by the task's rules."""
+        return self.scored(items, texts, bert_words).scores()
 
     def as_in(self, system: str) -> WritingTask:
         """The task with its published settings, or with those for an encoder.
@@ -286,11 +292,16 @@ class Writer:
         options["no_repeat_ngram_ignore"] = [piece for pieces in repeated for piece in pieces]
         return GenerationConfig.of_options(handle.vocabulary, **options)
 
+    def scored(self, items: Sequence[WritingItem], predictions: Sequence[Mapping[str, Any]]) -> Examples:
+        """Items and their texts as the rules of the task score them."""
+        whose, texts = f"task {self.task.name!r}", [prediction["text"] for prediction in predictions]
+        found = require_examples(whose, self.task.scored(items, texts, self.handle.tokenizer.bert_words))
+        require_measures(whose, found.scores(), self.task.measures[:1])
+        return found
+
     def score(self, items: Sequence[WritingItem], predictions: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-        """Scores the texts by the rules of the task."""
-        texts = [prediction["text"] for prediction in predictions]
-        scores = self.task.score(items, texts, self.handle.tokenizer.bert_words)
-        return {**require_measures(f"task {self.task.name!r}", scores, self.task.measures[:1])}
+        """Scores of the texts by the rules of the task."""
+        return self.scored(items, predictions).scores()
 
     def official(self, items: Sequence[Any], predictions: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         """Predictions as an official program reads them: text or JSON by file name."""

@@ -11,6 +11,7 @@ from tests.integration.cli.test_task_commands import refused, said
 from tests.support.corpora import jsonl
 from tests.support.task_folders import language_model
 from unified.cli import main
+from unified.reports.results import read_results
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +44,9 @@ def test_a_table_is_learnt_and_the_command_that_is_printed_predicts(start, films
     assert f"{films}: a share of 0.1 of its rows is kept for validation" in captured.err
     assert "items: train 36, valid 4\n2 labels in train: " in captured.err
     assert "3 updates in all are few; more --epochs, a smaller --batch-size or a higher --lr help" in captured.err
-    assert f"classification: accuracy {scores['valid']['accuracy']:.2f} on 4 items of valid\n" in captured.err
+    low, high = read_results([output])[0]["intervals"]["valid"]["accuracy"]
+    found = f"accuracy {scores['valid']['accuracy']:.2f} [{low:.2f}, {high:.2f}]"
+    assert f"classification: {found} on 4 items of valid\n" in captured.err
     found = [json.loads(line) for line in said(capsys, *shlex.split(command)[1:])]
     assert [one["id"] for one in found] == [str(i) for i in range(1, 41)]
     assert {one["label"] for one in found} <= {"negative", "positive"}

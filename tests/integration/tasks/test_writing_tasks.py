@@ -32,7 +32,7 @@ from unified.tasks.metrics.summaries import POST_PROCESSING
 from unified.tasks.settings import Training
 from unified.tasks.windows import TokenCounter
 from unified.tasks.writing import TokenBudget, Writer, WritingItem, WritingTask
-from unified.tasks.writing_scores import score_answers, score_questions, score_texts
+from unified.tasks.writing_scores import scored_answers, scored_questions, scored_texts
 from unified.tokenization.spelling import respelt, usual_spelling
 
 NAMES = [f"w{i}" for i in range(8)]
@@ -366,7 +366,7 @@ def test_scores_are_those_of_the_metrics():
         WritingItem("3", "s", "Who came then?", reference_group="C d."),
     ]
     references = ["what year was it ?", "who was n't there ?", "who came then ?"]
-    plain = score_questions(items, texts, bert_words=False)
+    plain = scored_questions(items, texts, bert_words=False).scores()
     assert (
         plain
         == score_question_generation(
@@ -379,17 +379,17 @@ def test_scores_are_those_of_the_metrics():
     apart = ["what year was it ?", "who was ( not ) there ?", "who came ?"]
     signed = {"signature": plain["signature"].replace("penn-treebank", "bert-words")}
     assert signed["signature"] != plain["signature"]
-    assert score_questions(items, apart, bert_words=True) == plain | signed
+    assert scored_questions(items, apart, bert_words=True).scores() == plain | signed
     several = [WritingItem("1", ("a b", "4 c"), "four", ("four", "4")), WritingItem("2", "s", "no", ("no", "never"))]
-    answered = score_answers(several, ["4", "yes"], False)
+    answered = scored_answers(several, ["4", "yes"], False).scores()
     assert answered.pop("signature") == "rules:coqa|refs:leave-one-out"
     assert answered == score_coqa([["four", "4"], ["no", "never"]], ["4", "yes"])
-    scored = score_texts(several, ["4", "never"], False)
+    scored = scored_texts(several, ["4", "never"], False).scores()
     expected = score_generation(["4", "never"], [["four", "4"], ["no", "never"]], sources=["a b 4 c", "s"]).to_dict()
     assert scored == expected and scored["source_words"] == 50
     rules, text = POST_PROCESSING["cnndm"], "He didn't pay the whole sum yet. | Too short."
     item = WritingItem("1", "s", "He didn't pay the sum. | It was high then, too.")
-    cleaned = score_texts([item], [text], False, separator="|", post_processing="cnndm")
+    cleaned = scored_texts([item], [text], False, separator="|", post_processing="cnndm").scores()
     expected = score_generation(
         [rules(text, "|")], [[rules.in_form(item.target, "|")]], sentence_separator="|", sources=["s"]
     ).to_dict()  # fmt: skip

@@ -15,13 +15,14 @@ from tests.support.locales import plain_locale
 from tests.support.task_folders import language_model, vocabulary
 from tests.support.untrained_models import train_at_once
 from unified import load
-from unified.cli.commands.finetuning.results import score_splits
+from unified.cli.commands.finetuning.results import ScoredSplits, score_splits
 from unified.errors import UnifiedError
 from unified.reports.results import read_results
 from unified.tasks.catalogue import task_named
 from unified.tasks.evaluation import SplitOutcome
 from unified.tasks.heads.documents import DocumentItem
 from unified.tasks.heads.items import read_items, write_items
+from unified.tasks.metrics.bootstrap import bootstrap_intervals
 
 CLASSES = [{"id": f"{i}", "text": f"w{i} w{3 * i % 7}", "label": ("no", "yé")[i % 2]} for i in range(20)]
 
@@ -60,7 +61,7 @@ def test_predictions_scores_and_results_are_those_of_the_scored_checkpoint(finet
         "--seed", "7",
     )  # fmt: skip
     predictor = load("out/checkpoint_last.pt", data="out/data").predictor()
-    scores = {}
+    scores, intervals = {}, {}
     for split, given in (("valid", valid), ("test", train)):
         items = read_items(f"out/data/{split}.jsonl", lambda fields, n: predictor.task.item(fields, n, labelled=True))
         predictions = list(predictor.predict(items))
@@ -68,6 +69,7 @@ def test_predictions_scores_and_results_are_those_of_the_scored_checkpoint(finet
         right = sum(one["label"] == row["label"] for one, row in zip(predictions, given, strict=True))
         scores[split] = predictor.score(items, predictions)
         assert scores[split]["accuracy"] == pytest.approx(100 * right / len(given))
+        intervals[split] = bootstrap_intervals(predictor.scored(items, predictions))
     assert "é" in Path("out/predictions.valid.jsonl").read_text(encoding="utf-8")  # as it is, not escaped
     assert json.loads(out) == scores and out.startswith('{\n  "valid"')
     [command] = [line for line in err if line.startswith("fairseq-train ")]
@@ -76,6 +78,7 @@ def test_predictions_scores_and_results_are_those_of_the_scored_checkpoint(finet
         "task": "classification", "run": "mine", "scores": scores, "seed": 7, "command": shlex.split(command),
         "published": {}, "checkpoint": "last",
     }  # fmt: skip
+    assert found["intervals"] == intervals
     assert found["measure"] == "accuracy" and found["model"]["name"] == str(start) and found["model"]["layers"] == 2
     assert found["settings"]["max-length"] == 16 and found["settings"]["updates"] == 3
     assert found["data"].keys() == {"train.jsonl", "valid.jsonl", "test.jsonl"}
@@ -84,8 +87,8 @@ def test_predictions_scores_and_results_are_those_of_the_scored_checkpoint(finet
     constant = "a constant answer, 'no', would have accuracy 50.00: the model has learnt little; try a higher --lr, "
     expected = []
     for split, count in (("valid", 8), ("test", 12)):
-        accuracy = scores[split]["accuracy"]
-        expected += [f"classification: accuracy {accuracy:.2f} on {count} items of {split}"]
+        accuracy, (low, high) = scores[split]["accuracy"], intervals[split]["accuracy"]
+        expected += [f"classification: accuracy {accuracy:.2f} [{low:.2f}, {high:.2f}] on {count} items of {split}"]
         expected += [f"{constant}more --epochs or other --seeds"] if accuracy <= 50 else []
     assert err[-len(expected) - 4 :] == [
         *expected,
@@ -117,10 +120,10 @@ def test_predictions_are_utf_8_whatever_the_locale(tmp_path, monkeypatch):
     class Reads:
         folder, predictor, reads = tmp_path, property(lambda self: self), "all"
 
-    outcome = SplitOutcome("test", [{"label": "é"}], {"own.txt": "é", "own.json": {"0": "é"}}, None, None)
+    outcome = SplitOutcome("test", [{"label": "é"}], {"own.txt": "é", "own.json": {"0": "é"}}, None, None, None)
     monkeypatch.setattr("unified.tasks.evaluation.outcomes", lambda *_: [outcome])
     with plain_locale():
-        assert score_splits(Reads(), None) == ({}, None)
+        assert score_splits(Reads(), None) == ScoredSplits({}, {}, None)
     written = {path.name: path.read_bytes().decode("utf-8") for path in tmp_path.iterdir()}
     assert written == {
         "predictions.test.jsonl": '{"label": "é"}\n', "test.own.txt": "é", "test.own.json": '{\n "0": "é"\n}\n',
@@ -280,5 +283,8 @@ def test_a_generation_model_without_capitals_is_noted(finetune, tmp_path):
     assert [line for line in err if line.startswith(note)]
     [result] = read_results(["out"])
     assert result["measure"] in result["scores"]["valid"] and result["data"].keys() == {"train.jsonl", "valid.jsonl"}
-    assert f"texts: {result['measure']} {result['scores']['valid'][result['measure']]:.2f} on 6 items of valid" in err
+    measure = result["measure"]
+    low, high = result["intervals"]["valid"][measure]
+    score = f"{result['scores']['valid'][measure]:.2f} [{low:.2f}, {high:.2f}]"
+    assert f"texts: {measure} {score} on 6 items of valid" in err
     assert err[-1] == "  unified predict texts valid.jsonl --model out"

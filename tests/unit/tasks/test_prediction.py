@@ -136,6 +136,19 @@ def test_cuts_are_counted_in_a_sentence():
 # ---------------------------------------------------------------- outcomes
 
 
+def test_scores_of_several_items_have_intervals(predictor, tmp_path):
+    """They are those of a bootstrap over the items, beside the score of a plain one."""
+    labelled = [TextItem(str(i), f"w{i % 7}", None, "ab"[i % 3 == 0]) for i in range(30)]
+    task = Task(name="mine", head="classification", read=dict)
+    (found,) = outcomes(Learnt(task, tmp_path, {"valid": labelled}, {}, predictor, "accuracy"), None)
+    assert found.intervals is not None and found.scores is not None
+    assert found.intervals.keys() == found.scores.keys() - {"total", "signature"}
+    right = np.array([item.label == one["label"] for item, one in zip(labelled, found.predictions, strict=True)])
+    rng = np.random.default_rng(0)
+    means = [100 * rng.choice(right, 30).mean() for _ in range(4000)]
+    assert found.intervals["accuracy"] == pytest.approx(np.quantile(means, (0.025, 0.975)).tolist(), abs=3.4)
+
+
 def test_the_development_set_is_predicted_first_and_training_items_are_not(predictor, tmp_path):
     labelled = [TextItem("1", "w1", None, "a")]
     splits = {"train": labelled, "alpha": labelled, "valid": labelled, "test": [TextItem("2", "w2")]}
@@ -143,10 +156,9 @@ def test_the_development_set_is_predicted_first_and_training_items_are_not(predi
     found = list(outcomes(Learnt(task, tmp_path, splits, {}, predictor, "accuracy"), None))
     assert [one.name for one in found] == ["valid", "alpha", "test"]
     predictions = list(predictor.predict(labelled))
-    assert found[0] == SplitOutcome(
-        "valid", predictions, CLASSES.official(labelled, predictions), CLASSES.signed_score(labelled, predictions), None
-    )
-    assert found[2].scores is None and found[1].scores == found[0].scores
+    files, scores = CLASSES.official(labelled, predictions), CLASSES.signed_score(labelled, predictions)
+    assert found[0] == SplitOutcome("valid", predictions, files, scores, None, None)  # one item tells no interval
+    assert found[2].scores is found[2].intervals is None and found[1].scores == found[0].scores
     assert all(one.threshold is None for one in outcomes(Learnt(task, tmp_path, splits, {}, predictor, "x"), 0.5))
 
 

@@ -12,6 +12,7 @@ from unified import UnifiedLM
 from unified.errors import UnifiedError
 from unified.generation.lengths import PairLengths
 from unified.tasks.datasets.texts import source_item
+from unified.tasks.metrics.examples import Noted, SingleScores
 from unified.tasks.settings import Training
 from unified.tasks.windows import TokenCounter
 from unified.tasks.writing import TokenBudget, Writer, WritingItem, WritingTask, WritingTraining
@@ -35,15 +36,16 @@ def lm(folder) -> UnifiedLM:
     return UnifiedLM.from_pretrained(folder)
 
 
-def scores(items, texts, bert_words):
-    return {"items": list(items), "texts": texts, "bert_words": bert_words, "rougeL": 0.0}
+def scored(items, texts, bert_words):
+    notes = {"items": list(items), "texts": texts, "bert_words": bert_words}
+    return Noted(SingleScores(items, {"rougeL": [0.0] * len(items)}), notes)
 
 
 TASK = WritingTask(
     name="mine",
     read=lambda folder, budget: {},
     item=source_item,
-    score=scores,
+    scored=scored,
     training=WritingTraining(max_length=POSITIONS, max_source=20, max_target=8),
     decoding={"beam": 2, "max_length": 8, "no_repeat_ngram_size": 3},
     may_repeat=(".",),
@@ -75,7 +77,7 @@ def test_what_is_right_of_an_item():
 
 
 def test_what_a_generation_task_need_not_say():
-    needed = {name: getattr(TASK, name) for name in ("name", "read", "item", "score", "training", "decoding")}
+    needed = {name: getattr(TASK, name) for name in ("name", "read", "item", "scored", "training", "decoding")}
     plain = WritingTask(**needed)
     assert (plain.parts, plain.may_repeat, plain.separator, plain.published) == ({}, (), None, {})
     assert (plain.source, plain.unlabelled, plain.official, plain.grid, plain.submit) == ("", (), None, None, None)
@@ -273,7 +275,7 @@ def test_a_source_that_is_too_long_may_be_divided_into_windows(lm, monkeypatch):
 def test_texts_are_scored_by_the_task_which_knows_whose_words_they_have(lm):
     items, predictions = [WritingItem("1", "a", "b")], [{"id": "1", "text": "x y"}]
     assert isinstance(lm.tokenizer, WordPieceTokenizer)
-    found = {"items": items, "texts": ["x y"], "bert_words": True, "rougeL": 0.0}
+    found = {"items": items, "texts": ["x y"], "bert_words": True, "rougeL": 0.0, "total": 1}
     assert Writer(lm, TASK).score(items, predictions) == found
     lm.tokenizer = AnnaTokenizer(list(lm.tokenizer.entries), ["U.S."], "none")
     assert Writer(lm, TASK).score(items, predictions) == found  # it holds a WordPiece tokenizer, whose words they are

@@ -13,7 +13,7 @@ from unified.tasks.metrics.generation import rouge_f1
 from unified.tasks.metrics.question_generation import from_bert_words
 from unified.tasks.metrics.summaries import POST_PROCESSING
 from unified.tasks.writing import WritingItem
-from unified.tasks.writing_scores import score_answers, score_texts
+from unified.tasks.writing_scores import scored_answers, scored_texts
 from unified.tokenization import load_tokenizer
 from unified.tokenization.json_tokenizer import JsonTokenizer
 from unified.tokenization.spelling import respelt, usual_spelling
@@ -92,7 +92,7 @@ def test_right_texts_of_real_data_are_right(unified_data, name, spelt):
     assert len(texts) > 500
     assert sum(usual_spelling(own) == text for own, text in zip(words, texts, strict=True)) / len(texts) > spelt
     items = [WritingItem(str(i), "x", text) for i, text in enumerate(texts)]
-    found, plain = score_texts(items, words, True), score_texts(items, words, False)
+    found, plain = scored_texts(items, words, True).scores(), scored_texts(items, words, False).scores()
     assert found["exact_match"] == found["character_similarity"] == 100 and found["bleu"] == pytest.approx(100)
     assert found["exact_match"] > plain["exact_match"] + 15 and found["spelling"] == "bert-words"
     assert [found[rouge] for rouge in ("rouge1", "rouge2", "rougeL")] == [
@@ -104,9 +104,9 @@ def test_right_answers_of_coqa_are_right(unified_data):
     texts = texts_of(unified_data, "coqa")
     items = [WritingItem(str(i), "x", text, (text,)) for i, text in enumerate(texts)]
     words = [apart(text) for text in texts]
-    found, plain = score_answers(items, words, True), score_answers(items, words, False)
+    found, plain = scored_answers(items, words, True).scores(), scored_answers(items, words, False).scores()
     assert found["em"] > 99 and found["f1"] > 99.4 and plain["em"] < 94
-    assert score_answers(items, list(map(usual_spelling, words)), True) == found
+    assert scored_answers(items, list(map(usual_spelling, words)), True).scores() == found
 
 
 def test_published_clean_ups_see_no_spelling(unified_data):

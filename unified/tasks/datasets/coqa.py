@@ -28,7 +28,7 @@ from unified.tasks.metrics.squad import normalize_answer
 from unified.tasks.settings import Task, Training
 from unified.tasks.windows import TokenCounter, Words, chunks, fitting
 from unified.tasks.writing import TokenBudget, WritingItem, WritingTask, WritingTraining
-from unified.tasks.writing_scores import score_answers
+from unified.tasks.writing_scores import scored_answers
 from unified.tokenization import single_spaced
 
 #: Tokens of question and history, and of the whole source with the separator between its parts [UniLM, sec. 3.2.2].
@@ -334,7 +334,7 @@ TASKS = (
         name="coqa_free",
         read=read_coqa_answers,
         item=answer_item,
-        score=score_answers,
+        scored=scored_answers,
         training=WritingTraining(
             epochs=10,
             batch_size=32,

@@ -30,7 +30,7 @@ from unified.tasks.metrics.question_generation import penn_treebank
 from unified.tasks.settings import Task, Training
 from unified.tasks.windows import Words
 from unified.tasks.writing import TokenBudget, WritingItem, WritingTask, WritingTraining
-from unified.tasks.writing_scores import score_questions
+from unified.tasks.writing_scores import scored_questions
 from unified.tokenization import parts_of
 
 
@@ -228,7 +228,7 @@ def _generate(
         name=name,
         read=read,
         item=partial(question_item, sentences=sentences),
-        score=score_questions,
+        scored=scored_questions,
         training=_SENTENCES if sentences else _GENERATION,
         decoding={"beam": beam, "max_length": 48},
         published={"test": published} if published else {},

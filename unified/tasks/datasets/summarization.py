@@ -22,7 +22,7 @@ from unified.tasks.datasets.summaries.oracles import DEFAULT_ORACLE
 from unified.tasks.datasets.summaries.pairs import PairConverter
 from unified.tasks.datasets.texts import NO_TRIGRAM_TWICE, PARTS, source_item
 from unified.tasks.writing import TokenBudget, WritingItem, WritingTask, WritingTraining
-from unified.tasks.writing_scores import score_texts
+from unified.tasks.writing_scores import scored_texts
 
 _PARTS = {
     "train": (("train.jsonl",),),
@@ -99,7 +99,7 @@ def _task(name: str, training: WritingTraining, max_length: int, exponent: float
         "read": read,
         "item": source_item,
         "parts": PARTS,
-        "score": score_texts,
+        "scored": scored_texts,
         "may_repeat": (".",),
     }
     return WritingTask(
@@ -123,7 +123,7 @@ TASKS = (
         125,
         1.0,
         read=partial(read_summaries, data_set="cnn_dailymail", oracle=DEFAULT_ORACLE),
-        score=partial(score_texts, separator="|", post_processing="cnndm"),
+        scored=partial(scored_texts, separator="|", post_processing="cnndm"),
         may_repeat=(".", "|"),
         separator="|",
         published={"test": {"UniLM large": {"rouge1": 43.47, "rouge2": 20.30, "rougeL": 40.63}}},
@@ -134,7 +134,7 @@ TASKS = (
         _GIGAWORD,
         32,
         0.6,
-        score=partial(score_texts, post_processing="gigaword"),
+        scored=partial(scored_texts, post_processing="gigaword"),
         published={"test": {"UniLM large": {"rouge1": 38.90, "rouge2": 20.05, "rougeL": 36.00}}},
         source="the released code of UniLM",
     ),
@@ -144,7 +144,7 @@ TASKS = (
         32,
         0.0,
         read=partial(read_summaries, data_set="gigaword", subset=10_000),
-        score=partial(score_texts, post_processing="gigaword"),
+        scored=partial(scored_texts, post_processing="gigaword"),
         published={"test": {"UniLM large": {"rouge1": 34.21, "rouge2": 15.28, "rougeL": 31.54}}},
         source="the released code of UniLM",
     ),
@@ -153,7 +153,7 @@ TASKS = (
         WritingTraining(epochs=10, batch_size=64, lr=7e-5, max_length=512, max_source=462, max_target=47),
         47,
         0.0,
-        score=partial(score_texts, post_processing="xsum"),
+        scored=partial(scored_texts, post_processing="xsum"),
         source="s2s-ft, later code of UniLM's authors",
     ),
     _task("reuters", _SHORT, 32, 0.6),

@@ -10,7 +10,7 @@ from unified.files.ids import item_id
 from unified.tasks.datasets.own_files import OwnFiles
 from unified.tasks.heads.items import are_texts
 from unified.tasks.writing import TokenBudget, WritingItem, WritingTask, WritingTraining
-from unified.tasks.writing_scores import score_texts
+from unified.tasks.writing_scores import scored_texts
 
 
 def text_of(fields: dict[str, Any], number: int) -> WritingItem:
@@ -61,7 +61,7 @@ TASKS = (
         read=OwnFiles(text_of, FieldNames(PARTS)),
         parts=PARTS,
         item=source_item,
-        score=score_texts,
+        scored=scored_texts,
         training=WritingTraining(epochs=10, lr=3e-5, max_length=512, max_source=384, max_target=125),
         decoding={**NO_TRIGRAM_TWICE, "max_length": 125, "lenpen": 1.0},
         may_repeat=(".",),

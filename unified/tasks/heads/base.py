@@ -20,7 +20,9 @@ from unified.inference.sequences import Codec
 from unified.model.config import TransformerConfig
 from unified.model.heads import LossSum, TaskHead
 from unified.tasks.heads.items import Item, read_items
-from unified.tasks.metrics.subsets import score_subsets
+from unified.tasks.metrics.bootstrap import Examples
+from unified.tasks.metrics.examples import Joined, Noted
+from unified.tasks.metrics.subsets import OfSubsets
 
 #: Inputs of a head and its loss for a batch besides the states, see :meth:`Encoded.reading`.
 Reading = Mapping[str, torch.Tensor]
@@ -193,8 +195,18 @@ class Understanding(ABC, Generic[ItemT]):
         """
 
     @abstractmethod
-    def score(self, items: Sequence[ItemT], predictions: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    def scored(self, items: Sequence[ItemT], predictions: Sequence[Mapping[str, Any]]) -> Examples:
+        """Labelled items with their predictions as the official scores see them, :attr:`measures` among the scores.
+
+        An example for each item, in their order; where items have single scores it is
+        :class:`unified.tasks.metrics.examples.SingleScores`.
+        """
+
+    def score(self, items: Sequence[ItemT], predictions: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         """Official scores of predictions for labelled items, :attr:`measures` among them."""
+        whose = f"head {self.name!r}"
+        scores = require_examples(whose, self.scored(items, predictions)).scores()
+        return {**require_measures(whose, scores, self.measures)}
 
     def subset_of(self, item: ItemT) -> str | None:
         """The subset of its data set that an item belongs to, where subsets are scored by themselves too."""
@@ -211,15 +223,22 @@ class Understanding(ABC, Generic[ItemT]):
         """Why the scores cannot take an item of validation or test; None where they can."""
         return None
 
-    def signed_score(self, items: Sequence[ItemT], predictions: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-        """:meth:`score` of all, :attr:`measures` of subsets and their means, and the :attr:`signature`.
+    def signed(self, items: Sequence[ItemT], predictions: Sequence[Mapping[str, Any]]) -> Examples:
+        """:meth:`scored` items, whose scores have :attr:`measures` of subsets and their means, and the signature.
 
-        See :func:`unified.tasks.metrics.subsets.score_subsets`.
+        See :class:`unified.tasks.metrics.subsets.OfSubsets`.
         """
+        whose = f"head {self.name!r}"
+        examples = require_examples(whose, self.scored(items, predictions))
+        require_measures(whose, examples.scores(), self.measures)
         subsets = [self.subset_of(item) for item in items]
-        whole = require_measures(f"head {self.name!r}", self.score(items, predictions), self.measures)
-        own = score_subsets(self.score, items, predictions, subsets, self.measures, self.averages_subsets)
-        return {**whole, **own, "signature": self.signature}
+        if any(subset is not None for subset in subsets):
+            examples = Joined(examples, OfSubsets(examples, subsets, self.measures, self.averages_subsets))
+        return Noted(examples, {"signature": self.signature})
+
+    def signed_score(self, items: Sequence[ItemT], predictions: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        """The scores of :meth:`signed` items."""
+        return self.signed(items, predictions).scores()
 
     def official(self, items: Sequence[ItemT], predictions: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         """Predictions as an official program reads them: text or JSON by file name; nothing where there is none."""
@@ -249,20 +268,32 @@ def require_markable(head_class: type[Understanding[Any]]) -> None:
         )
 
 
-def require_measures(whose: str, scores: Any, measures: Sequence[str]) -> Mapping[str, Any]:
-    """``scores``, which a method ``score`` has returned; ``measures`` must be among them.
+def require_examples(whose: str, scored: Any) -> Examples:
+    """The examples that a method ``scored`` has returned.
 
     Args:
         whose: the method is, for the message.
 
     Raises:
-        UnifiedError: they are no dictionary, or a measure is missing.
+        UnifiedError: it has returned something else.
     """
-    if not isinstance(scores, Mapping):
-        raise UnifiedError(f"{whose}: its score must return a dictionary of measures, got {type(scores).__name__}")
+    if not isinstance(scored, Examples):
+        raise UnifiedError(f"{whose}: its scored must return Examples, got {type(scored).__name__}")
+    return scored
+
+
+def require_measures(whose: str, scores: Mapping[str, Any], measures: Sequence[str]) -> Mapping[str, Any]:
+    """The scores of predictions; ``measures`` must be among them.
+
+    Args:
+        whose: they are, for the message.
+
+    Raises:
+        UnifiedError: a measure is missing.
+    """
     missing = [name for name in measures if name not in scores]
     if missing:
-        raise UnifiedError(f"{whose}: its score returns no {missing[0]!r}, which is one of its measures")
+        raise UnifiedError(f"{whose}: its scores have no {missing[0]!r}, which is one of its measures")
     return scores
 
 

@@ -20,7 +20,9 @@ from unified.model.config import TransformerConfig
 from unified.model.heads import LossSum, PooledHead, TaskHead
 from unified.tasks.heads.base import Encoded, EnsembleUnderstanding, Reading
 from unified.tasks.heads.items import item_subset, stated
-from unified.tasks.metrics import score_classification
+from unified.tasks.metrics.bootstrap import Examples
+from unified.tasks.metrics.classification import check_pairs
+from unified.tasks.metrics.examples import SingleScores
 
 #: Blank in a question that the choice replaces: the ``_`` of RACE, or several in a row. One between two letters or
 #: digits is part of a name, such as ``max_length``.
@@ -151,14 +153,12 @@ class Choice(EnsembleUnderstanding[ChoiceItem]):
         shares = [log_shares(one.squeeze(-1).float(), reading["owners"]) for one in scores]
         return log_mean(shares).unsqueeze(-1)
 
-    def score(self, items: Sequence[ChoiceItem], predictions: Sequence[Mapping[str, Any]]) -> dict[str, float]:
-        """``accuracy`` and ``total``."""
-        gold, found = (
-            [stated(item.label, item, "label") for item in items],
-            [prediction["label"] for prediction in predictions],
-        )
-        scores = score_classification(gold, found)
-        return {name: scores[name] for name in ("accuracy", "total")}
+    def scored(self, items: Sequence[ChoiceItem], predictions: Sequence[Mapping[str, Any]]) -> Examples:
+        """Items with ``accuracy`` and ``total``."""
+        gold = [stated(item.label, item, "label") for item in items]
+        found = [prediction["label"] for prediction in predictions]
+        check_pairs(gold, found)
+        return SingleScores(gold, {"accuracy": 100 * (np.array(gold) == np.array(found))})
 
 
 def log_shares(scores: torch.Tensor, owners: torch.Tensor) -> torch.Tensor:

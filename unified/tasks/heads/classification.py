@@ -30,7 +30,10 @@ from unified.tasks.heads.base import (
 )
 from unified.tasks.heads.encoded_texts import encode_texts
 from unified.tasks.heads.items import TextItem, text_item
-from unified.tasks.metrics import score_classification, score_regression
+from unified.tasks.metrics import classification
+from unified.tasks.metrics.bootstrap import Examples
+from unified.tasks.metrics.classification import Confusion
+from unified.tasks.metrics.examples import Shaped
 
 
 @dataclass(frozen=True)
@@ -112,15 +115,13 @@ class Classification(EnsembleUnderstanding[TextItem]):
         """Logarithms of the mean probabilities."""
         return mean_classes(scores)
 
-    def score(self, items: Sequence[TextItem], predictions: Sequence[Mapping[str, Any]]) -> dict[str, float]:
-        """Measures of :func:`unified.tasks.metrics.score_classification`.
+    def scored(self, items: Sequence[TextItem], predictions: Sequence[Mapping[str, Any]]) -> Examples:
+        """Items with the measures of :func:`unified.tasks.metrics.score_classification`.
 
         Precision, recall and F1 of ``positive`` are 0 where neither an item nor a prediction has that label.
         """
         gold, predicted = [item.gold_class for item in items], [prediction["label"] for prediction in predictions]
-        if self.positive is not None and self.positive not in {*gold, *predicted}:
-            return {**score_classification(gold, predicted), "precision": 0.0, "recall": 0.0, "f1": 0.0}
-        return score_classification(gold, predicted, positive=self.positive)
+        return classification.Classification(Confusion.of(gold, predicted), self.positive)
 
 
 @dataclass(frozen=True)
@@ -184,8 +185,12 @@ class Regression(EnsembleUnderstanding[TextItem]):
         """The mean of the numbers."""
         return mean_scores(scores)
 
-    def score(self, items: Sequence[TextItem], predictions: Sequence[Mapping[str, Any]]) -> dict[str, float]:
-        """Measures of :func:`unified.tasks.metrics.score_regression`."""
-        return score_regression(
-            [item.gold_number for item in items], [prediction["label"] for prediction in predictions]
-        )
+    def scored(self, items: Sequence[TextItem], predictions: Sequence[Mapping[str, Any]]) -> Examples:
+        """Items with the measures of :func:`unified.tasks.metrics.score_regression`."""
+        gold = np.array([item.gold_number for item in items], dtype=np.float64)
+        predicted = np.array([prediction["label"] for prediction in predictions], dtype=np.float64)
+        return Shaped(classification.Regression(gold, predicted), _zero_if_undefined)
+
+
+def _zero_if_undefined(correlations: Mapping[str, float]) -> dict[str, float]:
+    return {"pearson": 0.0, "spearman": 0.0, **correlations}

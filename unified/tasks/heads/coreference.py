@@ -19,8 +19,9 @@ from unified.tasks.heads.base import Encoded, Reading, Understanding
 from unified.tasks.heads.document_windows import encode_documents
 from unified.tasks.heads.documents import DocumentItem, document_item, response_text
 from unified.tasks.heads.items import stated
-from unified.tasks.metrics import score_coreference
+from unified.tasks.metrics.bootstrap import Examples
 from unified.tasks.metrics.conll import Mention
+from unified.tasks.metrics.coreference import CoreferenceDocuments
 
 
 @dataclass(frozen=True)
@@ -108,10 +109,10 @@ class Coreference(SpanRanking, Understanding[DocumentItem]):
             for item, ranking, words in zip(items, scores, before, strict=True)
         ]
 
-    def score(self, items: Sequence[DocumentItem], predictions: Sequence[Mapping[str, Any]]) -> dict[str, float]:
-        """Measures of :func:`unified.tasks.metrics.score_coreference`."""
+    def scored(self, items: Sequence[DocumentItem], predictions: Sequence[Mapping[str, Any]]) -> Examples:
+        """Documents with the measures of :func:`unified.tasks.metrics.score_coreference`."""
         found = [[list(map(tuple, chain)) for chain in prediction["chains"]] for prediction in predictions]
-        return score_coreference([stated(item.chains, item, "chains") for item in items], found)
+        return CoreferenceDocuments([stated(item.chains, item, "chains") for item in items], found)
 
     def official(self, items: Sequence[DocumentItem], predictions: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         """``response.conll``, in the format of CoNLL-2012; nothing where ids do not tell documents apart."""

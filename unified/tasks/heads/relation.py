@@ -28,8 +28,9 @@ from unified.tasks.heads.base import (
 )
 from unified.tasks.heads.entities import MARKERS, Entity, marked, masked, role_types
 from unified.tasks.heads.items import are_texts, class_name, stated
-from unified.tasks.metrics import score_relations, score_semeval2010_task8
-from unified.tasks.metrics.relations import OTHER, require_directions
+from unified.tasks.metrics.bootstrap import Examples
+from unified.tasks.metrics.classification import Confusion
+from unified.tasks.metrics.relations import OTHER, Relations, SemevalRelations, require_directions
 
 _MARKERS, _TYPES = "markers", "types"
 _TACRED, _SEMEVAL = "tacred", "semeval2010"
@@ -172,13 +173,11 @@ class Relation(EnsembleUnderstanding[RelationItem]):
         """Logarithms of the mean probabilities."""
         return mean_classes(scores)
 
-    def score(self, items: Sequence[RelationItem], predictions: Sequence[Mapping[str, Any]]) -> dict[str, float]:
-        """Scores by the official rules of the data set, see :mod:`unified.tasks.metrics.relations`."""
+    def scored(self, items: Sequence[RelationItem], predictions: Sequence[Mapping[str, Any]]) -> Examples:
+        """Items with the scores by the official rules of the data set, see :mod:`unified.tasks.metrics.relations`."""
         gold = [stated(item.label, item, "label") for item in items]
-        predicted = [prediction["label"] for prediction in predictions]
-        if self.rules == _SEMEVAL:
-            return score_semeval2010_task8(gold, predicted)
-        return score_relations(gold, predicted, negative=self.negative)
+        confusion = Confusion.of(gold, [prediction["label"] for prediction in predictions])
+        return SemevalRelations(confusion) if self.rules == _SEMEVAL else Relations(confusion, self.negative)
 
 
 def relation_item(fields: dict[str, Any], number: int, labelled: bool) -> RelationItem:

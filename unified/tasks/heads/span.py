@@ -23,6 +23,8 @@ from unified.tasks.heads.questions import NOTHING, QuestionItem, question_item
 from unified.tasks.heads.span_decoding import chosen_answer, decided, distinct
 from unified.tasks.heads.span_designs import DESIGNS, BatchScores, Design
 from unified.tasks.metrics.answer_rules import ANSWER_RULES, AnswerRules
+from unified.tasks.metrics.bootstrap import Examples
+from unified.tasks.metrics.examples import Joined
 from unified.tasks.metrics.thresholds import best_threshold
 
 
@@ -278,18 +280,18 @@ class SpanAnswers(EnsembleUnderstanding[QuestionItem]):
 
         return SpanScores(start, None, answer_types, beams_of(start, ends_of, reading["sizes"]), ends_of)
 
-    def score(self, items: Sequence[QuestionItem], predictions: Sequence[Mapping[str, Any]]) -> dict[str, float]:
-        """Scores by the official rules: ``f1`` and ``exact``, beside them those of the official program by its names.
+    def scored(self, items: Sequence[QuestionItem], predictions: Sequence[Mapping[str, Any]]) -> Examples:
+        """Items with the scores by the official rules: ``f1``, ``exact``, and those of the program by its own names.
 
         Where the program searches for it, also the highest scores by any threshold of the probability of no answer, and
         that threshold.
         """
         official, gold = self._official, [item.gold for item in items]
-        scores = official.score(gold, [one["answer"] for one in predictions])
+        answered = official.scored(gold, [one["answer"] for one in predictions])
         if official.best is None or not self._searched:
-            return scores
+            return answered
         texts = [one["best_non_null"]["text"] for one in predictions]
-        return scores | official.best(gold, texts, [one["no_answer"] for one in predictions])
+        return Joined(answered, official.best(gold, texts, [one["no_answer"] for one in predictions]))
 
     def official(self, items: Sequence[QuestionItem], predictions: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         """Files for the official program, see :mod:`unified.tasks.metrics.official_answers`."""

@@ -20,8 +20,8 @@ from unified.model.heads import LinearHead, LossSum, TaskHead, class_loss
 from unified.tasks.heads.base import Encoded, EnsembleUnderstanding, Reading, classes, require_labels, unlearnt_label
 from unified.tasks.heads.encoded_texts import encode_words
 from unified.tasks.heads.items import WordsItem, stated, words_item
-from unified.tasks.metrics import score_tagging
-from unified.tasks.metrics.tagging import is_entity_tag
+from unified.tasks.metrics.bootstrap import Examples
+from unified.tasks.metrics.tagging import TagAccuracy, TaggedSentences, is_entity_tag
 
 
 @dataclass(frozen=True)
@@ -130,11 +130,8 @@ class Tagging(EnsembleUnderstanding[WordsItem]):
         """Logarithms of the mean probabilities."""
         return mean_classes(scores)
 
-    def score(self, items: Sequence[WordsItem], predictions: Sequence[Mapping[str, Any]]) -> dict[str, float]:
-        """Measures of :func:`unified.tasks.metrics.score_tagging`."""
+    def scored(self, items: Sequence[WordsItem], predictions: Sequence[Mapping[str, Any]]) -> Examples:
+        """Items with the measures of :func:`unified.tasks.metrics.score_tagging`; of other tags ``accuracy`` alone."""
         gold = [list(stated(item.tags, item, "tags")) for item in items]
         predicted = [prediction["tags"] for prediction in predictions]
-        if self.entities:
-            return score_tagging(gold, predicted)
-        right = [a == b for tags, found in zip(gold, predicted, strict=True) for a, b in zip(tags, found, strict=True)]
-        return {"accuracy": 100 * float(np.mean(right)), "tokens": len(right)}
+        return TaggedSentences(gold, predicted) if self.entities else TagAccuracy(gold, predicted)

@@ -6,9 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from unified.tasks.metrics.coqa import COQA_SIGNATURE, score_coqa
+from unified.tasks.metrics.bootstrap import Examples
+from unified.tasks.metrics.coqa import COQA_SIGNATURE, CoqaTurns, score_coqa
+from unified.tasks.metrics.examples import Shaped
 from unified.tasks.metrics.official_answers import coqa_files, squad_files
-from unified.tasks.metrics.squad import score_squad_v1, score_squad_v2
+from unified.tasks.metrics.squad import SquadV1Examples, SquadV2Examples, score_squad_v2
 
 #: Right answers of each question, "" among them where it has none.
 Gold = Sequence[Sequence[str]]
@@ -21,44 +23,43 @@ class AnswerRules:
     Attributes:
         program: data set of the program, as messages name it.
         signature: description of how the scores are computed, see :class:`unified.tasks.heads.base.Understanding`.
-        score: from right answers and predicted ones to the scores, ``f1`` and ``exact`` among them.
+        scored: from right answers and predicted ones to the questions, ``f1`` and ``exact`` among their scores.
         f1: F1 of a text as the answer to one question.
         files: from predictions to files that the program reads, contents by name.
-        best: from right answers, the best texts and the probabilities of no answer to the scores ``best_...`` by the
-            best thresholds; None where the program searches for none.
+        best: from right answers, the best texts and the probabilities of no answer to the questions with the scores
+            ``best_...`` by the best thresholds; None where the program searches for none.
         scores_no_answer: whether questions may have no right answer.
     """
 
     program: str
     signature: str
-    score: Callable[[Gold, Sequence[str]], dict[str, float]]
+    scored: Callable[[Gold, Sequence[str]], Examples]
     f1: Callable[[Sequence[str], str], float]
     files: Callable[[Sequence[Mapping[str, Any]]], dict[str, Any]]
-    best: Callable[[Gold, Sequence[str], Sequence[float]], dict[str, float]] | None = None
+    best: Callable[[Gold, Sequence[str], Sequence[float]], Examples] | None = None
     scores_no_answer: bool = False
 
 
-def _squad_v1(gold: Gold, texts: Sequence[str]) -> dict[str, float]:
-    found = score_squad_v1(_numbered(gold), _numbered(texts))
-    return found | {"exact": found["exact_match"]}
+def _squad_v1(gold: Gold, texts: Sequence[str]) -> Examples:
+    questions = SquadV1Examples(_numbered(gold), _numbered(texts))
+    return Shaped(questions, lambda found: {**found, "exact": found["exact_match"]})
 
 
-def _squad_v2(gold: Gold, texts: Sequence[str]) -> dict[str, float]:
-    return score_squad_v2(_numbered(gold), _numbered(texts))
+def _squad_v2(gold: Gold, texts: Sequence[str]) -> Examples:
+    return SquadV2Examples(_numbered(gold), _numbered(texts))
 
 
 def _squad_f1(gold: Sequence[str], text: str) -> float:
     return score_squad_v2({"0": gold}, {"0": text})["f1"]
 
 
-def _squad_best(gold: Gold, texts: Sequence[str], no_answer: Sequence[float]) -> dict[str, float]:
-    found = score_squad_v2(_numbered(gold), _numbered(texts), na_probs=_numbered(no_answer))
-    return {name: value for name, value in found.items() if name.startswith("best_")}
+def _squad_best(gold: Gold, texts: Sequence[str], no_answer: Sequence[float]) -> Examples:
+    questions = SquadV2Examples(_numbered(gold), _numbered(texts), _numbered(no_answer))
+    return Shaped(questions, lambda found: {name: one for name, one in found.items() if name.startswith("best_")})
 
 
-def _coqa(gold: Gold, texts: Sequence[str]) -> dict[str, float]:
-    found = score_coqa(gold, texts)
-    return found | {"exact": found["em"]}
+def _coqa(gold: Gold, texts: Sequence[str]) -> Examples:
+    return Shaped(CoqaTurns(gold, texts), lambda found: {**found, "exact": found["em"]})
 
 
 def _coqa_f1(gold: Sequence[str], text: str) -> float:

@@ -7,7 +7,7 @@ the examples, weighted by these counts, so that no example is scored again.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from unified.errors import UnifiedError
 SAMPLES, SEED, LEVEL = 1000, 1, 0.95
 
 
+@runtime_checkable
 class Examples(Protocol):
     """Examples with the inputs of their scores: labels, counts of words, or single scores."""
 
@@ -33,7 +34,7 @@ class Examples(Protocol):
         """The measures, by name or nested in names, of a sample; one that is not defined there may be missing.
 
         Args:
-            counts: how often each example is in the sample, float64 (N,); None: once.
+            counts: how often each example is in the sample, of any size but 0, float64 (N,); None: once.
         """
 
 

@@ -30,7 +30,20 @@ def score_classification(gold: Labels, predicted: Labels, *, positive: str | int
     Raises:
         UnifiedError: nothing to score, unequal lengths, or no label is ``positive``.
     """
-    return Classification(Confusion.of(gold, predicted), positive).scores()
+    confusion = Confusion.of(gold, predicted)
+    require_class(confusion, positive)
+    return Classification(confusion, positive).scores()
+
+
+def require_class(confusion: Confusion, positive: str | int | None) -> None:
+    """Refuse a class that no example has and none is taken for.
+
+    Raises:
+        UnifiedError: names the classes that there are.
+    """
+    if positive is not None and positive not in confusion.classes.tolist():
+        known = ", ".join(map(str, confusion.classes[:20]))
+        raise UnifiedError(f"positive class {positive!r}: no label is; there are {known}")
 
 
 @dataclass(frozen=True)
@@ -102,14 +115,13 @@ class ConfusionScores(ABC):
 
 @dataclass(frozen=True)
 class Classification(ConfusionScores):
-    """Labels that are scored as :func:`score_classification` says."""
+    """Labels that are scored as :func:`score_classification` says.
+
+    Attributes:
+        positive: the class whose own scores are wanted, too; they are 0 where no label is.
+    """
 
     positive: str | int | None = None
-
-    def __post_init__(self) -> None:
-        if self.positive is not None and self.positive not in self.confusion.classes.tolist():
-            known = ", ".join(map(str, self.confusion.classes[:20]))
-            raise UnifiedError(f"positive class {self.positive!r}: no label is; there are {known}")
 
     def scores(self) -> dict[str, float]:
         """The measures and ``total``."""

@@ -139,7 +139,8 @@ class GeneratedTexts:
 
     def measures(self, counts: np.ndarray | None = None) -> dict[str, float]:
         """All measures of a sample (:class:`unified.tasks.metrics.bootstrap.Examples`)."""
-        means = (100 * summed(self._values, counts) / self.size).tolist()
+        drawn = self.size if counts is None else counts.sum()
+        means = (100 * summed(self._values, counts) / drawn).tolist()
         found = {"bleu": self._bleu.score(counts), **dict(zip(_MEANS, means, strict=True))}
         return found | self._copying.measures(counts)
 

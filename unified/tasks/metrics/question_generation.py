@@ -118,7 +118,8 @@ class GeneratedQuestions:
         """
         *bleu, rouge = summed(self._values, counts).tolist()
         found = {f"bleu{n}": 100 * value for n, value in zip(_ORDERS, _bleu(bleu), strict=True)}
-        return found | {"rougeL": 100 * rouge / self.size} | self._copying.measures(counts)
+        drawn = self.size if counts is None else counts.sum()
+        return found | {"rougeL": 100 * rouge / drawn} | self._copying.measures(counts)
 
 
 def _signature(references: list[list[list[str]]], form: str, meteor: bool) -> str:

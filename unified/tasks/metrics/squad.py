@@ -84,7 +84,8 @@ class SquadV1Examples:
     def measures(self, counts: np.ndarray | None = None) -> dict[str, float]:
         """Both measures of a sample (:class:`unified.tasks.metrics.bootstrap.Examples`)."""
         exact, f1 = summed(self._values, counts).tolist()
-        return {"exact_match": 100 * exact / self.size, "f1": 100 * f1 / self.size}
+        drawn = self.size if counts is None else counts.sum()
+        return {"exact_match": 100 * exact / drawn, "f1": 100 * f1 / drawn}
 
 
 def _v1_scores(prediction: str, answers: Sequence[str]) -> tuple[float, float]:
@@ -184,7 +185,8 @@ class SquadV2Examples:
                 result |= {f"{name}exact": exact, f"{name}f1": f1}
         if self._order is not None:
             for column, name in enumerate(("exact", "f1")):
-                result[f"best_{name}"] = 100 * self._best(column, counts)[0] / self.size
+                drawn = self.size if counts is None else counts.sum()
+                result[f"best_{name}"] = 100 * self._best(column, counts)[0] / drawn
         return result
 
     def _best(self, column: int, counts: np.ndarray | None) -> tuple[float, float]:

@@ -96,6 +96,43 @@ class TaggedSentences:
         return whole, {name: _scores(*own) for name, own in zip(self._types, of_types.T, strict=True) if own.any()}
 
 
+class TagAccuracy:
+    """Sentences whose tags are labels of single words, in any scheme: the share of right ones is scored.
+
+    Args:
+        gold, predicted: tags of each sentence, as many on both sides.
+
+    Raises:
+        UnifiedError: nothing to score, or sentences of unequal number or length.
+    """
+
+    def __init__(self, gold: Tags, predicted: Tags):
+        _check(gold, predicted)
+        self.size = len(gold)
+        self._gold = gold
+        #: Right tags and tags of each sentence, (N, 2).
+        self._counts = np.array(
+            [
+                (sum(one == other for one, other in zip(tags, found, strict=True)), len(tags))
+                for tags, found in zip(gold, predicted, strict=True)
+            ],
+            dtype=np.float64,
+        )
+
+    def references(self) -> list[tuple[str, ...]]:
+        """The gold tags of each sentence."""
+        return [tuple(sentence) for sentence in self._gold]
+
+    def scores(self) -> dict[str, float]:
+        """The measure and ``tokens``."""
+        return self.measures() | {"tokens": int(self._counts[:, 1].sum())}
+
+    def measures(self, counts: np.ndarray | None = None) -> dict[str, float]:
+        """``accuracy`` of a sample in percent (:class:`unified.tasks.metrics.bootstrap.Examples`)."""
+        right, tokens = summed(self._counts, counts)
+        return {"accuracy": 100 * float(right / tokens) if tokens else 0.0}
+
+
 def _entities(prefixes: np.ndarray, types: np.ndarray) -> np.ndarray:
     """Rows (start, end, type), end exclusive, of the entities in tags whose last is O."""
     inside = prefixes != "O"

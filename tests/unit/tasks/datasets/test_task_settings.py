@@ -6,7 +6,7 @@ from unified.tasks.catalogue import TASKS
 from unified.tasks.grids import Grid
 from unified.tasks.settings import Task, Training
 from unified.tasks.writing import WritingItem, WritingTask, WritingTraining
-from unified.tasks.writing_scores import score_answers, score_questions, score_texts
+from unified.tasks.writing_scores import scored_answers, scored_questions, scored_texts
 
 GLUE = ("cola", "sst2", "mrpc", "stsb", "qqp", "mnli", "qnli", "rte", "wnli")
 UNDERSTOOD = {name: task for name, task in TASKS.items() if isinstance(task, Task)}
@@ -212,12 +212,12 @@ TEXTS = ["the mayor ' s bridge ##s -lrb- 1 -rrb- | it fell .", "it cost 42 dolla
 
 def test_tasks_that_write_are_scored_by_their_rules():
     rules = {
-        "questions": score_questions(SCORED, TEXTS, False),
-        "answers": score_answers(SCORED, TEXTS, False),
-        "texts": score_texts(SCORED, TEXTS, False),
-        "gigaword": score_texts(SCORED, TEXTS, False, post_processing="gigaword"),
-        "xsum": score_texts(SCORED, TEXTS, False, post_processing="xsum"),
-        "cnndm": score_texts(SCORED, TEXTS, False, separator="|", post_processing="cnndm"),
+        "questions": scored_questions(SCORED, TEXTS, False).scores(),
+        "answers": scored_answers(SCORED, TEXTS, False).scores(),
+        "texts": scored_texts(SCORED, TEXTS, False).scores(),
+        "gigaword": scored_texts(SCORED, TEXTS, False, post_processing="gigaword").scores(),
+        "xsum": scored_texts(SCORED, TEXTS, False, post_processing="xsum").scores(),
+        "cnndm": scored_texts(SCORED, TEXTS, False, separator="|", post_processing="cnndm").scores(),
     }
     assert len(set(map(str, rules.values()))) == len(rules), "the sample tells the rules apart"
     wanted = {

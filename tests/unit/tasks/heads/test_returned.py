@@ -20,6 +20,7 @@ from unified.tasks.heads.items import TextItem
 from unified.tasks.heads.returned import predicted_items
 from unified.tasks.heads.span import SpanAnswers
 from unified.tasks.heads.span_designs import DESIGNS
+from unified.tasks.metrics.examples import SingleScores
 from unified.tasks.prediction import Predictor
 
 CODEC = codec(12)
@@ -32,7 +33,7 @@ class Mine(Classification):
 
     encoded: object = None
     predicted: object = None
-    scored: object = None
+    judged: object = None
 
     def encode(self, items, codec):
         found = super().encode(items, codec)
@@ -42,9 +43,9 @@ class Mine(Classification):
         found = super().predict(items, encoded, members, scores, reading)
         return found if self.predicted is None else self.predicted(found)
 
-    def score(self, items, predictions):
-        found = super().score(items, predictions)
-        return found if self.scored is None else self.scored(found)
+    def scored(self, items, predictions):
+        found = super().scored(items, predictions)
+        return found if self.judged is None else self.judged(found)
 
 
 def answered(**faults):
@@ -172,10 +173,14 @@ def test_a_score_may_say_that_something_cannot_be():
 
 
 def test_scores_have_all_measures():
-    whose = "head 'classification': its score"
-    assert refused(answered, scored=lambda found: None) == f"{whose} must return a dictionary of measures, got NoneType"
-    without = refused(answered, scored=lambda found: {"matthews": 0.0})
-    assert without == f"{whose} returns no 'accuracy', which is one of its measures"
+    whose = "head 'classification': its"
+    for other, name in ((None, "NoneType"), ({"accuracy": 1.0}, "dict")):
+        says = f"{whose} scored must return Examples, got {name}"
+        assert refused(answered, judged=lambda found, other=other: other) == says
+    without = refused(answered, judged=lambda found: SingleScores("ab", {"matthews": [0.0, 0.0]}))
+    assert without == f"{whose} scores have no 'accuracy', which is one of its measures"
+    measures = dict.fromkeys(Classification(("a", "b")).measures, [0.0, 100.0])
+    assert answered(judged=lambda found: SingleScores("ab", measures))["accuracy"] == 50
     assert require_measures("task 'own'", {"rouge": 1.0, "more": 2.0}, ("rouge",)) == {"rouge": 1.0, "more": 2.0}
 
 

@@ -31,10 +31,10 @@ def test_every_rule_names_its_program_and_how_it_scores():
 
 def test_scores_are_those_of_the_program_with_f1_and_exact_among_them():
     one, two = score_squad_v1(numbered(GOLD), numbered(TEXTS)), score_squad_v2(numbered(GOLD), numbered(TEXTS))
-    assert ANSWER_RULES["1.1"].score(GOLD, TEXTS) == one | {"exact": one["exact_match"]}
-    assert ANSWER_RULES["2.0"].score(GOLD, TEXTS) == two
+    assert ANSWER_RULES["1.1"].scored(GOLD, TEXTS).scores() == one | {"exact": one["exact_match"]}
+    assert ANSWER_RULES["2.0"].scored(GOLD, TEXTS).scores() == two
     coqa = score_coqa(GOLD, TEXTS)
-    assert ANSWER_RULES["coqa"].score(GOLD, TEXTS) == coqa | {"exact": coqa["em"]}
+    assert ANSWER_RULES["coqa"].scored(GOLD, TEXTS).scores() == coqa | {"exact": coqa["em"]}
     assert len({one["exact_match"], one["f1"], coqa["em"], coqa["f1"]}) == 4  # so none stands for another
 
 
@@ -43,6 +43,6 @@ def test_the_best_scores_are_those_of_the_search_for_thresholds():
     best, gold = ANSWER_RULES["2.0"].best, [GOLD[0], [], GOLD[2]]
     assert best is not None
     whole = score_squad_v2(numbered(gold), numbered(TEXTS), na_probs=numbered(chances))
-    found = best(gold, TEXTS, chances)
+    found = best(gold, TEXTS, chances).scores()
     assert found == {name: whole[name] for name in ("best_exact", "best_exact_thresh", "best_f1", "best_f1_thresh")}
     assert found["best_f1_thresh"] == 0.4

@@ -14,12 +14,13 @@ from unified.tasks.metrics.bootstrap import bootstrap_intervals
 from unified.tasks.metrics.classification import Classification, Confusion, Regression
 from unified.tasks.metrics.coqa import CoqaDomains
 from unified.tasks.metrics.coreference import CoreferenceDocuments
+from unified.tasks.metrics.examples import Joined, Noted, Shaped, SingleScores
 from unified.tasks.metrics.generation import GeneratedTexts
 from unified.tasks.metrics.question_generation import GeneratedQuestions
 from unified.tasks.metrics.relations import Relations, SemevalRelations
 from unified.tasks.metrics.squad import SquadV1Examples, SquadV2Examples
-from unified.tasks.metrics.subsets import InSubsets, score_subsets
-from unified.tasks.metrics.tagging import TaggedSentences
+from unified.tasks.metrics.subsets import InSubsets
+from unified.tasks.metrics.tagging import TagAccuracy, TaggedSentences
 
 COUNT, SAMPLES = 12, 40
 WORDS = ["the", "Fox", "runs", "over", "a", "lazy", "dog", ".", "Paris", "42"]
@@ -60,7 +61,13 @@ def accuracy(gold, predicted):
 
 
 def choices(gold, predicted, subsets):
-    return accuracy(gold, predicted) | score_subsets(accuracy, gold, predicted, subsets, ["accuracy"])
+    """Each subset is scored by itself."""
+    found = accuracy(gold, predicted)
+    for subset in dict.fromkeys(one for one in subsets if one is not None):
+        members = [i for i, one in enumerate(subsets) if one == subset]
+        own = accuracy(*([side[i] for i in members] for side in (gold, predicted)))
+        found[f"accuracy_{subset}"] = own["accuracy"]
+    return found
 
 
 def questions(hypotheses, references):
@@ -78,6 +85,11 @@ def classified(gold, predicted):
 def tagged(gold, predicted):
     types = metrics.score_tagging_by_type(gold, predicted)
     return metrics.score_tagging(gold, predicted) | {"types": types}
+
+
+def accuracy_of_tags(gold, predicted):
+    pairs = [pair for tags in zip(gold, predicted, strict=True) for pair in zip(*tags, strict=True)]
+    return {"accuracy": 100 * sum(one == other for one, other in pairs) / len(pairs)}
 
 
 def cases(rng):
@@ -108,6 +120,19 @@ def cases(rng):
         "choice": (
             (*labels(rng, "01"), subsets), choices,
             lambda g, p, s: InSubsets(Classification(Confusion.of(g, p)), s, ["accuracy"]),
+        ),
+        "single scores": (
+            (numbers[0],), lambda values: {"value": 100 * float(np.mean(values))},
+            lambda values: SingleScores(values, {"value": 100 * np.array(values)}),
+        ),
+        "accuracy of tags": ((gold, found), accuracy_of_tags, TagAccuracy),
+        "joined": (
+            labels(rng, ["no_relation", "x", "y"]),
+            lambda *c: {"micro": metrics.score_relations(*c)["f1"]} | accuracy(*c),
+            lambda *c: Noted(Joined(
+                Shaped(Relations(Confusion.of(*c)), lambda found: {"micro": found["f1"]}),
+                Shaped(Classification(Confusion.of(*c)), lambda found: {"accuracy": found["accuracy"]}),
+            ), {"signature": "s"}),
         ),
         "tagging": ((gold, found), tagged, lambda *c: TaggedSentences(*c, by_type=True)),
         "squad 1.1": ((answers, predictions), squad_1, lambda *c: SquadV1Examples(*map(by_id, c))),
@@ -153,6 +178,19 @@ def test_intervals_are_those_of_a_plain_bootstrap(name, seed):
     assert intervals.keys() == found.keys() and all(len(values) > SAMPLES / 2 for values in found.values())
     for path, values in found.items():
         assert intervals[path] == pytest.approx(np.quantile(values, [0.025, 0.975]).tolist(), abs=1e-9), path
+
+
+@pytest.mark.parametrize("name", cases(random.Random(0)))
+def test_a_sample_may_be_of_any_size(name):
+    """A subset is a sample, too: its measures are those of its examples alone, as often as they are there."""
+    columns, score, examples_of = cases(random.Random(3))[name]
+    examples, rng = examples_of(*columns), np.random.default_rng(4)
+    for most in (2, 4):
+        counts = rng.integers(most, size=COUNT)
+        chosen = np.arange(COUNT).repeat(counts).tolist()
+        sample = dict(leaves(score(*([column[i] for i in chosen] for column in columns))))
+        for path, value in leaves(examples.measures(counts.astype(np.float64))):
+            assert value == pytest.approx(sample[path], abs=1e-9), path
 
 
 def test_the_interval_of_an_accuracy_is_that_of_the_binomial_distribution():

@@ -13,7 +13,6 @@ from unified.errors import UnifiedError
 from unified.tasks.metrics import (
     QuestionScores,
     best_threshold,
-    score_classification,
     score_question_generation,
     score_relations,
     score_semeval2010_task8,
@@ -25,7 +24,7 @@ from unified.tasks.metrics.classification import Classification, Confusion
 from unified.tasks.metrics.question_generation import GeneratedQuestions, group_by_source
 from unified.tasks.metrics.relations import OTHER, Relations, SemevalRelations
 from unified.tasks.metrics.squad import SquadV1Examples, SquadV2Examples
-from unified.tasks.metrics.subsets import InSubsets, named_by_subset, score_subsets
+from unified.tasks.metrics.subsets import InSubsets, OfSubsets, named_by_subset
 from unified.tasks.metrics.tagging import TaggedSentences, is_entity_tag
 
 
@@ -227,25 +226,26 @@ def test_scores_without_a_signature():
 # Subsets
 
 
-def accuracy(gold, predicted):
-    return {"accuracy": score_classification(gold, predicted)["accuracy"]}
-
-
 def test_subsets_are_scored_by_themselves():
-    gold, predicted = list("aabb"), list("abba")
-    found = score_subsets(accuracy, gold, predicted, ["y", "x", "y", None], ["accuracy"], average=True)
-    assert found == {"accuracy_y": 100, "accuracy_x": 0, "average_accuracy": 50}
-    assert list(found) == ["accuracy_y", "accuracy_x", "average_accuracy"]
-    assert score_subsets(accuracy, gold, predicted, ["y"] * 4, ["accuracy"], average=True) == {"accuracy_y": 50}
-    assert score_subsets(accuracy, gold, predicted, ["y", "x", "y", None], ["accuracy"]) == {
-        "accuracy_y": 100, "accuracy_x": 0,
-    }  # fmt: skip
-    assert score_subsets(accuracy, gold, predicted, [None] * 4, ["accuracy"], average=True) == {}
-    assert named_by_subset({}, ["accuracy"], True) == {}
-    assert refusal(score_subsets, accuracy, gold, predicted[:3], ["x"] * 4, []) == (
-        "3 predictions and 4 subsets for 4 items"
-    )
-    assert refusal(score_subsets, accuracy, gold, predicted, ["x"], []) == "4 predictions and 1 subset for 4 items"
+    examples = Classification(Confusion.of(list("aabb"), list("abba")))
+
+    def found(subsets, average=True):
+        return OfSubsets(examples, subsets, ["accuracy"], average).scores()
+
+    divided = ["y", "x", "y", None]
+    assert found(divided) == {"accuracy_y": 100, "accuracy_x": 0, "average_accuracy": 50}
+    assert list(found(divided)) == ["accuracy_y", "accuracy_x", "average_accuracy"]
+    assert found(["y"] * 4) == {"accuracy_y": 50}
+    assert found(divided, average=False) == {"accuracy_y": 100, "accuracy_x": 0}
+    assert found([None] * 4) == {} == named_by_subset({}, ["accuracy"], True)
+    # A sample that lacks a subset has no mean over both.
+    assert OfSubsets(examples, divided, ["accuracy"], True).measures(np.array([1.0, 0, 1, 2])) == {"accuracy_y": 100}
+    assert OfSubsets(examples, divided, ["accuracy"]).references() == list(zip("aabb", divided, strict=True))
+
+
+def test_a_measure_that_a_subset_lacks_has_no_mean():
+    scores = {"x": {"f1": 1.0, "best": 2.0}, "y": {"f1": 3.0}}
+    assert named_by_subset(scores, ["f1", "best"], True) == {"f1_x": 1, "f1_y": 3, "average_f1": 2, "best_x": 2}
 
 
 def test_a_sample_without_a_subset_says_nothing_of_it():

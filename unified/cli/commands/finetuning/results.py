@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -47,7 +47,8 @@ def report(
     handle, scores, paths = load(job.folder / f"checkpoint_{job.training.select}.pt", data=job.data), {}, []
     for learnt in job.learnt(handle, splits):
         learnt.folder.mkdir(exist_ok=True)
-        scores[learnt.task.name], found = score_splits(learnt, threshold)
+        scored = score_splits(learnt, threshold)
+        scores[learnt.task.name] = scored.scores
         path = write_result(
             learnt.folder,
             task=learnt.task.name,
@@ -62,12 +63,13 @@ def report(
             checkpoint=job.training.select,
             measure=learnt.measure,
             seconds=round(seconds, 1),
-            **({"null_threshold": asdict(found)} if found else {}),
+            intervals=scored.intervals,
+            **({"null_threshold": asdict(scored.threshold)} if scored.threshold else {}),
             **({"together": learnt.together} if learnt.together else {}),
         )
         paths.append(path)
         _submit(learnt.task, learnt.folder)
-        _announce(learnt, scores[learnt.task.name])
+        _announce(learnt, scored)
     _publish(job, paths)
     print(json.dumps(scores if learnt.together else scores[learnt.task.name], indent=2))
     written = f"{path} and the other tasks' folders" if learnt.together else path
@@ -88,16 +90,17 @@ def _submit(task: Task | WritingTask, folder: Path) -> None:
         print(f"for the task's server: {path}", file=sys.stderr)
 
 
-def _announce(learnt: Learnt, scores: dict[str, dict[str, Any]]) -> None:
+def _announce(learnt: Learnt, scored: ScoredSplits) -> None:
     """Prints the score by which a checkpoint or a setting is chosen, and what a constant answer would score."""
     from unified.tasks.data_notes import guess_note, silence_note
 
-    for split, measured in scores.items():
+    for split, measured in scored.scores.items():
         if learnt.measure in measured:
-            items = len(learnt.splits[split])
+            items, interval = len(learnt.splits[split]), scored.intervals.get(split, {}).get(learnt.measure)
+            bounds = f" [{interval[0]:.2f}, {interval[1]:.2f}]" if interval else ""
             print(
-                f"{learnt.task.name}: {learnt.measure} {measured[learnt.measure]:.2f} on {counted(items, 'item')} of "
-                f"{split}",
+                f"{learnt.task.name}: {learnt.measure} {measured[learnt.measure]:.2f}{bounds} on "
+                f"{counted(items, 'item')} of {split}",
                 file=sys.stderr,
             )
             guess = guess_note(learnt.splits[split], measured[learnt.measure]) if learnt.measure == "accuracy" else None
@@ -117,15 +120,28 @@ def _publish(job: Job, results: list[Path]) -> None:
     print(f"{job.folder} can be opened by transformers, too; README.md in it is a model card", file=sys.stderr)
 
 
-def score_splits(
-    learnt: Learnt, threshold: Threshold | None
-) -> tuple[dict[str, dict[str, Any]], FoundThreshold | None]:
-    """Writes the predictions of every split; returns scores of those with labels, and the threshold that was chosen."""
+@dataclass(frozen=True)
+class ScoredSplits:
+    """Scores of the splits of a task, and how sure they are.
+
+    Attributes:
+        scores: of each split with labels, by measure.
+        intervals: of 95 % over the items of each such split that has several, [low, high] by measure.
+        threshold: what was chosen on the development set; None where nothing was.
+    """
+
+    scores: dict[str, dict[str, Any]]
+    intervals: dict[str, dict[str, Any]]
+    threshold: FoundThreshold | None
+
+
+def score_splits(learnt: Learnt, threshold: Threshold | None) -> ScoredSplits:
+    """Writes the predictions of every split, and scores those with labels."""
     from unified.tasks.data_notes import capitals_note
     from unified.tasks.evaluation import outcomes, write_predictions
     from unified.tasks.prediction import cut_note
 
-    folder, scores, found = learnt.folder, {}, None
+    folder, scores, intervals, found = learnt.folder, {}, {}, None
     for outcome in outcomes(learnt, threshold):
         if outcome.threshold and found is None:
             found = outcome.threshold
@@ -141,7 +157,9 @@ def score_splits(
         write_predictions(folder, outcome.name, outcome.predictions, outcome.official)
         if outcome.scores is not None:
             scores[outcome.name] = outcome.scores
+            if outcome.intervals is not None:
+                intervals[outcome.name] = outcome.intervals
             note = capitals_note(learnt.splits[outcome.name], outcome.predictions, outcome.scores)
             if note:
                 print(f"{outcome.name}: {note}", file=sys.stderr, flush=True)
-    return scores, found
+    return ScoredSplits(scores, intervals, found)

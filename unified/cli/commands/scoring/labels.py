@@ -67,12 +67,14 @@ def _names(args: argparse.Namespace, own: FieldNames) -> FieldNames:
 
 
 def _classification(args: argparse.Namespace) -> Examples:
-    from unified.tasks.metrics.classification import Classification, Confusion
+    from unified.tasks.metrics.classification import Classification, Confusion, require_class
     from unified.tasks.metrics.files import LABEL, read_labels
 
     gold, predicted = read_labels(args.gold, args.predictions, names=_names(args, LABEL))
     with naming(args.gold, args.predictions):
-        return Classification(Confusion.of(gold, predicted), args.positive)
+        confusion = Confusion.of(gold, predicted)
+        require_class(confusion, args.positive)
+        return Classification(confusion, args.positive)
 
 
 def _choice(args: argparse.Namespace) -> Examples:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from unified.arguments import counted
@@ -13,8 +13,6 @@ from unified.cli.fields import add_field_arguments, field_names, require_fields_
 from unified.errors import UnifiedError
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from unified.tasks.metrics.bootstrap import Examples
     from unified.tasks.metrics.summaries import PostProcessing
 
@@ -194,27 +192,6 @@ def read_inputs(args: argparse.Namespace) -> tuple[list[str], list[list[str]]]:
     return hypotheses, [[text for own in group for text in own] for group in zip(*columns, strict=True)]
 
 
-@dataclass(frozen=True)
-class _CleanedUp:
-    """Texts that were cleaned up before they are scored, which their scores say."""
-
-    texts: Examples
-    clean_up: str
-
-    @property
-    def size(self) -> int:
-        return self.texts.size
-
-    def references(self) -> Sequence[Any]:
-        return self.texts.references()
-
-    def scores(self) -> dict[str, Any]:
-        return self.texts.scores() | {"post_process": self.clean_up}
-
-    def measures(self, counts: np.ndarray | None = None) -> Mapping[str, Any]:
-        return self.texts.measures(counts)
-
-
 def _require_references(args: argparse.Namespace) -> None:
     """Refuse ``--against`` where the second of two plain files has the references.
 
@@ -228,6 +205,7 @@ def _require_references(args: argparse.Namespace) -> None:
 
 
 def _generation(args: argparse.Namespace) -> Examples:
+    from unified.tasks.metrics.examples import Noted
     from unified.tasks.metrics.generation import GeneratedTexts
 
     _require_references(args)
@@ -241,7 +219,7 @@ def _generation(args: argparse.Namespace) -> Examples:
         sentence_separator=args.sentence_separator,
         sources=None if args.sources is None else _sources(args, hypotheses),
     )
-    return _CleanedUp(texts, clean_up) if clean_up else texts
+    return Noted(texts, {"post_process": clean_up}) if clean_up else texts
 
 
 def _questions(args: argparse.Namespace) -> Examples:
