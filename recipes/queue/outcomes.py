@@ -7,16 +7,15 @@ right, "0" where it is wrong, "=" where it is undecided, which counts half.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 from entries import Figures
 
 from unified.errors import UnifiedError
 from unified.files.rows import read_rows
 from unified.tasks.metrics.bootstrap import bootstrap_intervals
 from unified.tasks.metrics.comparison import Difference, Mean
+from unified.tasks.metrics.examples import SingleScores
 
 RIGHT, WRONG, UNDECIDED = "1", "0", "="
 _POINTS = {RIGHT: 1.0, WRONG: 0.0, UNDECIDED: 0.5}
@@ -47,37 +46,14 @@ def _pairs(path: Path) -> str:
 READERS: Mapping[str, Callable[[Path], str]] = {"pairs": _pairs}
 
 
-@dataclass(frozen=True)
-class Outcomes:
-    """Outcomes of the items of one run; one of :class:`unified.tasks.metrics.bootstrap.Examples`.
+def scored(outcomes: str) -> SingleScores:
+    """Items with their ``accuracy`` in percent.
 
-    Attributes:
-        points: float64 (items,), 1, 1/2 or 0.
+    Args:
+        outcomes: of a run, as :func:`read_outcomes` gives them. Runs have the same items where the recipes of their
+            data are the same, so that items are numbered alone.
     """
-
-    points: np.ndarray
-
-    @staticmethod
-    def of(text: str) -> Outcomes:
-        """The outcomes of a text as :func:`read_outcomes` gives it."""
-        return Outcomes(np.array([_POINTS[one] for one in text]))
-
-    @property
-    def size(self) -> int:
-        """Number of items."""
-        return len(self.points)
-
-    def references(self) -> range:
-        """Numbers of the items: that runs have the same ones is known from the recipes of their data."""
-        return range(self.size)
-
-    def scores(self) -> dict[str, float]:
-        """The measures."""
-        return self.measures()
-
-    def measures(self, counts: np.ndarray | None = None) -> dict[str, float]:
-        """``accuracy`` of a sample in percent (:class:`unified.tasks.metrics.bootstrap.Examples`)."""
-        return {"accuracy": 100 * float(np.average(self.points, weights=counts))}
+    return SingleScores(range(len(outcomes)), {"accuracy": [100 * _POINTS[one] for one in outcomes]})
 
 
 def difference(first: Sequence[str], second: Sequence[str]) -> tuple[float, list[float]]:
@@ -92,5 +68,5 @@ def difference(first: Sequence[str], second: Sequence[str]) -> tuple[float, list
     Raises:
         UnifiedError: their numbers of items differ.
     """
-    beside = Difference(*(Mean([Outcomes.of(run) for run in runs]) for runs in (first, second)))
+    beside = Difference(*(Mean([scored(run) for run in runs]) for runs in (first, second)))
     return beside.measures()["accuracy"], bootstrap_intervals(beside)["accuracy"]

@@ -104,6 +104,6 @@ def test_kept_outcomes_have_the_accuracies_of_their_lines():
         for line in lines.read_lines(results, path.stem):
             for scoring, text in line["outcomes"].items():
                 kept += 1
-                found = outcomes.Outcomes.of(text).measures()["accuracy"]
+                found = outcomes.scored(text).measures()["accuracy"]
                 assert found == pytest.approx(line["figures"][f"{scoring}.accuracy"], abs=1e-5), line["name"]
     assert kept

@@ -79,7 +79,7 @@ class Shaped:
 
 @dataclass(frozen=True)
 class Joined:
-    """The same examples with the scores of two ways of scoring them; where both have a name, the second one counts.
+    """Examples that are scored in two ways, with the scores of both; of one name those of the second count.
 
     Attributes:
         first, second: of as many examples in the same order.
