@@ -204,9 +204,14 @@ class Understanding(ABC, Generic[ItemT]):
 
     def score(self, items: Sequence[ItemT], predictions: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         """Official scores of predictions for labelled items, :attr:`measures` among them."""
+        return self._checked(items, predictions).scores()
+
+    def _checked(self, items: Sequence[ItemT], predictions: Sequence[Mapping[str, Any]]) -> Examples:
+        """:meth:`scored` items, which have all measures."""
         whose = f"head {self.name!r}"
-        scores = require_examples(whose, self.scored(items, predictions)).scores()
-        return {**require_measures(whose, scores, self.measures)}
+        examples = require_examples(whose, self.scored(items, predictions))
+        require_measures(whose, examples.scores(), self.measures)
+        return examples
 
     def subset_of(self, item: ItemT) -> str | None:
         """The subset of its data set that an item belongs to, where subsets are scored by themselves too."""
@@ -228,9 +233,7 @@ class Understanding(ABC, Generic[ItemT]):
 
         See :class:`unified.tasks.metrics.subsets.OfSubsets`.
         """
-        whose = f"head {self.name!r}"
-        examples = require_examples(whose, self.scored(items, predictions))
-        require_measures(whose, examples.scores(), self.measures)
+        examples = self._checked(items, predictions)
         subsets = [self.subset_of(item) for item in items]
         if any(subset is not None for subset in subsets):
             examples = Joined(examples, OfSubsets(examples, subsets, self.measures, self.averages_subsets))
