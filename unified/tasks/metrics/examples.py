@@ -31,7 +31,7 @@ class SingleScores:
                 raise UnifiedError(f"{name}: {len(scores)} scores for {len(references)} examples")
         self.size = len(references)
         self._references, self._names = references, list(values)
-        self._values = np.array([*values.values()], dtype=np.float64).reshape(len(values), self.size).T
+        self._values = np.array([*values.values()]).reshape(len(values), self.size).T
 
     def references(self) -> Sequence[Any]:
         """The gold answers or texts."""

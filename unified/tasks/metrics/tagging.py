@@ -115,8 +115,7 @@ class TagAccuracy:
             [
                 (sum(one == other for one, other in zip(tags, found, strict=True)), len(tags))
                 for tags, found in zip(gold, predicted, strict=True)
-            ],
-            dtype=np.float64,
+            ]
         )
 
     def references(self) -> list[tuple[str, ...]]:

@@ -240,7 +240,8 @@ def test_subsets_are_scored_by_themselves():
     assert found([None] * 4) == {} == named_by_subset({}, ["accuracy"], True)
     # A sample that lacks a subset has no mean over both.
     assert OfSubsets(examples, divided, ["accuracy"], True).measures(np.array([1.0, 0, 1, 2])) == {"accuracy_y": 100}
-    assert OfSubsets(examples, divided, ["accuracy"]).references() == list(zip("aabb", divided, strict=True))
+    whole = OfSubsets(examples, divided, ["accuracy"])
+    assert whole.references() == list(zip("aabb", divided, strict=True)) and whole.size == 4
 
 
 def test_a_measure_that_a_subset_lacks_has_no_mean():
