@@ -152,32 +152,29 @@ BESIDE = ("next_token", "bert", "untrained")
 def same_pairs(lines: Lines, compared: Sequence[Compared]) -> str:
     """A row for each objective and way of scoring it: how far it is ahead of each of :data:`BESIDE` on minimal pairs.
 
-    Each system is the mean over its seeds; the interval is one over pairs. Nothing where no line has outcomes.
+    Each system is the mean over its seeds; the interval is one over pairs. Only lines that keep outcomes are compared;
+    the text is empty where there are no two.
     """
-    if not any(line["outcomes"] for line in lines.values()):
+    found: dict[tuple[str, str], list[str]] = {}
+    for objective, names in compared:
+        own = [lines[name]["outcomes"] for one in names if (name := f"{one}/{objectives.PAIRS}") in lines]
+        for scoring in objective.scorings:
+            if texts := [outcomes[scoring] for outcomes in own if scoring in outcomes]:
+                found[objective.name, scoring] = texts
+    bases = [system for name in BESIDE if (system := next((one for one in found if one[0] == name), None))]
+    if not bases or len(found) < 2:
         return ""
 
-    def outcomes(names: Sequence[str], scoring: str) -> list[str]:
-        found = (lines[name] for one in names if (name := f"{one}/{objectives.PAIRS}") in lines)
-        return [line["outcomes"][scoring] for line in found if scoring in line["outcomes"]]
+    def ahead(system: tuple[str, str], base: tuple[str, str]) -> str:
+        if system == base:
+            return ""
+        above, interval = difference(found[system], found[base])
+        return f"{above:+.1f} {bounds(interval)}"
 
-    named = {objective.name: (objective, names) for objective, names in compared}
-    bases = {name: outcomes(named[name][1], named[name][0].scorings[0]) for name in BESIDE if name in named}
-    rows = []
-    for objective, names in compared:
-        for scoring in objective.scorings:
-            own, cells = outcomes(names, scoring), []
-            for name, base in bases.items():
-                if name == objective.name and scoring == objective.scorings[0]:
-                    cells.append("")
-                elif own and base:
-                    above, interval = difference(own, base)
-                    cells.append(f"{above:+.1f} {bounds(interval)}")
-                else:
-                    cells.append(MISSING)
-            rows.append([objective.name, scoring, *cells])
-    heads = ["objective", "scoring", *(f"ahead of {name}" for name in bases)]
-    return f"\n\nOn the same minimal pairs, in points of accuracy:\n\n{table(heads, 2, rows)}"
+    heads = ["objective", "scoring", *(f"ahead of {name}" for name, _ in bases)]
+    rows = [[*system, *(ahead(system, base) for base in bases)] for system in found]
+    text = "\n".join(table_lines(heads, rows))
+    return f"\n\nOn the same minimal pairs, in points of accuracy:\n\n{text}"
 
 
 def objectives_table(lines: Lines) -> str:
