@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from unified.masks.constants import NO_KEY, NOWHERE
+from unified.masks.constants import NO_DOCUMENT, NO_KEY, NOWHERE
 from unified.masks.tiles import carried
 from unified.masks.vectors import MaskVectors
 
@@ -135,7 +135,7 @@ def _check_shapes(mask: MaskVectors) -> None:
 
 
 def _check_documents(mask: MaskVectors, ends: torch.Tensor) -> None:
-    """Checks that documents follow each other, and that no query looks beyond the last one."""
+    """Checks that documents follow each other and do not see each other, and that no query looks beyond the last."""
     if ends.shape[-1] == 0:
         raise ValueError("document_ends must name at least one document, got none")
     before = torch.cat([torch.zeros_like(ends[..., :1]), ends], dim=-1)
@@ -153,6 +153,23 @@ def _check_documents(mask: MaskVectors, ends: torch.Tensor) -> None:
         stretches = 1 + (along[:, 1:] != along[:, :-1]).sum(-1)
         if along.numel() and int(stretches.max()) > 2 * mask.document_count + 1:
             raise ValueError(f"the {name} of a document must stand together, got documents {documents.tolist()}")
+    _check_key_stops(mask, ends)
+
+
+def _check_key_stops(mask: MaskVectors, ends: torch.Tensor) -> None:
+    """Checks that no key is still visible where queries of later documents look."""
+    documents = mask.key_documents()
+    end = ends.gather(-1, documents.clamp(min=0))
+    looks = mask.query_step.sort(dim=-1).values
+    until_end, until_stop = (torch.searchsorted(looks, s.contiguous()) for s in (end, mask.key_stop.clamp(max=NOWHERE)))
+    seen = (documents != NO_DOCUMENT) & (until_end < until_stop)
+    if bool(seen.any()):
+        index = tuple(seen.nonzero()[0].tolist())
+        raise ValueError(
+            f"key_stop must not lie beyond the end of the key's document, {int(end[index])}, since queries look there; "
+            f"got {int(mask.key_stop[index])} at key {_name(index)}; where documents see each other, leave "
+            "document_ends out"
+        )
 
 
 def _check_own_keys(mask: MaskVectors, own: torch.Tensor) -> None:

@@ -46,8 +46,8 @@ class AttentionMask(MaskVectors):
             each key is visible, the latter exclusive like that of Python's ``range``. A ``key_stop`` beyond NOWHERE
             becomes NOWHERE.
         document_ends: (D,) or (B, D), of the same dtype: where each document's part of the time axis ends, in the order
-            of the documents; the first one's begins at 0. A row with fewer documents than D repeats its last end. None
-            means one document.
+            of the documents; the first one's begins at 0. No key is visible to queries of another document than its
+            own. A row with fewer documents than D repeats its last end. None means one document.
         query_key: int64 (T,) or (B, T): index of each query's own key, NO_KEY (-1) if it has none, distinct otherwise.
             None means that query i is key i where there are as many queries as keys, and else that no query is a key.
         exclude_self: no query attends to its own key (ANNA's neighbor-aware attention).

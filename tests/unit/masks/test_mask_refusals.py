@@ -128,6 +128,10 @@ REFUSALS = [
         lambda: interleaved(query_step=torch.tensor([[0, 0, 0, 1, 1, 1]])),
         "the keys of a document must stand together, got documents [[0, 1, 0, 1, 0, 1]]",
     ),
+    (
+        lambda: by_hand(document_ends=torch.tensor([1, 2])),
+        "key_stop must not lie beyond the end of the key's document, 1, since queries look there; got 2 at key 0;",
+    ),
     (lambda: by_hand(query_key=torch.tensor([0, 2])), "query_key must lie within the 2 keys, or be -1, got 2"),
     (lambda: by_hand(query_key=torch.tensor([0, -2])), "query_key must lie within the 2 keys, or be -1, got -2"),
     (lambda: by_hand(query_key=torch.tensor([-1, 2])), "query_key must lie within the 2 keys, or be -1, got 2"),
@@ -197,6 +201,32 @@ def test_a_document_may_stand_in_two_places_behind_padding():
     assert interleaved(query_step=torch.tensor([twice, twice]), **vectors).query_length == 6
     with pytest.raises(ValueError, match="the queries of a document must stand together"):
         interleaved(query_step=torch.tensor([twice, by_turns]), **vectors)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_documents_by_hand_are_refused_exactly_where_they_see_each_other(seed):
+    draws = torch.Generator().manual_seed(seed)
+    outcomes = set()
+    for _ in range(100):
+        step = torch.randint(0, 5, (2, 5), generator=draws).sort().values
+        step[torch.rand(2, 5, generator=draws) < 0.1] = NOWHERE
+        start = torch.randint(-1, 5, (2, 4), generator=draws).sort().values
+        stop = torch.randint(-1, 7, (2, 4), generator=draws)
+        stop[stop == 6] = NOWHERE + 1
+        vectors = dict(query_step=step, key_start=start, key_stop=stop)
+        ends = torch.cat([torch.randint(0, 6, (2, 2), generator=draws).sort().values, torch.full((2, 1), 5)], dim=1)
+        # Documents by definition: a query's holds its step, a key's its first step; both numbered by the ends before.
+        of_queries = (step.unsqueeze(-1) >= ends.unsqueeze(-2)).sum(-1)
+        of_keys = (start.clamp(min=0).unsqueeze(-1) >= ends.unsqueeze(-2)).sum(-1)
+        seen = AttentionMask(**vectors).dense()
+        across = bool((seen & (of_queries.unsqueeze(-1) != of_keys.unsqueeze(-2))).any())
+        outcomes.add(across)
+        if across:
+            with pytest.raises(ValueError, match="key_stop must not lie beyond the end of the key's document"):
+                AttentionMask(**vectors, document_ends=ends)
+        else:
+            assert torch.equal(AttentionMask(**vectors, document_ends=ends).dense(), seen)
+    assert outcomes == {True, False}
 
 
 def test_everything_may_be_seen_of_more_keys_than_queries():
