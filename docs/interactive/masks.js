@@ -225,6 +225,14 @@ function queryStream(mask, targets) {
     }
   }
   const queryStep = targets.map((target) => mask.keyStart[mask.ownKeys[target]] - 1);
+  targets.forEach((target, query) => {
+    if (mask.keyStop.some((stop) => queryStep[query] < stop && stop <= mask.queryStep[target])) {
+      throw new Error(
+        `targets must see all that is visible at the step before they appear, but token ${target} does not; ` +
+          "query_stream takes masks whose keys do not disappear",
+      );
+    }
+  });
   return { ...mask, queryStep, ownKeys: targets.map(() => NO_KEY) };
 }
 

@@ -26,6 +26,9 @@ function vectorsOf(mask) {
 function recovered(dense, keyCount) {
   try { return vectorsOf(maskOfDense(dense, keyCount)); } catch (error) { return error.message; }
 }
+function changedOrRefused(row, changes) {
+  try { return changedMask(row, changes); } catch (error) { return error.message; }
+}
 function leaksOf(mask, predictions) {
   return findLeaks(mask, predictions).map((leak) => [leak.query, leak.labelKey, leak.through, leakText(leak)]);
 }
@@ -38,7 +41,8 @@ function answer(one) {
   }
   const built = one.documents.map(([name, values]) => buildMask(name, values));
   const row = one.length === null ? built[0] : packMasks(built, one.length);
-  const mask = one.changes ? changedMask(row, one.changes) : row;
+  const mask = one.changes ? changedOrRefused(row, one.changes) : row;
+  if (typeof mask === "string") return { refused: mask };
   return {
     vectors: vectorsOf(mask),
     dense: denseOf(mask),
@@ -186,14 +190,13 @@ def random_cases(rng: np.random.Generator, kind: str) -> tuple[list[dict], list[
             length = sum(one.key_length for one in built) + int(rng.integers(0, 5))
             mask = masks.pack(built, length)
         changes = random_changes(rng, mask) if kind != "pack" and rng.random() < 0.5 else None
-        mask = mask if changes is None else changed(mask, changes)
-        case = {
-            "documents": documents,
-            "length": length,
-            "changes": changes,
-            "tileSize": int(rng.integers(1, 6)),
-            "predictions": predictions(rng, mask),
-        }
+        case = {"documents": documents, "length": length, "changes": changes, "tileSize": int(rng.integers(1, 6))}
         cases.append(case)
-        answers.append(answer(mask, case))
+        try:
+            mask = mask if changes is None else changed(mask, changes)
+        except ValueError as error:
+            answers.append({"refused": str(error)})
+        else:
+            case["predictions"] = predictions(rng, mask)
+            answers.append(answer(mask, case))
     return cases, answers

@@ -281,12 +281,17 @@ class AttentionMask(MaskVectors):
     def query_stream(self, targets: Sequence[int] | np.ndarray | torch.Tensor) -> AttentionMask:
         """Queries that predict the targets and do not see them; the keys stay those of this mask [XLNet, sec. 2.3].
 
+        It is for masks whose keys stay visible once they have appeared, such as :func:`permutation`: a query sees what
+        its target sees, less what appears with the target.
+
         Args:
-            targets: indices of queries of this mask, in any order; each becomes one query at the step before its own.
+            targets: indices of queries of this mask, in any order; each becomes one query at the step before the one at
+                which its token appears.
 
         Raises:
             ValueError: a target lies beyond the row, is given from the start, so that there is nothing to predict, or
-                is hidden, so that it has no step.
+                is hidden, so that it has no step; or its query might see a key that the target itself does not see,
+                such as one that disappears as the target appears.
         """
         self._require_one_row("query_stream")
         indices = check_integers("targets", targets)
@@ -307,6 +312,12 @@ class AttentionMask(MaskVectors):
                 f"targets must appear at a step of at least 1, but token {given[0]} is given from the start"
             )
         before = torch.from_numpy(steps.before(starts.cpu().numpy())).to(self.device)
+        changed = indices[self._changes_between(before, self.query_step[index]).cpu().numpy()]
+        if changed.size:
+            raise ValueError(
+                f"targets must see all that is visible at the step before they appear, but token {changed[0]} does "
+                "not; query_stream takes masks whose keys do not disappear"
+            )
         return self._replace(
             query_step=before,
             query_key=torch.full_like(index, NO_KEY),
@@ -348,6 +359,14 @@ class AttentionMask(MaskVectors):
     def _repr_svg_(self) -> str:
         """The picture that notebooks show."""
         return pictures.svg(self)
+
+    def _changes_between(self, before: torch.Tensor, step: torch.Tensor) -> torch.Tensor:
+        """bool (N,): whether keys disappear from steps ``before`` to ``step`` (N,), or appear on the way back."""
+        appeared, disappeared = (
+            _count_until(side[~self.hidden_keys], step) - _count_until(side[~self.hidden_keys], before)
+            for side in (self.key_start, self.key_stop)
+        )
+        return (disappeared > 0) | (appeared < 0)
 
     def _replace(self, **changes: torch.Tensor | bool | int | str | None) -> AttentionMask:
         return AttentionMask.unchecked(**(vars(self) | changes))

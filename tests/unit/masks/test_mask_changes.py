@@ -155,6 +155,30 @@ def test_query_streams_look_just_before_their_tokens_and_keep_every_limit(rng):
         assert idle.own_keys.tolist() == [NO_KEY] * (len(targets) + 2) and idle.structure == "mixed"
 
 
+def test_query_streams_see_no_key_that_their_targets_do_not_see(rng):
+    # Refused exactly where one would, of tokens that look as they appear; of others perhaps without need.
+    outcomes = set()
+    for _ in range(60):
+        mask = any_interval(rng, 6)
+        at_once = AttentionMask(mask.key_start.clamp(min=0), mask.key_start.clamp(min=0), mask.key_stop)
+        for exact, content in ((False, mask), (True, at_once)):
+            for target in torch.nonzero(~content.hidden_keys & ~content.given_keys()).flatten().tolist():
+                at_step_before = AttentionMask.unchecked(
+                    query_step=content.key_start[target : target + 1] - 1,
+                    key_start=content.key_start,
+                    key_stop=content.key_stop,
+                ).dense()
+                more = bool((at_step_before & ~content.dense()[target]).any())
+                try:
+                    assert torch.equal(content.query_stream([target]).dense(), at_step_before) and not more
+                    outcomes.add("made")
+                except ValueError as error:
+                    assert "see all that is visible at the step before they appear" in str(error)
+                    assert more or not exact
+                    outcomes.add("refused")
+    assert outcomes == {"made", "refused"}
+
+
 def test_idle_queries_are_nobody(rng):
     for mask in (masks.left_to_right(5), masks.batch([masks.left_to_right(5), masks.bidirectional(5)])):
         idle = mask.with_idle_queries(3)
