@@ -148,12 +148,25 @@ def _check_documents(mask: MaskVectors, ends: torch.Tensor) -> None:
             f"query_step must lie before the end of the last document, got {int(mask.query_step[index])} at query "
             f"{_name(index)}"
         )
-    for name, documents in (("queries", mask.query_documents()), ("keys", mask.key_documents())):
-        along = carried(torch.atleast_2d(documents))
-        stretches = 1 + (along[:, 1:] != along[:, :-1]).sum(-1)
-        if along.numel() and int(stretches.max()) > 2 * mask.document_count + 1:
-            raise ValueError(f"the {name} of a document must stand together, got documents {documents.tolist()}")
+    check_together("queries", mask.query_documents(), mask.document_count)
+    check_together("keys", mask.key_documents(), mask.document_count)
     _check_key_stops(mask, ends)
+
+
+def check_together(name: str, documents: torch.Tensor, count: int) -> None:
+    """Raise a ValueError where documents alternate, as kernels that skip other documents do not expect it.
+
+    Each may stand in two places, as those of two streams do.
+
+    Args:
+        name: "queries", "keys" or "targets".
+        documents: int64 (N,) or (B, N), the document of each.
+        count: the most documents of a row.
+    """
+    along = carried(torch.atleast_2d(documents))
+    stretches = 1 + (along[:, 1:] != along[:, :-1]).sum(-1)
+    if along.numel() and int(stretches.max()) > 2 * count + 1:
+        raise ValueError(f"the {name} of a document must stand together, got documents {documents.tolist()}")
 
 
 def _check_key_stops(mask: MaskVectors, ends: torch.Tensor) -> None:

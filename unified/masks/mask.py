@@ -18,6 +18,7 @@ from unified.masks.checks import (
     check_mask,
     check_structure,
     check_tensor,
+    check_together,
     shown,
 )
 from unified.masks.constants import GIVEN, HIDDEN_START, HIDDEN_STOP, NO_KEY, NOWHERE
@@ -285,13 +286,13 @@ class AttentionMask(MaskVectors):
         its target sees, less what appears with the target.
 
         Args:
-            targets: indices of queries of this mask, in any order; each becomes one query at the step before the one at
-                which its token appears.
+            targets: indices of queries of this mask, those of a document together and else in any order; each becomes
+                one query at the step before the one at which its token appears.
 
         Raises:
             ValueError: a target lies beyond the row, is given from the start, so that there is nothing to predict, or
-                is hidden, so that it has no step; or its query might see a key that the target itself does not see,
-                such as one that disappears as the target appears.
+                is hidden, so that it has no step; its query might see a key that the target itself does not see, such
+                as one that disappears as the target appears; or the targets' documents alternate.
         """
         self._require_one_row("query_stream")
         indices = check_integers("targets", targets)
@@ -318,6 +319,7 @@ class AttentionMask(MaskVectors):
                 f"targets must see all that is visible at the step before they appear, but token {changed[0]} does "
                 "not; query_stream takes masks whose keys do not disappear"
             )
+        check_together("targets", self.key_documents()[own_key], self.document_count)
         return self._replace(
             query_step=before,
             query_key=torch.full_like(index, NO_KEY),

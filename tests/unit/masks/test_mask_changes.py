@@ -179,6 +179,27 @@ def test_query_streams_see_no_key_that_their_targets_do_not_see(rng):
     assert outcomes == {"made", "refused"}
 
 
+def test_query_streams_of_packed_rows_have_block_masks_and_pass_the_checks_or_are_refused(rng):
+    content = masks.pack([masks.permutation(range(4))] * 2, 9)
+    refused = 0
+    for _ in range(20):
+        targets = rng.choice([1, 2, 3, 5, 6, 7], int(rng.integers(1, 12)))
+        try:
+            stream = content.query_stream(targets)
+        except ValueError as error:
+            assert str(error).startswith("the targets of a document must stand together")
+            refused += 1
+            continue
+        require_sound(
+            stream,
+            (content.key_start < content.key_start[targets].unsqueeze(-1))
+            & (content.key_documents() == content.key_documents()[targets].unsqueeze(-1)),
+        )
+        assert torch.equal(stream.block_mask(1).to_dense()[0, 0].bool(), stream.dense())
+        assert stream.block_mask(128).to_dense().sum() == 1
+    assert 0 < refused < 20
+
+
 def test_idle_queries_are_nobody(rng):
     for mask in (masks.left_to_right(5), masks.batch([masks.left_to_right(5), masks.bidirectional(5)])):
         idle = mask.with_idle_queries(3)

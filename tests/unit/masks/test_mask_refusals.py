@@ -89,6 +89,10 @@ REFUSALS = [
     (lambda: masks.tree([-1, 0, 0]).query_stream([1, 2]), "they appear, but token 2 does not; query_stream takes"),
     (lambda: masks.sliding_window(6, 2).query_stream([4]), "they appear, but token 4 does not; query_stream takes"),
     (lambda: masks.block_diffusion(4, 2).query_stream([4]), "they appear, but token 4 does not; query_stream takes"),
+    (
+        lambda: masks.pack([masks.permutation([G, 1, 2, 3])] * 2, 8).query_stream([1, 5, 2, 6, 3, 7]),
+        "the targets of a document must stand together, got documents [0, 1, 0, 1, 0, 1]",
+    ),
     (lambda: stream.query_stream([0]), "query_stream needs a content stream"),
     (lambda: row.rows(slice(1)), "rows takes a batch, got one row"),
     (lambda: rows.query_stream([0]), "query_stream takes one row, got a batch of 2"),
