@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from unified.data.example import Batch, Example, Examples
+from unified.data.example import Batch, Example, Examples, query_stream_problem
 from unified.data.extents import Extents
 from unified.data.targets import TOKEN, Targets
 from unified.masks import HIDDEN_START, HIDDEN_STOP, NO_KEY, NOWHERE, AttentionMask, structure_of
@@ -18,9 +18,17 @@ from unified.masks.steps import Steps, before
 
 
 def collate(rows: list[list[Example]], row_length: int | None, objectives: tuple[str, ...], pad: int) -> Batch:
-    """:func:`collate_flat` of B lists of examples."""
-    per_row = np.array([len(row) for row in rows])
-    return collate_flat(Examples.of(list(chain.from_iterable(rows))), per_row, row_length, objectives, pad)
+    """:func:`collate_flat` of B lists of examples.
+
+    Raises:
+        ValueError: as :func:`collate_flat`; or a mask has no query stream for the targets of its example.
+    """
+    per_row, examples = np.array([len(row) for row in rows]), list(chain.from_iterable(rows))
+    for example in examples:
+        problem = query_stream_problem(example)
+        if problem:
+            raise ValueError(f"the query stream of an example of {example.objective!r} cannot be made: {problem}")
+    return collate_flat(Examples.of(examples), per_row, row_length, objectives, pad)
 
 
 def collate_flat(
@@ -41,7 +49,8 @@ def collate_flat(
         pad: id of the padding symbol.
 
     Raises:
-        ValueError: no rows, a row longer than ``row_length``, or an example of an objective that is not listed.
+        ValueError: no rows, a row longer than ``row_length``, an example of an objective that is not listed, or a query
+            stream that predicts a token which is given or hidden.
     """
     count = len(per_row)
     if count == 0:
@@ -55,7 +64,7 @@ def collate_flat(
     offsets, document_ends = on_one_axis(examples.steps.ends, per_row)
     steps = examples.steps.shifted(lengths, lengths, offsets)
     streamed = examples.query_stream * examples.target_counts.get(TOKEN, np.zeros_like(lengths))
-    stream = _Stream.of(examples, steps, streamed, row_of_example)
+    stream = _Stream.of(examples, steps, offsets, streamed, row_of_example)
     stride = width + stream.width
     starts = row_of_example * stride + starts_in_rows(lengths, per_row)  # first token of each example, flat
     is_filled = filled(row_lengths, width)
@@ -112,8 +121,16 @@ class _Stream:
     steps: np.ndarray
 
     @classmethod
-    def of(cls, examples: Examples, steps: Steps, counts: np.ndarray, row_of_example: np.ndarray) -> _Stream:
-        """``counts`` (examples,) says how many queries each example has."""
+    def of(
+        cls, examples: Examples, steps: Steps, offsets: np.ndarray, counts: np.ndarray, row_of_example: np.ndarray
+    ) -> _Stream:
+        """Finds where the queries stand and when they look.
+
+        Args:
+            steps: of all examples, on the axes of their rows.
+            offsets: int64 (examples,), the step at which the part of each example begins.
+            counts: int64 (examples,), how many queries each example has.
+        """
         if not counts.any():
             none = np.empty(0, dtype=np.int64)
             return cls(0, none, none, none, none, none)
@@ -122,13 +139,15 @@ class _Stream:
         streamed = np.repeat(counts > 0, each)
         starts = Extents(examples.lengths).starts.repeat(each)
         own = (examples.targets[TOKEN].output_indices[:, 0] + starts)[streamed]
+        appears = steps.key_start[own]
+        _require_later(appears, offsets.repeat(counts), examples, counts)
         return cls(
             width=int(per_row.max()),
             rows=row_of_example.repeat(counts),
             columns=Extents(per_row).within,
             positions=examples.positions[own],
             token_types=examples.token_types[own],
-            steps=before(steps.key_start[own]),
+            steps=before(appears),
         )
 
     def own_keys(self, count: int, width: int) -> np.ndarray:
@@ -143,6 +162,20 @@ class _Stream:
         full = np.full((len(content), self.width), fill, dtype=content.dtype)
         full[self.rows, self.columns] = values
         return np.concatenate([content, full], axis=1)
+
+
+def _require_later(appears: np.ndarray, begins: np.ndarray, examples: Examples, counts: np.ndarray) -> None:
+    """Raise a ValueError where a target of a query stream appears at no step behind the first one of its example.
+
+    The query of such a target would look at the example in front.
+    """
+    wrong = np.flatnonzero((appears <= begins) | (appears == HIDDEN_START))
+    if wrong.size:
+        number = np.arange(len(examples)).repeat(counts)[wrong[0]]
+        raise ValueError(
+            f"the query stream of an example of {examples.objectives[number]!r} predicts a token that is given from "
+            "the start or hidden; only tokens that appear at a later step can be predicted"
+        )
 
 
 def _objective_numbers(examples: Examples, objectives: tuple[str, ...]) -> np.ndarray:

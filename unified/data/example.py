@@ -27,13 +27,15 @@ class Example:
         tokens: (T,) input ids, special symbols and corruption included.
         positions: (T,) position ids.
         token_types: (T,) token-type ids (UniLM's also name the objective).
-        mask: who sees whom, a row of T tokens that are query and key at once, see :mod:`unified.masks`.
+        mask: who sees whom, a row of T tokens that are query and key at once, see :mod:`unified.masks`; query i is
+            token i.
         targets: what is predicted, by the name of the head that predicts it. The library's objectives ask ``token``
             (the token at each index), ``next_sentence`` (1 where the second segment follows the first, 0 where it is
             random), ``boundary`` (tokens from the states before and behind their span, with the input ``distances``,
             0, 1, ..., from the first of it), ``extractive`` (1 where a summary takes the sentence that begins there).
         query_stream: tokens are not predicted by themselves but by a query stream: one query for each of
-            them that knows where it is and sees what they see, less themselves (XLNet).
+            them that knows where it is and sees what they see, less themselves (XLNet); what the mask must be for that,
+            :meth:`unified.masks.AttentionMask.query_stream` says.
         entities: bool (T,), tokens within named entities; None where nobody says.
     """
 
@@ -315,6 +317,16 @@ class Batch:
         )
 
 
+def query_stream_problem(example: Example) -> str | None:
+    """Says why the mask of an example has no query stream for its targets; None where it has, or none is asked for."""
+    if example.query_stream and TOKEN in example.targets:
+        try:
+            example.mask.query_stream(example.targets[TOKEN].output_indices[:, 0])
+        except ValueError as error:
+            return str(error)
+    return None
+
+
 def _check_mask(example: Example) -> None:
     """Raise a UnifiedError unless the mask is one of the example's tokens alone."""
     mask, length = example.mask, len(example.tokens)
@@ -329,6 +341,11 @@ def _check_mask(example: Example) -> None:
         raise UnifiedError(
             f"the mask of an example of {example.objective!r} must be one of steps alone, of one document: "
             "without_self, causal and windowed are a model's, and packing comes later"
+        )
+    if mask.query_key is not None and not torch.equal(mask.query_key.cpu(), torch.arange(length)):
+        raise UnifiedError(
+            f"the mask of an example of {example.objective!r} must have query i for token i; its query_key says "
+            "otherwise"
         )
 
 

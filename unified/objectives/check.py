@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from unified.arguments import counted
-from unified.data.example import Example, Examples
+from unified.data.example import Example, Examples, query_stream_problem
 from unified.data.randomness import Draws
 from unified.data.targets import BOUNDARY, EXTRACTIVE, NEXT_SENTENCE, TOKEN, ExampleTargets
 from unified.data.texts import Texts
@@ -207,6 +207,9 @@ def _check_predictions(called: str, objective: Objective, example: Example, spec
             raise _refusal(called, f"has the distance {outside[0]} for the head 'boundary'; its {limit}")
     if example.query_stream and not objective.query_stream:
         raise _refusal(called, "makes examples with a query stream; its query_stream declares none")
+    problem = query_stream_problem(example)
+    if problem:
+        raise _refusal(called, f"makes examples whose query stream cannot be made: {problem}")
     if objective.mark_entities and example.entities is None:
         raise _refusal(called, "declares mark_entities, and its examples have no entities")
 

@@ -22,8 +22,11 @@ def random_example(rng, length=None, streams=False):
     predicted = np.flatnonzero(rng.random(n) < 0.3)
     start = rng.integers(0, 5, n)
     query_stream = streams and bool(rng.random() < 0.5)
+    stop = start + rng.integers(0, 5, n)
     if query_stream:
         start[predicted] = rng.integers(1, 5, len(predicted))
+        stop = np.where(stop > start, 5, stop)  # hidden, or lasting
+        stop[predicted] = 5
     return Example(
         objective=OBJECTIVES[rng.integers(3)],
         tokens=rng.integers(0, 50, n),
@@ -32,7 +35,7 @@ def random_example(rng, length=None, streams=False):
         mask=AttentionMask(
             query_step=torch.from_numpy(np.maximum(start - rng.integers(0, 2, n), 0)),
             key_start=torch.from_numpy(start),
-            key_stop=torch.from_numpy(start + rng.integers(0, 5, n)),
+            key_stop=torch.from_numpy(stop),
             document_ends=torch.tensor([5]),
         ),
         targets={TOKEN: ExampleTargets.at(predicted, rng.integers(0, 50, len(predicted))), **random_targets(rng, n)},
@@ -227,6 +230,64 @@ def test_packed_examples_see_what_they_see_alone(seed):
             seen[index : index + n, index : index + n] = alone
             index += n
         assert torch.equal(dense[r], seen)
+
+
+def streamed(mask, *targets):
+    """An example whose targets are predicted by a query stream."""
+    targets = {TOKEN: ExampleTargets.at(np.array(targets, dtype=int), np.array(targets, dtype=int))}
+    return replace(example(mask), targets=targets, query_stream=True)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_queries_of_packed_examples_see_what_a_query_stream_sees_or_are_refused(seed):
+    rng = np.random.default_rng(seed)
+    outcomes = set()
+    for _ in range(20):
+        steps = [rng.integers(0, 3, 4), rng.integers(0, 3, 3)]
+        targets = [rng.choice(4, 2), rng.choice(3, 2)]
+        rows = [streamed(masks.permutation(own), *at) for own, at in zip(steps, targets, strict=True)]
+        # One by one, and as an objective makes them that is defined on many texts at once.
+        together = replace(
+            Examples.of([replace(one, query_stream=False) for one in rows]), query_stream=np.ones(2, int)
+        )
+        if all((own[at] > 0).all() for own, at in zip(steps, targets, strict=True)):
+            alone = [one.mask.query_stream(at).dense() for one, at in zip(rows, targets, strict=True)]
+            for batch in (
+                collate([rows], 9, OBJECTIVES, PAD),
+                collate_flat(together, np.array([2]), 9, OBJECTIVES, PAD),
+            ):
+                seen = batch.mask.dense()[0, 9:]
+                assert torch.equal(seen, torch.block_diag(*alone, torch.zeros(0, 2)).bool())
+            outcomes.add("made")
+            continue
+        with pytest.raises(ValueError, match="of 'first' cannot be made: targets must appear at a step of"):
+            collate([rows], 9, OBJECTIVES, PAD)
+        with pytest.raises(
+            ValueError, match="query stream of an example of 'first' predicts a token that is given from"
+        ):
+            collate_flat(together, np.array([2]), 9, OBJECTIVES, PAD)
+        outcomes.add("refused")
+    assert outcomes == {"made", "refused"}
+
+
+def test_query_streams_of_hidden_targets_and_of_keys_that_disappear_are_refused():
+    hidden = masks.permutation([0, 1, 2]).without_keys(torch.tensor([False, False, True]))
+    with pytest.raises(ValueError, match="token 2 is a key that no query may see"):
+        collate([[streamed(hidden, 1, 2)]], None, OBJECTIVES, PAD)
+    flat = Examples.of([streamed(hidden, 2)])
+    with pytest.raises(ValueError, match="predicts a token that is given from the start or hidden"):
+        collate_flat(flat, np.array([1]), None, OBJECTIVES, PAD)
+    with pytest.raises(ValueError, match="query stream of an example of 'first' cannot be made: targets must see all"):
+        collate([[streamed(masks.tree([-1, 0, 0]), 2)]], None, OBJECTIVES, PAD)
+
+
+def test_queries_of_an_example_are_its_tokens_in_their_order():
+    own, mask = torch.tensor([2, 0, 1]), masks.bidirectional(3)
+    for query_key in (own, torch.tensor([0, 1, NO_KEY])):
+        with pytest.raises(ValueError, match="the mask of an example of 'first' must have query i for token i"):
+            collate([[example(AttentionMask(**mask.tensors() | {"query_key": query_key}))]], None, OBJECTIVES, PAD)
+    in_order = AttentionMask(**mask.tensors() | {"query_key": torch.arange(3)})
+    assert collate([[example(in_order)]], None, OBJECTIVES, PAD).mask.own_keys.tolist() == [[0, 1, 2]]
 
 
 def test_refusals():

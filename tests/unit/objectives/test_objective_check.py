@@ -192,6 +192,25 @@ def test_what_is_wrong_is_named(fault):
     assert "\n" not in str(refusal.value)
 
 
+@pytest.mark.parametrize(
+    "mask, reason",
+    [
+        (masks.bidirectional, "targets must appear at a step of at least 1, but token .* is given from the start"),
+        (lambda n: masks.sliding_window(n, 1), "targets must see all that is visible at the step before they appear"),
+    ],
+)
+def test_a_query_stream_that_cannot_be_made_is_named(mask, reason):
+    class Streamed(Suffix):
+        query_stream = True
+
+        def __call__(self, text, rng):
+            made = super().__call__(text, rng)
+            return replace(made, mask=mask(len(made.tokens)), query_stream=True)
+
+    with pytest.raises(UnifiedError, match=f"objective suffix makes examples whose query stream cannot be.*: {reason}"):
+        check_objective(Streamed())
+
+
 def test_weights_and_divisors_may_be_zero_for_some():
     @dataclass(frozen=True)
     class Weighted(Suffix):
