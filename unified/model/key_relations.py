@@ -12,6 +12,7 @@ import torch
 from torch import nn
 
 from unified.attention.bias import Tile
+from unified.errors import UnifiedError
 from unified.masks import AttentionMask
 
 _SEVERAL = (
@@ -28,7 +29,7 @@ class DistanceTable:
     A projection is made once where no gradient is wanted; while decoding, one table serves all steps.
 
     Args:
-        clipped: whether greater distances occur, which all count as the last one (``clamp_len``).
+        clipped: whether greater distances may occur, which all count as the last one (``clamp_len``).
 
     Attributes:
         width: entries of a query's product with the table: one for each row, and a few more, which mean nothing.
@@ -111,6 +112,30 @@ class Relations:
         found.scatter_(-1, rows.where(visible, width), keys)  # what is hidden goes behind the others
         torch._assert_async(((found.gather(-1, rows) == keys) | ~visible).all(), _SEVERAL)
         return replace(self, keys_at=found[..., :width].contiguous())
+
+    def require_reach(self, mask: AttentionMask) -> None:
+        """Looks, on a CPU alone, whether the table tells all distances of visible keys apart.
+
+        Args:
+            mask: Q queries, S keys.
+
+        Raises:
+            UnifiedError: a query sees a key farther away than the table reaches, and it is not clipped.
+        """
+        queries, keys = self.query_positions, self.key_positions
+        if self.table is None or self.table.clipped or not queries.is_cpu or not keys.numel():
+            return
+        reach = self.table.reach
+        farthest = torch.maximum(queries.amax(1) - keys.amin(1), keys.amax(1) - queries.amin(1))
+        if int(farthest.max()) <= reach:
+            return
+        distances = (queries.unsqueeze(-1) - keys.unsqueeze(-2)).abs().where(mask.dense(), 0)
+        if int(distances.max()) > reach:
+            raise UnifiedError(
+                f"positions of tokens that see each other lie {int(distances.max())} apart, but a model with positions "
+                f"'relative' tells no distances above {reach} apart here, the row's number of tokens; number the "
+                "positions of each text one by one, or set clamp_len"
+            )
 
     @property
     def sinusoids(self) -> DistanceTable:

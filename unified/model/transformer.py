@@ -64,7 +64,9 @@ class Transformer(nn.Module):
 
         Args:
             tokens: int64 (B, T).
-            positions, token_types: int64 (B, Q); those beyond the T tokens are those of a query stream.
+            positions, token_types: int64 (B, Q); those beyond the T tokens are those of a query stream. Relative
+                positions of tokens that see each other lie at most as far apart as the row has tokens, those of the
+                memory included, unless ``clamp_len`` is less; a GPU takes greater distances for that one.
             mask: Q queries, T keys; of B rows, or of one row that serves all.
             memory: read, and advanced by this text; its rows' first documents see it.
             hidden_states: receives the states (B, Q, D) that enter each layer, the embeddings first.
@@ -73,9 +75,10 @@ class Transformer(nn.Module):
             entities: bool (B, T), tokens within named entities; None where that is not known.
 
         Raises:
-            UnifiedError: lengths, shapes or dtypes do not fit together; on a CPU, an id is beyond its table; a query
-                stream or a memory where positions are learned; or entity-aware attention is not told where
-                entities are; or compiled layers are asked to use the backend 'blocked'.
+            UnifiedError: lengths, shapes or dtypes do not fit together; on a CPU, an id is beyond its table, or
+                relative positions lie too far apart; a query stream or a memory where positions are learned; or
+                entity-aware attention is not told where entities are; or compiled layers are asked to use the backend
+                'blocked'.
             RuntimeError: attention is 'fused', and a query sees several keys at one distance; a GPU stops the process.
         """
         check_inputs(tokens, positions, token_types, mask, output_indices, entities)
@@ -99,9 +102,12 @@ class Transformer(nn.Module):
             )
         attentions = self.attentions(mask, positions, filled)
         relations = self._relations(positions, token_types, tokens.size(1), filled, entities) if self.relates else None
-        fused = any(isinstance(attention, FusedAttention) for attention in attentions)
-        if relations is not None and fused and torch.is_grad_enabled():
-            relations = relations.inverted(mask.with_memory(filled) if filled else mask)
+        if relations is not None:
+            remembering = mask.with_memory(filled) if filled else mask
+            relations.require_reach(remembering)
+            fused = any(isinstance(attention, FusedAttention) for attention in attentions)
+            if fused and torch.is_grad_enabled():
+                relations = relations.inverted(remembering)
         return self.run(tokens, positions, token_types, attentions, relations, memory, hidden_states, output_indices)
 
     def compile_layers(self, **options: Any) -> None:
@@ -208,7 +214,7 @@ class Transformer(nn.Module):
             return None
         reach = self._reach(greatest)
         rows = sinusoids(reach, self.config.width, self.embeddings.tokens.weight)
-        return DistanceTable(self.dropout(rows), clipped=reach < greatest)
+        return DistanceTable(self.dropout(rows), clipped=0 < self.config.clamp_len <= greatest)
 
     def growing_distances(self, greatest: int, known: DistanceTable | None) -> DistanceTable | None:
         """:meth:`distances` of a growing text: ``known`` while it reaches, else a table that reaches twice as far."""

@@ -414,6 +414,33 @@ def test_predictions_do_not_depend_on_what_they_must_not_see():
         assert moved[context].tolist() == [steps[j] == GIVEN] * 4
 
 
+@pytest.mark.parametrize("mask", [bidirectional(4), left_to_right(4), pack([bidirectional(3), bidirectional(1)], 4)])
+@pytest.mark.parametrize("clamp_len", [0, 2, 4, 5, 60])
+@torch.no_grad()
+def test_distances_are_told_apart_or_refused_however_much_padding_stands_behind_a_text(clamp_len, mask):
+    model = ours(theirs(), clamp_len=clamp_len)
+
+    def states(positions, padding):
+        rows = torch.nn.functional.pad(torch.tensor([[5, 6, 7, 8], positions]), (0, padding))
+        of_row = batch_of([pack([mask], 4 + padding)])
+        return model.transformer(rows[:1], rows[1:], torch.zeros_like(rows[1:]), of_row)[:, :4]
+
+    for positions in ([0, 1, 2, 3], [0, 1, 2, 4], [0, 1, 2, 5], [0, 1, 2, 50], [-90, 3, 2, 1]):
+        expected = states(positions, 100)  # a table of all distances
+        apart = torch.tensor(positions).unsqueeze(1) - torch.tensor(positions)
+        farthest = int((apart.abs() * mask.dense()).max())
+        for padding in (0, 1, 45):
+            reach = 4 + padding
+            if farthest <= reach or 0 < clamp_len <= reach:
+                torch.testing.assert_close(states(positions, padding), expected, atol=1e-5, rtol=1e-5)
+            else:
+                message = (
+                    f"lie {farthest} apart, but a model with positions 'relative' tells no distances above {reach}"
+                )
+                with pytest.raises(UnifiedError, match=message):
+                    states(positions, padding)
+
+
 def test_settings_of_relative_positions_are_checked():
     for changes, says in (
         ({"attn_type": "uni"}, "attn_type 'uni' needs positions 'relative', got 'learned'"),
