@@ -116,14 +116,19 @@ class CachedAttention:
 
     The source is read once per sentence: the rows of a sentence are put side by side as queries (N, H, beam x q, K).
     Both score matrices meet in one softmax, with the bias (R, H, q, S + t + q) where positions are relative.
-    A query stream behind an empty prompt sees nothing and reads zero; other queries see themselves or the source.
+    Behind an empty prompt a query stream sees nothing and reads zero, and so does a first token that does not see
+    itself; other queries see themselves or the source.
+
+    Args:
+        hides_self: whether queries do not see their own token; then the attention names those that see nothing, as the
+            masks of training do.
     """
 
-    fully_masked: torch.Tensor | None = None
     shape: tuple[int, int, int] | None = None
 
-    def __init__(self, state: DecodingState, layer: int, seen: Seen):
+    def __init__(self, state: DecodingState, layer: int, seen: Seen, hides_self: bool):
         self.state, self.layer, self.seen = state, layer, seen
+        self.fully_masked = seen.fully_masked if hides_self else None
         self.key = self.value = torch.empty(0)  # until it is called
 
     def __call__(
@@ -192,6 +197,9 @@ class Seen:
         nothing: whether a query may see no token at all.
         dtype: of the scores.
         window: of the layers, which hides more; None for none.
+
+    Attributes:
+        fully_masked: bool (N x beam, q), queries that see no token; None where every query sees one.
     """
 
     def __init__(
@@ -211,12 +219,14 @@ class Seen:
         hidden = ~torch.cat([in_source, written.expand(*shape, -1)], dim=-1)
         self._added = torch.zeros(hidden.shape, dtype=dtype, device=hidden.device)
         self._added.masked_fill_(hidden, torch.finfo(dtype).min)
-        self._fully_masked = hidden.all(-1, keepdim=True) if nothing else None
+        self.fully_masked = hidden.all(-1).view(len(source.visible) * beam, len(visible)) if nothing else None
 
     def softmax(self, scores: torch.Tensor) -> torch.Tensor:
         """Softmax over the visible tokens, zeros where there are none; overwrites (N, H, beam x q, S + t + q)."""
         weights = torch.softmax(scores.add_(self._added), dim=-1)
-        return weights if self._fully_masked is None else weights.masked_fill(self._fully_masked, 0.0)
+        if self.fully_masked is None:
+            return weights
+        return weights.masked_fill(self.fully_masked.view(len(weights), 1, weights.size(2), 1), 0.0)
 
 
 def join_beams(rows: torch.Tensor, beam: int) -> torch.Tensor:

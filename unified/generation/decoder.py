@@ -229,7 +229,7 @@ class CachedDecoder:
             )
             for hidden, window in set(kinds)
         }
-        attentions = [CachedAttention(state, layer, seen[kind]) for layer, kind in enumerate(kinds)]
+        attentions = [CachedAttention(state, layer, seen[kind], kind[0]) for layer, kind in enumerate(kinds)]
         relations = self._relations(positions, tokens.size(1), state) if self.model.transformer.relates else None
         states = self.model.transformer.run(tokens, positions, token_types, attentions, relations, output_indices=asked)
         state.keys = [attention.key[:, :, :keep] for attention in attentions]

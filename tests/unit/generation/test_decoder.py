@@ -81,6 +81,24 @@ def test_caches_of_one_way_and_clamped_attention_equal_full_recomputation(settin
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("windows", ["0", "0,2", "1"])
+@pytest.mark.parametrize("sublayers", ["neighbor,feed_forward", "self,neighbor,feed_forward"])
+@pytest.mark.parametrize("scheme", SCHEMES)
+@torch.no_grad()
+def test_caches_of_tokens_that_do_not_see_themselves_equal_full_recomputation(scheme, sublayers, windows):
+    """Behind an empty prompt, too, where queries see nothing and the biases of the output must not be added."""
+    cached = decoder(scheme, sublayers=sublayers, positions="rotary", attention_windows=windows)
+    rows, written = sources([5, 0, 9], width=14), torch.randint(4, 16, (6, 3))
+    logits = steps(cached, rows, written, beam=2)
+    for row in range(len(written)):
+        for t in range(4):
+            expected = recomputed(cached, scheme, rows[row // 2], written[row, :t])
+            torch.testing.assert_close(logits[row, t], expected, atol=1e-4, rtol=1e-4)
+    targets = written[::2]
+    forced = cached.model.logits(cached.forced_states(cached.encode(rows), targets))
+    torch.testing.assert_close(forced, steps(cached, rows, targets)[:, :-1], atol=1e-4, rtol=1e-4)
+
+
 @pytest.mark.parametrize("setting", [{"positions": "rotary"}, {}], ids=["rotary", "as the scheme has it"])
 @pytest.mark.parametrize("scheme", SCHEMES)
 @torch.no_grad()
