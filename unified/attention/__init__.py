@@ -32,6 +32,7 @@ __all__ = [
     "AUTOMATIC",
     "BACKENDS",
     "COMPILED",
+    "ELSEWHERE",
     "Attention",
     "Backend",
     "BackendChoice",
@@ -48,6 +49,8 @@ BACKENDS: dict[str, type[Backend]] = {
     backend.name: backend
     for backend in (DenseAttention, SdpaAttention, FlexAttention, FlashFlexAttention, FusedAttention)
 }
+#: Names of backends that other packages of the library hold -> their import paths: they are imported where named.
+ELSEWHERE = {"blocked": "unified.kernels.cpu.blocked:BlockedAttention"}
 #: Names of those that "auto" asks, in this order.
 AUTOMATIC = ("sdpa", "dense")
 #: Names of those that it asks before them within compiled layers, whose kernels torch compiles for each new shape.
@@ -60,7 +63,8 @@ def register(backend: type[Backend]) -> None:
     """Add a backend to :data:`BACKENDS`.
 
     It is taken where it is named: ``BackendChoice("mine")``, ``TransformerConfig(attention_backend="mine")``. "auto"
-    does not take it: that asks the names of :data:`AUTOMATIC`, and on a CPU `blocked` before them.
+    does not take it: that asks the names of :data:`AUTOMATIC`, and on a CPU `blocked` before them in models that
+    :func:`unified.kernels.cpu.accelerate` has made faster.
 
     Raises:
         UnifiedError: another backend has its name.
@@ -82,8 +86,8 @@ def choose(
     """The backend class for these masks.
 
     Args:
-        backend: a name of :data:`BACKENDS`, or ``package.module:Class``, which is imported and registered; or "auto"
-            for the first of ``automatic`` that pays and can serve them.
+        backend: a name of :data:`BACKENDS` or :data:`ELSEWHERE`, or ``package.module:Class``, which is imported and
+            registered; or "auto" for the first of ``automatic`` that pays and can serve them.
         needs: as for :func:`prepare`.
         dtype: of queries, keys and values.
 
@@ -120,7 +124,8 @@ def _named(backend: str) -> type[Backend]:
     def refusal(problem: str) -> UnifiedError:
         return UnifiedError(f"attention backend {backend!r}: {problem}")
 
-    named = named_class(backend, "attention backend", BACKENDS, Backend, refusal, also_known=("auto",))
+    path, also_known = ELSEWHERE.get(backend, backend), ("auto", *(ELSEWHERE.keys() - BACKENDS.keys()))
+    named = named_class(path, "attention backend", BACKENDS, Backend, refusal, also_known)
     register(named)
     return named
 
@@ -138,7 +143,9 @@ def prepare(
 
     Args:
         dtype: of queries, keys and values; on a CPU where no autocast makes them another.
-        backend, automatic: as for :func:`choose`.
+        dropout: the rate that :func:`attend` will be given too, which drops; here it only chooses the backend.
+        backend, automatic: as for :func:`choose`. "auto" takes "sdpa", or "dense" where weights are needed; name
+            another one where it is faster: "flex" on a GPU for masks of one shape, "blocked" on a CPU for packed rows.
         needs: "bias" where scores will get one, "weights" where :meth:`Attention.with_weights` will be asked for.
 
     Raises:
@@ -233,6 +240,7 @@ def attend(
         query: (B, H, T, K).
         key, value: (B, H, S, K).
         prepared: what :func:`prepare` made of a mask of T queries and S keys, of B rows or of one that serves all.
+        dropout: on the weights, whatever rate :func:`prepare` was told.
 
     Returns:
         (B, H, T, K).

@@ -8,7 +8,7 @@ from torch.nn.attention.flex_attention import flex_attention
 
 import unified.kernels.cpu  # noqa: F401  (registers the backend "blocked")
 from unified import masks
-from unified.attention import BACKENDS, BackendChoice, attend, choose, prepare, register
+from unified.attention import BACKENDS, ELSEWHERE, BackendChoice, attend, choose, prepare, register
 from unified.attention.bias import ScoreBias, of_queries
 from unified.attention.dense import DenseAttention
 from unified.errors import UnifiedError
@@ -282,6 +282,16 @@ def test_a_backend_is_named_by_its_import_path(monkeypatch):
     query, key, value, _ = tensors(mask)
     made = [attend(query, key, value, prepare(mask, *given[1:], backend=name)) for name in (path, "dense")]
     torch.testing.assert_close(*made)
+
+
+def test_a_backend_of_another_package_of_the_library_is_imported_where_it_is_named(monkeypatch):
+    # As in a program that has not imported unified.kernels.cpu, which registers it.
+    monkeypatch.setattr("unified.attention.BACKENDS", {k: v for k, v in BACKENDS.items() if k not in ELSEWHERE})
+    with pytest.raises(UnifiedError, match="known are auto, blocked, dense, sdpa"):
+        BackendChoice("mine")
+    for name in ELSEWHERE:
+        assert type(prepare(batch("seq2seq"), torch.float32, "cpu", backend=name)) is BACKENDS[name]
+        assert BackendChoice(name).backend == name
 
 
 @pytest.mark.parametrize(
