@@ -358,9 +358,12 @@ class AttentionMask(MaskVectors):
         extra += "" if self.window is None else f", window={self.window}"
         return f"AttentionMask(queries={shape}, keys={tuple(self.key_start.shape)}, {self.structure!r}{extra})"
 
-    def _repr_svg_(self) -> str:
-        """The picture that notebooks show."""
-        return pictures.svg(self)
+    def _repr_svg_(self) -> str | None:
+        """The picture that notebooks show; None of a large mask, of which they show the ``repr``."""
+        rows = len(self.query_step) if self.batched else 1
+        cells = rows * self.query_length * self.key_length
+        large = rows > pictures.NOTEBOOK_ROWS or cells > pictures.NOTEBOOK_CELLS
+        return None if large else pictures.svg(self)
 
     def _changes_between(self, before: torch.Tensor, step: torch.Tensor) -> torch.Tensor:
         """bool (N,): whether keys disappear from steps ``before`` to ``step`` (N,), or appear on the way back."""

@@ -21,6 +21,8 @@ from unified.masks.vectors import MaskVectors
 VISIBLE, HIDDEN = "■", "·"
 #: Limits of the text picture of a large mask: tokens per side, rows of a batch.
 TEXT_SIZE, TEXT_ROWS = 64, 4
+#: Limits of a mask that a notebook draws by itself: cells of all rows together, rows of a batch.
+NOTEBOOK_CELLS, NOTEBOOK_ROWS = 256 * 256, 16
 
 #: (legend, colour) of each type of cell, in the order of the codes of :func:`cell_types`.
 CELL_TYPES = (
@@ -110,12 +112,19 @@ def _text_row(mask: MaskVectors) -> str:
     heads = ["".join(" " + label.rjust(width) for label in line) for line in zip(*key_labels, strict=True)]
     cells = [
         "".join(" " + (VISIBLE if cell else HIDDEN).rjust(width) for cell in row)
-        for row in mask.dense()[:TEXT_SIZE, :TEXT_SIZE].tolist()
+        for row in _corner(mask, TEXT_SIZE).dense().tolist()
     ]
     blank = " " * len(margins[0]) if margins else ""
     lines = ["".join([blank, "  ", head, *cut]) for head in heads]
     lines += ["".join([margin, "  ", row, *cut]) for margin, row in zip(margins, cells, strict=True)]
     return "\n".join(lines + (["…"] if mask.query_length > TEXT_SIZE else []))
+
+
+def _corner(mask: MaskVectors, size: int) -> MaskVectors:
+    """The first ``size`` queries and keys of one row."""
+    vectors = mask.tensors() | {"query_key": mask.own_keys}
+    cut = {name: vector if name == "document_ends" else vector[:size] for name, vector in vectors.items()}
+    return MaskVectors.unchecked(**cut, exclude_self=mask.exclude_self, window=mask.window)
 
 
 def _joined(labels: list[list[str]]) -> list[str]:

@@ -73,6 +73,32 @@ def test_text_of_a_batch_and_of_large_masks_is_cut():
     assert "…" not in str(masks.left_to_right(64))
 
 
+LARGE = {
+    "steps": lambda: masks.sliding_window(90, 3, 2),
+    "without self": lambda: masks.pack([masks.seq2seq(30, 20), masks.bidirectional(40)], 95).without_self(),
+    "memory": lambda: masks.left_to_right(70).with_memory(40).without_self(),
+    "one way": lambda: masks.permutation(torch.randperm(80)).causal(),
+    "window": lambda: masks.bidirectional(80).windowed(3),
+    "query stream": lambda: masks.permutation(torch.arange(80)).query_stream(torch.arange(1, 80).flip(0)),
+    "few queries": lambda: masks.left_to_right(80).query_stream([5, 79]),
+}
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_text_of_a_large_mask_shows_its_corner_and_looks_at_no_more(name, monkeypatch):
+    mask = LARGE[name]()
+    expected = mask.dense()[:64, :64].tolist()
+    whole = type(mask).dense
+
+    def small(one):
+        assert max(one.query_length, one.key_length) <= 64
+        return whole(one)
+
+    monkeypatch.setattr(pictures.MaskVectors, "dense", small)
+    found = [[cell == "■" for cell in line if cell in "■·"] for line in str(mask).splitlines()]
+    assert [line for line in found if line] == expected
+
+
 def test_text_of_a_row_of_a_batch_keeps_its_limits():
     row = masks.bidirectional(2)
     assert str(masks.batch([row.without_self()])).endswith("without self\nrow 0\n    0 0\n0   · ■\n0   ■ ·")
@@ -356,3 +382,8 @@ def test_a_batch_is_drawn_row_by_row(tmp_path):
 def test_notebooks_show_the_picture():
     mask = masks.seq2seq(2, 2)
     assert mask._repr_svg_() == pictures.svg(mask) and mask._repr_svg_().startswith("<svg")
+    # Of large masks notebooks show the repr.
+    assert masks.left_to_right(256)._repr_svg_() is not None and masks.left_to_right(257)._repr_svg_() is None
+    halves = [masks.left_to_right(128)] * 4
+    assert masks.batch(halves)._repr_svg_() is not None and masks.batch([*halves, halves[0]])._repr_svg_() is None
+    assert masks.batch([mask] * 16)._repr_svg_() is not None and masks.batch([mask] * 17)._repr_svg_() is None
