@@ -56,7 +56,8 @@ class DenseAttention(Backend):
         bias: ScoreBias | None = None,
     ) -> tuple[torch.Tensor, torch.Tensor]:
         # (B, H, Q, K) @ (B, H, K, S) -> (B, H, Q, S)
-        scores = query @ key.transpose(-1, -2) / math.sqrt(query.size(-1))
+        # Scaled first: products of float16 overflow.
+        scores = (query / math.sqrt(query.size(-1))) @ key.transpose(-1, -2)
         if bias is not None:
             scores = scores + bias.dense()
         weights = functional.dropout(masked_softmax(scores, self.visible), dropout)

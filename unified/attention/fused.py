@@ -76,7 +76,8 @@ class _Weighted(torch.autograd.Function):
         added: torch.Tensor,
         visible: torch.Tensor,
     ) -> torch.Tensor:
-        scores = widened(query @ key.mT) * query.size(-1) ** -0.5 + added
+        # Scaled first: products of float16 overflow.
+        scores = widened((query * query.size(-1) ** -0.5) @ key.mT) + added
         weights = masked_softmax(scores, visible).to(value.dtype)
         out = weights @ value
         ctx.save_for_backward(query, key, value, weights, out)

@@ -136,6 +136,18 @@ def gradients(out: torch.Tensor, inputs: list[torch.Tensor]) -> tuple[torch.Tens
     return torch.autograd.grad((out * inputs[3]).sum(), inputs[:3])
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
+@pytest.mark.parametrize("backend", WITHOUT_DROPOUT)
+def test_large_products_do_not_overflow(backend, dtype):
+    # 64 products of 45 and 45 add up to 129,600, beyond float16, and to 16,200 once they are scaled.
+    mask, query = batch("causal"), torch.full((2, HEADS, 6, 64), 45.0, dtype=dtype)
+    key = query * torch.linspace(0.9, 1, 6, dtype=dtype).view(6, 1)
+    value = torch.randn(2, HEADS, 6, 64, generator=torch.Generator().manual_seed(0)).to(dtype)
+    found = attend(query, key, value, prepare(mask, dtype, "cpu", backend=backend))
+    # Keys grow so fast that the softmax takes the last one that a query sees, its own.
+    torch.testing.assert_close(found, value, atol=1e-3, rtol=1e-3)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("backend", WITHOUT_DROPOUT)
 @pytest.mark.parametrize("name", ROWS)
