@@ -256,7 +256,7 @@ class AttentionMask(MaskVectors):
             filled: how many of them hold something, the last ones (default: all); the others are hidden.
 
         Raises:
-            ValueError: the mask is one row of several documents, or has a window; ``filled`` is more than ``length``.
+            ValueError: the mask has a window; ``filled`` is more than ``length``.
         """
         length = check_length("length", length)
         if self.window is not None:
@@ -264,8 +264,6 @@ class AttentionMask(MaskVectors):
         filled = length if filled is None else check_length("filled", filled)
         if filled > length:
             raise ValueError(f"filled must be at most length = {length}, got {filled}")
-        if not self.batched:
-            self._require_one_document("with_memory")
         shape = (*self.key_start.shape[:-1], length)
         start, stop = self.key_start.new_full(shape, HIDDEN_START), self.key_stop.new_full(shape, HIDDEN_STOP)
         start[..., length - filled :] = GIVEN

@@ -132,6 +132,16 @@ def test_memory_stands_in_front_of_every_limit(rng):
             assert changed.own_keys.tolist() == [3 + i for i in range(7)]
 
 
+def test_memory_of_a_packed_row_is_seen_by_its_first_document_alone(rng):
+    filled = int(rng.integers(0, 4))
+    slots = torch.arange(3) >= 3 - filled
+    packed = masks.pack([random_document(rng, 4), random_document(rng, 3)], 9)
+    first = (packed.query_documents() == 0).unsqueeze(-1)
+    for before in (packed, packed.without_self()):
+        require_sound(before.with_memory(3, filled), torch.cat([first & slots, before.dense()], dim=-1))
+        assert masks.batch([before.with_memory(3, filled)]) == masks.batch([before]).with_memory(3, filled)
+
+
 def test_query_streams_look_just_before_their_tokens_and_keep_every_limit(rng):
     order = rng.permutation(7) + 1
     content = masks.permutation(order)

@@ -99,7 +99,6 @@ REFUSALS = [
     (lambda: row.with_memory(-1), "length must be an integer of at least 0, got -1"),
     (lambda: row.with_memory(2, filled=3), "filled must be at most length = 2, got 3"),
     (lambda: row.with_memory(2, filled=-1), "filled must be an integer of at least 0, got -1"),
-    (lambda: masks.pack([row, row], 6).with_memory(2), "with_memory takes a row of one document, got one of 2"),
     (lambda: masks.pack([row, row], 5), "mask 1 does not fit: masks 0 to 1 have 6 keys, length is 5"),
     (lambda: masks.pack([row], -5), "length must be an integer of at least 0, got -5"),
     (lambda: masks.pack([row], 5, query_length=2), "mask 0 does not fit: masks 0 to 0 have 3 queries, query_length"),

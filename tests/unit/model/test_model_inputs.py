@@ -86,6 +86,17 @@ def test_a_mask_of_one_row_serves_all(sublayers):
         model(sublayers=sublayers, attention_backend="blocked")(**one)
 
 
+@torch.no_grad()
+@pytest.mark.parametrize("positions", ["relative", "rotary"])
+def test_a_packed_mask_of_one_row_serves_all_behind_a_memory_too(positions):
+    reader, row = model(positions=positions, token_head="plain"), masks.pack([masks.seq2seq(2, 2), masks.causal(2)], 7)
+    passes = [[reader(**inputs(mask=mask), memory=memory) for _ in range(3)]
+              for mask, memory in ((row, Memory(5, 3)), (masks.batch([row] * 2), Memory(5, 3)))]  # fmt: skip
+    for one, each in zip(*passes, strict=True):
+        torch.testing.assert_close(one, each)
+    assert not torch.allclose(passes[0][0], passes[0][1])
+
+
 @pytest.mark.parametrize("kind", [Transformer, UnifiedModel.for_language])
 def test_a_model_is_made_of_a_configuration(kind):
     with pytest.raises(UnifiedError, match="config must be a TransformerConfig, got dict"):
