@@ -199,7 +199,7 @@ class UnifiedModel(nn.Module):
 
         Raises:
             UnifiedError: the batch has targets of a head that the model lacks, or that do not fit the head; or it has a
-                query stream, or comes with a memory, and the model's positions are not relative; or a head of your own
+                query stream, or comes with a memory, and the model's positions are learned; or a head of your own
                 returns no losses of its predictions.
         """
         heads = self.prediction_heads

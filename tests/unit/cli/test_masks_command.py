@@ -69,6 +69,24 @@ def test_options_add_to_a_mask_what_its_methods_add(words, changed, capsys):
     assert capsys.readouterr().out == f"{changed(masks.sliding_window(5, 1, None))}\n"
 
 
+@pytest.mark.parametrize(
+    ("document", "mask"),
+    [
+        ("permutation:0,2,1", masks.permutation([0, 2, 1])),
+        ("permutation:steps=0,2,1", masks.permutation([0, 2, 1])),
+        ("tree:-1,0,0", masks.tree([-1, 0, 0])),
+        ("pseudo_masked:0,1", masks.pseudo_masked([0, 1])),
+        ("left_to_right:3", masks.left_to_right(3)),
+        ("bidirectional:length=3", masks.bidirectional(3)),
+        ("seq2seq:2,target_length=1", masks.seq2seq(2, 1)),
+        ("sliding_window:4,1,right=none", masks.sliding_window(4, 1, None)),
+    ],
+)
+def test_every_mask_is_packed(document, mask, capsys):
+    assert main(["masks", "show", "pack", "9", document, "block_causal:3,2"]) == 0
+    assert capsys.readouterr().out == f"{masks.pack([mask, masks.block_causal(3, 2)], 9)}\n"
+
+
 KNOWN = ", ".join((*BUILDERS, "pack"))
 
 
@@ -87,6 +105,8 @@ KNOWN = ", ".join((*BUILDERS, "pack"))
         ("bidirectional 3 --query-stream x", "--query-stream must be integers separated by commas, got 'x'"),
         ("bidirectional 3 --query-stream 9", "--query-stream 9: targets must lie within the row of 3 tokens, got 9"),
         ("pack x bidirectional:1", "the length of the row must be an integer, got 'x'"),
+        ("pack 9 left_to_right:1,2", "length must be an integer of at least 0, got [1, 2]"),
+        ("pack 9 seq2seq:1,2,3", "seq2seq: too many positional arguments; it takes (source_length, target_length)"),
         ("pack", "pack needs the length of the row and its documents: pack 9 seq2seq:2,2 right_to_left:3"),
     ],
 )  # fmt: skip

@@ -3,7 +3,7 @@
 unified masks show seq2seq 4 3
 unified masks show sliding_window 8 left=2 right=1 --memory 3
 unified masks plot permutation 0,2,0,1 --query-stream 1,3 --output stream.svg
-unified masks show pack 9 seq2seq:2,2 right_to_left:3
+unified masks show pack 9 seq2seq:2,2 permutation:2,0,1
 unified masks show my_module:my_builder 6
 """
 
@@ -137,9 +137,11 @@ def _build(name: str, arguments: list[str]) -> AttentionMask:
 
 
 def _document(text: str) -> AttentionMask:
-    """``seq2seq:4,3`` or ``left_to_right:5``."""
+    """``seq2seq:4,3``, ``left_to_right:5`` or ``permutation:0,2,1``, whose only argument is the list."""
     name, _, arguments = text.partition(":")
-    return _call(name, _builder(name), arguments.split(","))
+    builder = _builder(name)
+    takes_one = len(inspect.signature(builder).parameters) == 1
+    return _call(name, builder, [arguments] if takes_one else arguments.split(","))
 
 
 def _builder(name: str) -> Builder:
