@@ -365,9 +365,9 @@ class AttentionMask(MaskVectors):
 
     def _changes_between(self, before: torch.Tensor, step: torch.Tensor) -> torch.Tensor:
         """bool (N,): whether keys disappear from steps ``before`` to ``step`` (N,), or appear on the way back."""
+        shown, both = ~self.hidden_keys, torch.stack([before, step])
         appeared, disappeared = (
-            _count_until(side[~self.hidden_keys], step) - _count_until(side[~self.hidden_keys], before)
-            for side in (self.key_start, self.key_stop)
+            _count_until(side[shown], both).diff(dim=0)[0] for side in (self.key_start, self.key_stop)
         )
         return (disappeared > 0) | (appeared < 0)
 

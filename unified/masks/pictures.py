@@ -124,7 +124,7 @@ def _corner(mask: MaskVectors, size: int) -> MaskVectors:
     """The first ``size`` queries and keys of one row."""
     vectors = mask.tensors() | {"query_key": mask.own_keys}
     cut = {name: vector if name == "document_ends" else vector[:size] for name, vector in vectors.items()}
-    return MaskVectors.unchecked(**cut, exclude_self=mask.exclude_self, window=mask.window)
+    return MaskVectors.unchecked(**cut, exclude_self=mask.exclude_self, structure=mask.structure, window=mask.window)
 
 
 def _joined(labels: list[list[str]]) -> list[str]:

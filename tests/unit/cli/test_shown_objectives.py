@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 
 import numpy as np
 import pytest
@@ -51,6 +51,17 @@ class Declines(Keeps):
     def unmet(self, supply: Supply) -> str:
         SUPPLIES.append(supply)
         return "never enough"
+
+
+@dataclass(frozen=True)
+class Streams(Reads):
+    """Asks for a query stream where everything is given, so that there is nothing to predict."""
+
+    name: str = "streams"
+
+    def __call__(self, text, rng) -> Example:
+        made = Reads(segments=self.segments)(text, rng)
+        return replace(made, mask=masks.bidirectional(len(made.tokens)), query_stream=True)
 
 
 def given(settings: str, first: str, second: str | None = None) -> tuple[list[str], list[str] | None, Text]:
@@ -180,6 +191,12 @@ def test_several_objectives_and_a_negative_seed_are_refused(objectives, seed, sa
     with pytest.raises(UnifiedError) as refused:
         example_of(objectives, "a b", None, seed)
     assert str(refused.value) == says
+
+
+def test_an_example_whose_query_stream_cannot_be_made_is_refused():
+    with pytest.raises(UnifiedError) as refused:
+        example_of(f"{Streams.__module__}:Streams", "a b", None, 1)
+    assert "Streams makes an example whose query stream cannot be made: targets must appear" in refused.value.details
 
 
 def test_a_text_that_may_take_more_sentinels_than_there_are_is_refused():

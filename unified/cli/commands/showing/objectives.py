@@ -9,7 +9,7 @@ import numpy as np
 
 from unified.cli.commands.showing.vectors import vectors_of
 from unified.data.annotations import KINDS, PARTS_OF_SPEECH, TAGS
-from unified.data.example import Example
+from unified.data.example import Example, query_stream_problem
 from unified.data.targets import NEXT_SENTENCE, PREDICTION_HEADS, TOKEN
 from unified.data.text import Text
 from unified.data.vocabulary import APPENDED, Vocabulary
@@ -85,7 +85,7 @@ def example_of(objective: str, first: str, second: str | None, seed: int) -> Sho
         seed: of the random choices.
 
     Raises:
-        UnifiedError: the objective, the text or the seed is none.
+        UnifiedError: the objective, the text or the seed is none, or the example's query stream cannot be made.
     """
     objectives = parse_objectives(objective).objectives
     if len(objectives) != 1:
@@ -98,7 +98,11 @@ def example_of(objective: str, first: str, second: str | None, seed: int) -> Sho
     problem = objectives[0].unmet(supply)
     if problem:
         raise UnifiedError(f"objective {objective}: {problem}")
-    return ShownExample(objective, objectives[0](text, np.random.default_rng(seed)), vocabulary)
+    example = objectives[0](text, np.random.default_rng(seed))
+    problem = query_stream_problem(example)
+    if problem:
+        raise UnifiedError(f"objective {objective} makes an example whose query stream cannot be made: {problem}")
+    return ShownExample(objective, example, vocabulary)
 
 
 def _described(objective: type[Objective]) -> dict[str, Any]:
