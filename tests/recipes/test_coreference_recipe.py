@@ -73,7 +73,6 @@ def test_the_debug_size_goes_from_files_to_scores(tmp_path):
     write(
         Trained(config, "nothing", UnifiedModel.for_language(config).state_dict(), vocabulary),
         tmp_path / "model",
-        tmp_path,
     )
     result = run("python", FINETUNE, "spanbert", "conll2012", data, tmp_path / "model", tmp_path / "run", "--debug")
     scores = json.loads((tmp_path / "run" / "results.json").read_text())["scores"]["valid"]

@@ -105,7 +105,7 @@ def debug_model(files: Path, folder: Path, **shape) -> Path:
     folder.mkdir()
     torch.manual_seed(0)
     WordPieceTokenizer(entries, lowercase=True).save(folder)
-    write(Trained(config, "nothing", UnifiedModel.for_language(config).state_dict(), vocabulary), folder, folder)
+    write(Trained(config, "nothing", UnifiedModel.for_language(config).state_dict(), vocabulary), folder)
     return folder
 
 

@@ -37,9 +37,7 @@ def debug(tmp_path_factory) -> Path:
     vocabulary = Vocabulary([entry for entry in tokenizer.entries if entry not in SPECIAL_ENTRIES])
     torch.manual_seed(1)
     config = TransformerConfig(vocabulary_size=len(vocabulary), layers=2, width=32, heads=2, token_types=2)
-    write(
-        Trained(config, "nothing", UnifiedModel.for_language(config).state_dict(), vocabulary), folder / "start", folder
-    )
+    write(Trained(config, "nothing", UnifiedModel.for_language(config).state_dict(), vocabulary), folder / "start")
     return folder
 
 

@@ -42,7 +42,7 @@ def asking(folder: Path, seed: int, writes: str = "cloze", **changes) -> Path:
     tokenizer().save(folder)
     torch.manual_seed(seed)
     shape = config(**changes)
-    write(Trained(shape, writes, UnifiedModel.for_language(shape).state_dict(), vocabulary()), folder, folder)
+    write(Trained(shape, writes, UnifiedModel.for_language(shape).state_dict(), vocabulary()), folder)
     return folder
 
 

@@ -43,5 +43,5 @@ def language_model(path: Path, *more: str, writes: str = "nothing", **changes) -
     shape = {"layers": 2, "width": 32, "heads": 2, "token_types": 2, "dropout": 0.0, "attention_dropout": 0.0}
     known = vocabulary(*more)
     config = TransformerConfig(vocabulary_size=len(known), **shape | changes)
-    write(Trained(config, writes, UnifiedModel.for_language(config).state_dict(), known), path, path)
+    write(Trained(config, writes, UnifiedModel.for_language(config).state_dict(), known), path)
     return path

@@ -224,7 +224,7 @@ def _make_task_model() -> None:
     kept = {name: {"head": name, "settings": settings} for name, settings in heads.items()}
     vocabulary = Vocabulary.load("model/dict.txt")
     trained = Trained(config, "nothing", model.state_dict(), vocabulary, kept, longest=16)
-    write(trained, Path("model"), Path("model"))
+    write(trained, Path("model"))
 
 
 def _make_export(**changes: Any) -> Callable[[], None]:

@@ -82,7 +82,7 @@ class Imported:
         with new_folder(destination, overwrite=False) as folder:
             if self.tokenizer is not None:
                 self.tokenizer.save(folder)
-            write(self.trained, folder, destination)
+            write(self.trained, folder)
         return self.told
 
 

@@ -223,17 +223,16 @@ def require_no_training(folder: Path) -> None:
             raise UnifiedError(f"{folder}: holds a training ({name}); name another folder for the model")
 
 
-def write(trained: Trained, folder: Path, destination: Path) -> None:
-    """``dict.txt`` and ``checkpoint_last.pt``, as ``fairseq-train`` would have written it, without an optimizer.
+def write(trained: Trained, folder: Path) -> None:
+    """Writes ``dict.txt`` and ``checkpoint_last.pt`` into ``folder``, as ``fairseq-train`` would, without an optimizer.
 
-    Args:
-        folder: where to write.
-        destination: what ``folder`` will be called.
+    Equal contents make equal files, whatever the folder is called: a run knows the checkpoint that it began from by its
+    hash.
     """
     settings = {name: value for name, value in asdict(trained.config).items() if name != "vocabulary_size"}
     state = {f"{_CORE}{name}": value for name, value in trained.parameters.items()}
     state[_FINGERPRINT] = torch.tensor(fingerprint(trained.vocabulary.symbols))
-    task: dict[str, Any] = {"_name": "unified_lm", "data": str(Path(destination).resolve())}
+    task: dict[str, Any] = {"_name": "unified_lm", "data": ""}  # dict.txt stands beside it
     if trained.objectives:
         task["objectives"] = trained.objectives
     of_tasks = {}

@@ -70,7 +70,7 @@ def change_vocabulary(source: Path, data: Path, destination: Path, seed: int = S
     parameters = over_symbols(trained.parameters, old.symbols, new.symbols, trained.config.initializer_range, seed)
     config = trained.config.with_vocabulary(len(new))
     with new_folder(destination, overwrite=False) as folder:
-        write(replace(trained, config=config, parameters=parameters, vocabulary=new), folder, destination)
+        write(replace(trained, config=config, parameters=parameters, vocabulary=new), folder)
         if tokenizer_files(data):
             load_tokenizer(data).save(folder)
     before, after = set(old.symbols), set(new.symbols)

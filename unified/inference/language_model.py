@@ -150,7 +150,7 @@ class UnifiedLM(FillingModel):
         require_no_training(path)
         path.mkdir(parents=True, exist_ok=True)
         self.tokenizer.save(path)
-        write(self._as_trained(), path, path)
+        write(self._as_trained(), path)
 
     def _trained(self, parameters: dict[str, torch.Tensor]) -> Trained:
         return replace(

@@ -49,7 +49,7 @@ def make_model(folder: Path, shape: dict[str, int]) -> None:
     vocabulary = Vocabulary([entry for entry in tokenizer.entries if entry not in SPECIAL_ENTRIES])
     torch.manual_seed(1)
     config = TransformerConfig(vocabulary_size=len(vocabulary), initializer_range=0.1, **shape)
-    write(Trained(config, "nothing", UnifiedModel.for_language(config).state_dict(), vocabulary), folder, folder)
+    write(Trained(config, "nothing", UnifiedModel.for_language(config).state_dict(), vocabulary), folder)
 
 
 def _paragraph(rng: random.Random, name: str) -> dict:

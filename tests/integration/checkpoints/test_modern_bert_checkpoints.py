@@ -221,7 +221,7 @@ def test_models_of_ours_leave_as_what_they_are(tmp_path, changes, reason, capsys
     lm = UnifiedLM(model, known, tokenizer(), "nothing", tmp_path)
     (tmp_path / "ours").mkdir()
     tokenizer().save(tmp_path / "ours")
-    write(Trained(config, "nothing", dict(model.state_dict()), known), tmp_path / "ours", tmp_path / "ours")
+    write(Trained(config, "nothing", dict(model.state_dict()), known), tmp_path / "ours")
     assert main(["export", str(tmp_path / "ours"), str(tmp_path / "out")]) == 0
     told = capsys.readouterr().out
     if reason is not None:

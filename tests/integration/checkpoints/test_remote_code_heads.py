@@ -50,7 +50,7 @@ def saved(folder: Path, head: str, **shape) -> TaskModel:
     folder.mkdir()
     task_folders.tokenizer().save(folder)
     record = {head: {"head": head, "settings": HEADS[head]}}
-    write(Trained(config, "nothing", parameters, known, record, 40), folder, folder)
+    write(Trained(config, "nothing", parameters, known, record, 40), folder)
     model = unified.load(folder)
     assert isinstance(model, TaskModel)
     return model

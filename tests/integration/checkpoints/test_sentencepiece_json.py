@@ -94,7 +94,7 @@ def language_model(folder, tokenizer, **more):
     config = TransformerConfig(vocabulary_size=len(vocabulary), **shape | more)
     folder.mkdir()
     tokenizer.save(folder)
-    write(Trained(config, "nothing", UnifiedModel.for_language(config).state_dict(), vocabulary), folder, folder)
+    write(Trained(config, "nothing", UnifiedModel.for_language(config).state_dict(), vocabulary), folder)
     return folder
 
 

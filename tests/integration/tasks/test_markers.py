@@ -84,7 +84,7 @@ def new_model(tokenizer: Tokenizer, vocabulary: Vocabulary, folder: Path) -> Pat
     config = TransformerConfig(vocabulary_size=len(vocabulary), **shape)
     folder.mkdir()
     tokenizer.save(folder)
-    write(Trained(config, "nothing", UnifiedModel.for_language(config).state_dict(), vocabulary), folder, folder)
+    write(Trained(config, "nothing", UnifiedModel.for_language(config).state_dict(), vocabulary), folder)
     return folder
 
 

@@ -101,7 +101,7 @@ def test_a_file_without_a_table_of_symbols_changes_nothing():
 def trained(folder: Path, words: list[str], tokenizer: WordPieceTokenizer | None = None) -> Path:
     folder.mkdir()
     lm, known = model(len(words)), Vocabulary(words)
-    write(Trained(lm.config, "cloze", lm.state_dict(), known, objectives="bert"), folder, folder)
+    write(Trained(lm.config, "cloze", lm.state_dict(), known, objectives="bert"), folder)
     if tokenizer is not None:
         tokenizer.save(folder)
     return folder
@@ -136,7 +136,7 @@ def test_a_checkpoint_goes_over_to_the_dictionary_and_tokenizer_of_a_data_folder
     assert (found.writes, found.objectives) == ("cloze", "bert")
     assert found.config == replace(before.config, vocabulary_size=len(found.vocabulary))
     assert (tmp_path / "out" / "vocab.txt").read_text() == "".join(f"{entry}\n" for entry in own.entries)
-    assert content["cfg"]["task"]["data"] == str(tmp_path / "out")
+    assert content["cfg"]["task"]["data"] == ""
     assert "not empty" in refusal(source, tmp_path / "data", tmp_path / "out")
 
 

@@ -51,7 +51,7 @@ def refusal(call, *arguments) -> str:
 
 def test_a_source_is_read_with_its_tokenizer_and_must_fit(tmp_path):
     own = source()
-    write(own.trained, tmp_path, tmp_path)
+    write(own.trained, tmp_path)
     read = Source.read(tmp_path)
     assert (read.name, read.tokenizer, read.dtype) == (str(tmp_path / "checkpoint_last.pt"), None, torch.float32)
     assert all(torch.equal(value, own.trained.parameters[name]) for name, value in read.of_language.items())
@@ -59,9 +59,9 @@ def test_a_source_is_read_with_its_tokenizer_and_must_fit(tmp_path):
     assert Source.read(tmp_path).tokenizer.entries == tokenizer().entries
     extra = {"heads.topic.x": torch.ones(1), "lstm.y": torch.ones(1)}
     lacking = {name: value for name, value in own.trained.parameters.items() if "next_sentence" not in name}
-    write(replace(own.trained, parameters=lacking | extra), tmp_path, tmp_path)
+    write(replace(own.trained, parameters=lacking | extra), tmp_path)
     assert Source.read(tmp_path).left_out == ("heads.topic.x", "lstm.y")
-    write(replace(own.trained, parameters=lacking | {"transformer.x": torch.ones(1)}), tmp_path, tmp_path)
+    write(replace(own.trained, parameters=lacking | {"transformer.x": torch.ones(1)}), tmp_path)
     said = "the checkpoint's parameters do not fit the model: unknown: transformer.x"
     assert refusal(Source.read, tmp_path) == said
 
@@ -87,7 +87,7 @@ def test_a_fine_tuned_model_whose_pre_training_had_more_heads_is_read_and_has_th
     below = {name: value for name, value in own.trained.parameters.items() if name.startswith("transformer.")}
     task = {f"heads.mine.{part}": torch.ones(1, 8) for part in ("output.weight", "pooler.weight")}
     tuned = replace(own.trained, parameters=below | task, heads={"mine": HEAD}, longest=9)
-    write(tuned, tmp_path, tmp_path)
+    write(tuned, tmp_path)
     read = Source.read(tmp_path)
     assert read.config == replace(CONFIG, token_head="none") and read.of_language.keys() == below.keys()
     for head in ("boundary", "extractive"):
