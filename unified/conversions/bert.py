@@ -36,7 +36,6 @@ from unified.model import TransformerConfig
 from unified.tokenization import Tokenizer, load_tokenizer
 from unified.tokenization.wordpiece import WordPieceTokenizer
 from unified.tokenization.wordpiece_files import JSON_NAME, SETTINGS_NAME, VOCABULARY_NAME
-from unified.tokenization.wordpiece_files import read_settings as read_tokenizer_settings
 
 
 def read_bert(source: Path, writes: str | None = None) -> Imported:
@@ -194,31 +193,22 @@ def bert_config(settings: dict[str, Any]) -> TransformerConfig:
 
 
 def read_tokenizer(folder: Path) -> Tokenizer:
-    """The tokenizer of a folder, from ``tokenizer.json`` where there is one, as ``transformers`` reads it.
+    """The tokenizer of a folder, as :func:`unified.tokenization.load_tokenizer` reads it.
 
     Raises:
         UnifiedError: there is none, or it is WordPiece without an entry for CLS or SEP.
     """
-    tokenizer = _tokenizer(folder)
+    if not any((folder / name).is_file() for name in (JSON_NAME, VOCABULARY_NAME)):
+        raise UnifiedError(
+            f"{folder}: holds neither {JSON_NAME} nor {VOCABULARY_NAME}, one of which BERT's folders have"
+        )
+    tokenizer = load_tokenizer(folder)
     if isinstance(tokenizer, WordPieceTokenizer) and not {BEGIN, SEPARATOR} <= set(tokenizer.native_symbols()):
         raise UnifiedError(
             f"{folder}: its vocabulary has no [CLS] or no [SEP], and {SETTINGS_NAME} names no entry of it as cls_token "
             "or sep_token"
         )
     return tokenizer
-
-
-def _tokenizer(folder: Path) -> Tokenizer:
-    if (folder / JSON_NAME).is_file():
-        return load_tokenizer(folder / JSON_NAME)
-    if not (folder / VOCABULARY_NAME).is_file():
-        raise UnifiedError(
-            f"{folder}: holds neither {JSON_NAME} nor {VOCABULARY_NAME}, one of which BERT's folders have"
-        )
-    tokenizer = WordPieceTokenizer.load(folder / VOCABULARY_NAME)
-    if "lowercase" in read_tokenizer_settings(folder / SETTINGS_NAME) or tokenizer.has_capitals():
-        return tokenizer
-    return WordPieceTokenizer.load(folder / VOCABULARY_NAME, lowercase=True)
 
 
 def _read(folder: Path) -> tuple[dict[str, Any], dict[str, torch.Tensor], list[str]]:

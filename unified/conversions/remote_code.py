@@ -21,19 +21,17 @@ from unified.checkpoints.parameters import load_parameters
 from unified.checkpoints.sources import read_config, read_parameters, reading_config
 from unified.checkpoints.trained import Trained
 from unified.checkpoints.vocabularies import BY_SYMBOL, over_symbols
-from unified.conversions.bert import read_tokenizer
 from unified.conversions.export import OWN_SETTINGS, Source, write_folder
 from unified.conversions.task_heads import OWN_CODE, head_fields, with_tuples
-from unified.conversions.tokenizers import PIECES_NAME, every_symbol_files
+from unified.conversions.tokenizers import every_symbol_files
 from unified.data.targets import PREDICTION_HEADS
 from unified.data.vocabulary import BEGIN, MASK, PAD, SEPARATOR, UNKNOWN, Vocabulary
 from unified.errors import UnifiedError
 from unified.model import TransformerConfig, UnifiedModel
-from unified.tokenization import Tokenizer, ordinary_symbols
+from unified.tokenization import load_tokenizer, ordinary_symbols
 from unified.tokenization.anna import FILE_NAME as ANNA_NAME
 from unified.tokenization.anna import AnnaTokenizer
 from unified.tokenization.anna_json import no_anna_json
-from unified.tokenization.xlnet import XLNetTokenizer
 
 MODEL_TYPE = "unified"
 #: The library's dictionary beside ``config.json``, so that ids are the same again when the folder is read.
@@ -131,7 +129,8 @@ def read_with_code(source: Path, writes: str | None = None) -> Imported:
         UnifiedError: a file is missing or is not what it should be.
     """
     source = Path(source)
-    settings, parameters, tokenizer = read_config(source / "config.json"), read_parameters(source), _tokenizer(source)
+    settings, parameters = read_config(source / "config.json"), read_parameters(source)
+    tokenizer = load_tokenizer(source)
     require_model_type(settings, MODEL_TYPE)
     own = {name: settings[name] for name in _shape(TransformerConfig()) if name in settings}
     path = source / DICTIONARY_NAME
@@ -177,9 +176,3 @@ def _has_head(head: str, parameters: dict[str, Any]) -> bool:
     """Whether all of a head is there; of next-sentence prediction a file may have the pooler alone."""
     parts = OPTIONAL_HEADS if head == "next_sentence" else (f"heads.{head}.",)
     return all(any(name.startswith(part) for name in parameters) for part in parts)
-
-
-def _tokenizer(folder: Path) -> Tokenizer:
-    if (folder / PIECES_NAME).is_file():
-        return XLNetTokenizer.load(folder / PIECES_NAME)
-    return AnnaTokenizer.load(folder / ANNA_NAME) if (folder / ANNA_NAME).is_file() else read_tokenizer(folder)

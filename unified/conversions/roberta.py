@@ -56,7 +56,7 @@ def read_transformers_roberta(source: Path, writes: str | None = None) -> Import
         raise UnifiedError(
             f"{source}: holds no {JSON_NAME}, which `AutoTokenizer.from_pretrained(...).save_pretrained(...)` writes"
         )
-    tokenizer = load_tokenizer(source / JSON_NAME)
+    tokenizer = load_tokenizer(source)
     _check_padding(settings.get("pad_token_id", 1), tokenizer.native_symbols())
     parameters, unused = as_bert(read_parameters(source), settings)
     read = of_parameters(source, settings_for_bert(settings), parameters, [], tokenizer, writes, "RobertaTokenizer")

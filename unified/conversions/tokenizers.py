@@ -21,11 +21,9 @@ from unified.tokenization.sentencepiece_tokenizer import SentencePieceTokenizer
 from unified.tokenization.wordpiece import SPECIAL_ENTRIES, WordPieceTokenizer
 from unified.tokenization.wordpiece_files import CONTINUATION, JSON_NAME, SETTINGS_NAME, VOCABULARY_NAME
 from unified.tokenization.xlnet import FILE_NAME as XLNET_NAME
-from unified.tokenization.xlnet import XLNetTokenizer
+from unified.tokenization.xlnet import PIECES_NAME, XLNetTokenizer
 from unified.tokenization.xlnet_json import xlnet_json
 
-#: XLNet's tokenizer in folders of ``transformers``.
-PIECES_NAME = "spiece.model"
 #: Remark on a ``tokenizer.json`` for which :func:`drops_marks` holds.
 MARKS = (
     "tokenizer.json drops combining marks behind characters that the sentencepiece model replaces, as the library "

@@ -23,16 +23,14 @@ from unified.checkpoints.trained import Trained
 from unified.checkpoints.vocabularies import over_symbols
 from unified.conversions.export import OWN_SETTINGS, Source, has_plain_layers, write_folder
 from unified.conversions.task_heads import XLNET, fine_tuned, take_head
-from unified.conversions.tokenizers import PIECES_NAME, no_xlnet_tokenizer, xlnet_tokenizer_files
+from unified.conversions.tokenizers import no_xlnet_tokenizer, xlnet_tokenizer_files
 from unified.conversions.xlnet_names import from_tensorflow, from_xlnet, to_xlnet
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
 from unified.model import TransformerConfig
-from unified.tokenization import Tokenizer, ordinary_symbols
-from unified.tokenization.json_tokenizer import JsonTokenizer
-from unified.tokenization.wordpiece_files import JSON_NAME, SETTINGS_NAME, read_added
-from unified.tokenization.wordpiece_files import read_settings as read_tokenizer_settings
-from unified.tokenization.xlnet import XLNetTokenizer
+from unified.tokenization import load_tokenizer, ordinary_symbols
+from unified.tokenization.wordpiece_files import JSON_NAME, read_added
+from unified.tokenization.xlnet import PIECES_NAME, XLNetTokenizer
 
 
 def read_xlnet(source: Path, writes: str | None = None) -> Imported:
@@ -48,18 +46,11 @@ def read_xlnet(source: Path, writes: str | None = None) -> Imported:
         UnifiedError: a file is missing or is not what it should be.
     """
     source = Path(source)
-    tokenizer: Tokenizer
-    added: list[str] = []  # no text contains them, so the tokenizer stays as it is
-    if not (source / PIECES_NAME).is_file() and (source / JSON_NAME).is_file():
-        tokenizer = JsonTokenizer.load(source / JSON_NAME)
-    else:
-        tokenizer = XLNetTokenizer.load(required(source / PIECES_NAME))
-        if read_tokenizer_settings(source / SETTINGS_NAME).get("lowercase"):
-            raise UnifiedError(
-                f"{source / SETTINGS_NAME}: do_lower_case true, which is not read beside {PIECES_NAME}; put "
-                f"{JSON_NAME}, which `AutoTokenizer.from_pretrained(...).save_pretrained(...)` writes, in its place"
-            )
-        added = read_added(source, tokenizer.entries)
+    if not (source / JSON_NAME).is_file():
+        required(source / PIECES_NAME)
+    tokenizer = load_tokenizer(source)
+    # No text contains what is added, so the tokenizer stays as it is.
+    added = read_added(source, tokenizer.entries) if isinstance(tokenizer, XLNetTokenizer) else []
     settings, parameters, left_out = _read(source)
     own = settings.get(OWN_SETTINGS) or {}
     head, parameters, _ = take_head(XLNET, settings, parameters, own.get("head") or {})

@@ -13,7 +13,7 @@ from unified.tokenization.base import (
     single_spaced,
     word_starts,
 )
-from unified.tokenization.wordpiece_files import JSON_NAME, is_wordpiece
+from unified.tokenization.wordpiece_files import JSON_NAME, VOCABULARY_NAME, is_wordpiece
 
 __all__ = [
     "FILES",
@@ -27,23 +27,42 @@ __all__ = [
     "word_starts",
 ]
 
-#: Files of which a prepared folder holds one: its tokenizer. Beside another, ``tokenizer.json`` says the same again.
-FILES = ("tokenizer.model", "vocab.txt", "anna.json", "xlnet.model", JSON_NAME)
+#: Files of which one is the tokenizer of a prepared folder, or of a folder of ``transformers``.
+FILES = ("tokenizer.model", VOCABULARY_NAME, "anna.json", "xlnet.model", "spiece.model", JSON_NAME)
 
 
 def tokenizer_files(folder: str | Path) -> list[str]:
-    """Names of the files in ``folder`` that are tokenizers; a folder of plain ``fairseq-preprocess`` has none."""
-    found = [name for name in FILES if (Path(folder) / name).is_file()]
-    return found[:-1] if len(found) > 1 and found[-1] == JSON_NAME else found
+    """Names of the files in ``folder`` that its tokenizer is read from; plain ``fairseq-preprocess`` makes none.
+
+    It is one file, or several where the folder does not say which counts. Beside ``tokenizer.json`` a file of this
+    library or XLNet's ``spiece.model`` counts, of which it is a copy; else ``tokenizer.json``, as in ``transformers``.
+    """
+    folder = Path(folder)
+    found = [name for name in FILES if (folder / name).is_file()]
+    if JSON_NAME not in found:
+        return found
+    return [name for name in found[:-1] if _counts_beside_json(folder / name)] or [JSON_NAME]
+
+
+def _counts_beside_json(path: Path) -> bool:
+    if path.name == "spiece.model":
+        from unified.tokenization.xlnet import is_xlnet
+
+        return is_xlnet(path)
+    if path.name == "tokenizer.model":  # Llama's and others' have this name, too
+        return any(path.parent.glob("dict*.txt"))
+    return path.name != VOCABULARY_NAME
 
 
 def load_tokenizer(path: str | Path, lowercase: bool | None = None) -> Tokenizer:
-    """The tokenizer of a prepared folder, a sentencepiece model, a WordPiece ``vocab.txt`` or an ``anna.json``.
+    """The tokenizer of a folder, a sentencepiece model, a WordPiece ``vocab.txt`` or an ``anna.json``.
 
     Args:
         path: the file (``*.txt`` is a WordPiece vocabulary, ``tokenizer.json`` any tokenizer as ``transformers`` 5
-            writes it, any other ``*.json`` ANNA's), or a folder with one of :data:`FILES`.
-        lowercase: for a WordPiece vocabulary whose folder does not say whether it is uncased.
+            writes it, any other ``*.json`` ANNA's), or a folder, prepared or of ``transformers``, with one of
+            :data:`FILES`, see :func:`tokenizer_files`.
+        lowercase: for a WordPiece vocabulary whose folder does not say whether it is uncased; None takes it for uncased
+            where no entry has a capital letter.
 
     Raises:
         UnifiedError: there is no such file, or it is not a tokenizer.
@@ -69,6 +88,6 @@ def load_tokenizer(path: str | Path, lowercase: bool | None = None) -> Tokenizer
         return json_tokenizer.JsonTokenizer.load(path)
     if path.suffix == ".json":
         return anna.AnnaTokenizer.load(path)
-    if path.name == xlnet.FILE_NAME:
+    if path.name in (xlnet.FILE_NAME, xlnet.PIECES_NAME):
         return xlnet.XLNetTokenizer.load(path)
     return sentencepiece_tokenizer.SentencePieceTokenizer.load(path)

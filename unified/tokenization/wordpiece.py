@@ -92,7 +92,8 @@ class WordPieceTokenizer:
         Settings are those in ``tokenizer_config.json`` beside it, else those in ``tokenizer.json``, else the defaults.
 
         Args:
-            lowercase: what ``lowercase`` must be, where one of the files states it, and is where none does.
+            lowercase: what ``lowercase`` must be, where one of the files states it, and is where none does; None there
+                takes a vocabulary without capital letters for an uncased one.
 
         Raises:
             UnifiedError: a file is not what it should be, adds tokens that texts may contain, or is of another
@@ -107,7 +108,7 @@ class WordPieceTokenizer:
             entries += read_added(path.parent, entries)
         settings |= read_settings(path.with_name(SETTINGS_NAME))
         special = _special(entries, _named(path.with_name(SETTINGS_NAME)))
-        stated = settings.setdefault("lowercase", bool(lowercase))
+        stated = settings.setdefault("lowercase", not _has_capitals(entries) if lowercase is None else lowercase)
         if lowercase not in (None, stated):
             raise UnifiedError(f"{path}: lower case was asked to be {lowercase}, its {SETTINGS_NAME} says {stated}")
         return cls(entries, name=os.fspath(path), special=special, **settings)
@@ -172,11 +173,6 @@ class WordPieceTokenizer:
         """The text that ``pieces`` stand for, in :func:`.usual_spelling`."""
         return usual_spelling(" ".join(pieces).replace(" " + CONTINUATION, ""))
 
-    def has_capitals(self) -> bool:
-        """Whether any entry but ``[CLS]`` and the like has a capital letter: those of uncased models have none."""
-        words = [entry for entry in self.entries if not (entry.startswith("[") and entry.endswith("]"))]
-        return any(word != word.lower() for word in words)
-
     def native_symbols(self) -> list[str]:
         """The symbol of each native id, special ones under the names of the vocabulary."""
         return list(self._symbols)
@@ -231,6 +227,12 @@ def train_wordpiece(
             f"fewer than --vocabulary-size {vocabulary_size}"
         )
     return WordPieceTokenizer(entries, lowercase)
+
+
+def _has_capitals(entries: list[str]) -> bool:
+    """Whether any entry but ``[CLS]`` and the like has a capital letter: those of uncased models have none."""
+    words = [entry for entry in entries if not (entry.startswith("[") and entry.endswith("]"))]
+    return any(word != word.lower() for word in words)
 
 
 def _named(path: Path) -> dict[str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 
@@ -12,8 +13,11 @@ from unified.data.vocabulary import BEGIN, MASK, PAD, SEPARATOR, UNKNOWN
 from unified.errors import UnifiedError
 from unified.tokenization.base import concatenated, pairs_of_integers, single_spaced
 from unified.tokenization.sentencepiece_tokenizer import SentencePieceTokenizer
+from unified.tokenization.wordpiece_files import JSON_NAME, SETTINGS_NAME, read_settings
 
 FILE_NAME = "xlnet.model"
+#: Name of that file in folders of ``transformers`` and of the published code.
+PIECES_NAME = "spiece.model"
 _SPACE = "\u2581"
 #: Two marks that become a quotation mark, or one character.
 _CHARACTER = re.compile("``|''|.", re.DOTALL)
@@ -34,7 +38,7 @@ class XLNetTokenizer(SentencePieceTokenizer):
 
     def __init__(self, model: bytes, name: str = "the sentencepiece model"):
         super().__init__(model, name)
-        self._pieces = [self.processor.id_to_piece(i) for i in range(len(self.processor))]
+        self._pieces = _pieces(self)
         missing = [symbol for symbol in _NAMES if symbol not in self._pieces]
         if missing:
             raise UnifiedError(f"{name}: not an XLNet's model: it has no piece {', '.join(missing)}")
@@ -44,6 +48,22 @@ class XLNetTokenizer(SentencePieceTokenizer):
     def entries(self) -> list[str]:
         """The piece of each native id, as the sentencepiece model has it."""
         return list(self._pieces)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read ``xlnet.model`` or ``spiece.model``.
+
+        Raises:
+            UnifiedError: it is not XLNet's, or ``tokenizer_config.json`` beside it says that it lowers case.
+        """
+        path = Path(path)
+        settings = path.with_name(SETTINGS_NAME)
+        if path.name == PIECES_NAME and read_settings(settings).get("lowercase"):
+            raise UnifiedError(
+                f"{settings}: do_lower_case true, which is not read beside {PIECES_NAME}; put {JSON_NAME}, which "
+                "`AutoTokenizer.from_pretrained(...).save_pretrained(...)` writes, in its place"
+            )
+        return super().load(path)
 
     def save(self, folder: str | Path) -> None:
         """Write the files from which :func:`unified.tokenization.load_tokenizer` makes this tokenizer again."""
@@ -136,6 +156,19 @@ def _divided(begin: int, end: int, pieces: list[str], shown: str) -> list[tuple[
         spans.append((begin, max(first + len(piece), begin + 1)))
         begin = first = first + len(piece)
     return [*spans, (end - 1, end)]
+
+
+def is_xlnet(path: Path) -> bool:
+    """Whether a sentencepiece model has XLNet's special symbols; ALBERT's and T5's are called ``spiece.model``, too.
+
+    Raises:
+        UnifiedError: it is not a sentencepiece model.
+    """
+    return _NAMES.keys() <= set(_pieces(SentencePieceTokenizer.load(path)))
+
+
+def _pieces(tokenizer: SentencePieceTokenizer) -> list[str]:
+    return [tokenizer.processor.id_to_piece(i) for i in range(len(tokenizer.processor))]
 
 
 def comma_behind_digit(piece: str) -> bool:

@@ -15,11 +15,12 @@ from unified.tokenization.sentencepiece_tokenizer import SentencePieceTokenizer,
 from unified.tokenization.wordpiece import WordPieceTokenizer
 from unified.tokenization.xlnet import XLNetTokenizer
 
-NAMES = ("tokenizer.model", "vocab.txt", "anna.json", "xlnet.model", "tokenizer.json")
+NAMES = ("tokenizer.model", "vocab.txt", "anna.json", "xlnet.model", "spiece.model", "tokenizer.json")
 READERS = {
     "tokenizer.model": SentencePieceTokenizer,
     "other.model": SentencePieceTokenizer,
     "xlnet.model": XLNetTokenizer,
+    "spiece.model": XLNetTokenizer,
     "vocab.txt": WordPieceTokenizer,
     "words.txt": WordPieceTokenizer,
     "anna.json": AnnaTokenizer,
@@ -35,17 +36,21 @@ CONTENTS = {
 }
 
 
-def test_a_folder_has_one_tokenizer_and_perhaps_the_same_again_as_json(tmp_path):
+@pytest.mark.parametrize("is_ours", [False, True])
+def test_a_folder_has_one_tokenizer_and_perhaps_the_same_again_as_json(tmp_path, is_ours):
     assert FILES == NAMES and tokenizer_files(tmp_path) == []
     assert refused(load_tokenizer, tmp_path) == f"{tmp_path}: holds no tokenizer; one of {', '.join(NAMES)} is needed"
-    for count in range(1, 6):
+    counts = {"anna.json", "xlnet.model", "spiece.model"} | ({"tokenizer.model"} if is_ours else set())
+    for count in range(1, len(NAMES) + 1):
         for number, names in enumerate(combinations(NAMES, count)):
             folder = tmp_path / f"{count}-{number}"
             folder.mkdir()
             for name in names:
                 (folder / name).write_bytes(CONTENTS[READERS[name]])
-            others = [name for name in names if name != "tokenizer.json"]
-            expected = others or ["tokenizer.json"]
+            if is_ours:
+                (folder / "dict.txt").touch()
+            beside = [name for name in names if name in counts] or ["tokenizer.json"]
+            expected = beside if "tokenizer.json" in names else list(names)
             assert tokenizer_files(folder) == tokenizer_files(str(folder)) == expected
             if len(expected) > 1:
                 says = f"{folder}: holds {' and '.join(expected)}; only one may be there"
@@ -54,6 +59,17 @@ def test_a_folder_has_one_tokenizer_and_perhaps_the_same_again_as_json(tmp_path)
                 assert type(load_tokenizer(str(folder))) is READERS[expected[0]]
     (tmp_path / "vocab.txt").mkdir()  # a folder of that name is none
     assert tokenizer_files(tmp_path) == []
+
+
+def test_a_spiece_model_without_symbols_of_xlnet_stands_behind_a_tokenizer_json(tmp_path):
+    """ALBERT's and T5's folders have a file of that name."""
+    (tmp_path / "spiece.model").write_bytes(CONTENTS[SentencePieceTokenizer])
+    assert refused(load_tokenizer, tmp_path).startswith(f"{tmp_path / 'spiece.model'}: not an XLNet's model")
+    (tmp_path / "tokenizer.json").write_bytes(CONTENTS[JsonTokenizer])
+    assert type(load_tokenizer(tmp_path)) is JsonTokenizer
+    (tmp_path / "spiece.model").write_bytes(b"damaged")
+    says = f"{tmp_path / 'spiece.model'}: not a sentencepiece model, or a truncated one"
+    assert refused(load_tokenizer, tmp_path) == says
 
 
 @pytest.mark.parametrize("name", READERS)

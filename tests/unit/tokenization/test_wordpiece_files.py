@@ -269,9 +269,26 @@ def test_settings_beside_a_vocabulary_have_the_last_word(tmp_path):
     assert load_tokenizer(tmp_path, lowercase=False).lowercase is False
 
 
-def test_a_vocabulary_is_cased_where_nothing_says_it(tmp_path):
-    (tmp_path / "vocab.txt").write_text("[UNK]\na\n")
-    assert load_tokenizer(tmp_path).lowercase is False and load_tokenizer(tmp_path, lowercase=True).lowercase is True
+@pytest.mark.parametrize(
+    ("entries", "capitals"),
+    [
+        (["a", "[CLS]"], False),
+        (["A"], True),
+        (["##A"], True),
+        (["[A"], True),
+        (["A]"], True),
+        (["É"], True),
+        (["1"], False),
+    ],
+)
+def test_a_vocabulary_is_uncased_where_nothing_says_it_and_no_entry_but_special_ones_has_capitals(
+    tmp_path, entries, capitals
+):
+    (tmp_path / "vocab.txt").write_text("\n".join(["[UNK]", *entries, ""]), encoding="utf-8")
+    for path in (tmp_path, tmp_path / "vocab.txt"):
+        assert load_tokenizer(path).lowercase is not capitals
+        for lowercase in (False, True):
+            assert load_tokenizer(path, lowercase=lowercase).lowercase is lowercase
     own = load_tokenizer(tmp_path)
     assert (own.strip_accents, own.split_chinese) == (None, True)
 
@@ -341,14 +358,14 @@ def test_a_copy_with_more_entries_keeps_its_settings():
     assert (more.lowercase, more.strip_accents, more.split_chinese) == (True, False, False)
 
 
-def test_a_tokenizer_json_says_the_same_again_beside_another_file(tmp_path):
+def test_beside_a_vocabulary_the_tokenizer_json_counts_and_beside_a_file_of_ours_it_does_not(tmp_path):
     assert tokenizer_files(tmp_path) == []
     (tmp_path / "tokenizer.json").touch()
     assert tokenizer_files(tmp_path) == ["tokenizer.json"]
     (tmp_path / "vocab.txt").touch()
-    assert tokenizer_files(str(tmp_path)) == ["vocab.txt"]
+    assert tokenizer_files(str(tmp_path)) == ["tokenizer.json"]
     (tmp_path / "anna.json").touch()
-    assert tokenizer_files(tmp_path) == ["vocab.txt", "anna.json"]
+    assert tokenizer_files(tmp_path) == ["anna.json"]
     (tmp_path / "tokenizer.json").unlink()
     assert tokenizer_files(tmp_path) == ["vocab.txt", "anna.json"]
 

@@ -146,7 +146,7 @@ def test_letters_accents_and_chinese_characters_are_treated_as_the_settings_say(
 def test_a_stated_case_is_not_overruled(tmp_path):
     path = tmp_path / "vocab.txt"
     path.write_text("[UNK]\na\n")
-    assert not WordPieceTokenizer.load(path).lowercase and WordPieceTokenizer.load(path, True).lowercase
+    assert not WordPieceTokenizer.load(path, False).lowercase and WordPieceTokenizer.load(path, True).lowercase
     WordPieceTokenizer(["[UNK]", "a"], True).save(tmp_path)
     assert WordPieceTokenizer.load(path).lowercase and WordPieceTokenizer.load(path, True).lowercase
     with pytest.raises(UnifiedError) as raised:
@@ -166,22 +166,6 @@ def test_special_entries_have_the_names_of_the_vocabulary_and_a_text_is_put_toge
     assert tokenizer.word_start("a") and not tokenizer.word_start("##a")
     assert tokenizer.content["model"]["vocab"] == {entry: i for i, entry in enumerate(tokenizer.entries)}
     assert json.dumps(tokenizer.content) and tokenizer.content["added_tokens"] == []
-
-
-@pytest.mark.parametrize(
-    ("entries", "capitals"),
-    [
-        (["a", "[CLS]"], False),
-        (["A"], True),
-        (["##A"], True),
-        (["[A"], True),
-        (["A]"], True),
-        (["É"], True),
-        (["1"], False),
-    ],
-)
-def test_capitals_are_looked_for_in_all_but_special_entries(entries, capitals):
-    assert WordPieceTokenizer(["[UNK]", *entries]).has_capitals() is capitals
 
 
 def test_a_word_of_more_than_100_characters_is_unknown():
