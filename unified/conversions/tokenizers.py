@@ -256,6 +256,8 @@ def _with_special(
 ) -> dict[str, Any]:
     """A ``tokenizer.json`` whose special symbols are found in texts, and which puts CLS and SEP around texts.
 
+    Offsets are without the space before a word where they were so.
+
     Args:
         named: the entry of each of our special symbols.
         entries: all of them, in the order of their ids.
@@ -266,13 +268,28 @@ def _with_special(
     before = content.get("added_tokens") or []
     known = {one["content"] for one in before}
     new = [added_token(ids[entry], entry) for entry in dict.fromkeys([*named.values(), *more]) if entry not in known]
+    template = _template(named[BEGIN], named[SEPARATOR], ids, config)
+    trimming = _trimming(content.get("post_processor"))
     return {
         **content,
         "added_tokens": sorted([*before, *new], key=lambda one: one["id"]),
-        "post_processor": _template(named[BEGIN], named[SEPARATOR], ids, config),
+        "post_processor": {"type": "Sequence", "processors": [*trimming, template]} if trimming else template,
         "truncation": None,
         "padding": None,
     }
+
+
+def _trimming(processor: object) -> list[dict[str, Any]]:
+    """Steps like those of a post-processor that take spaces at the ends of tokens out of offsets, as RoBERTa's does."""
+    if not isinstance(processor, dict):
+        return []
+    inner = processor.get("processors")
+    if isinstance(inner, list):
+        return [step for one in inner for step in _trimming(one)]
+    if processor.get("type") not in ("RobertaProcessing", "ByteLevel") or not processor.get("trim_offsets"):
+        return []
+    before = bool(processor.get("add_prefix_space", True))
+    return [{"type": "ByteLevel", "add_prefix_space": before, "trim_offsets": True, "use_regex": True}]
 
 
 def _template(cls: str, separator: str, ids: Mapping[str, int], config: TransformerConfig) -> dict[str, Any]:

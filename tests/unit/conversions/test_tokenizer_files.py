@@ -142,6 +142,24 @@ def test_the_template_of_two_texts_has_the_separators_of_the_model(tmp_path):
     assert read.encode("a").tokens == ["[CLS]", "a", "</s>"]
 
 
+@pytest.mark.parametrize("trims", [True, False])
+@pytest.mark.parametrize("before", [True, False])
+def test_offsets_are_without_the_space_before_a_word_where_a_robertas_are(tmp_path, trims, before):
+    """Whichever answer or entity a model marks, the text is the same as with the tokenizer of transformers."""
+    entries = ["<s>", "<pad>", "</s>", "<unk>", "a", "b", "\u0120", "\u0120a", "<mask>"]
+    ids, options = {entry: i for i, entry in enumerate(entries)}, {"add_prefix_space": before}
+    theirs = transformers.RobertaTokenizer(ids, [("\u0120", "a")], trim_offsets=trims, **options)
+    theirs.save_pretrained(tmp_path / "theirs")
+    own = load_tokenizer(tmp_path / "theirs")
+    for copy in ("one", "two"):  # what left once leaves again
+        saved(bert_tokenizer_files(source(own, pair_separators=2)), tmp_path / copy)
+        ours = transformers.AutoTokenizer.from_pretrained(tmp_path / copy)
+        for texts in (["a b  ab a"], [" a", "b a "], ["b"]):
+            found, wanted = (one(*texts, return_offsets_mapping=True) for one in (ours, theirs))
+            assert found["input_ids"] == wanted["input_ids"] and found["offset_mapping"] == wanted["offset_mapping"]
+        own = load_tokenizer(tmp_path / copy)
+
+
 def test_a_vocab_txt_cannot_say_that_two_separators_stand_between_two_texts():
     said = "vocab.txt stands for one separator between two texts, and the model reads 2"
     assert no_bert_tokenizer(source(WORDPIECE, pair_separators=2)) == said
