@@ -7,7 +7,8 @@ import os
 import re
 from pathlib import Path
 
-from unified.checkpoints.trained import CHECKPOINTS, find_checkpoint
+from unified.checkpoints.files import load_checkpoint
+from unified.checkpoints.trained import CHECKPOINTS, find_checkpoint, find_data
 from unified.conversions.formats import CONFIG, read_folder
 from unified.conversions.remote_code import DICTIONARY_NAME
 from unified.errors import UnifiedError
@@ -53,11 +54,19 @@ def folder_named(name: str | os.PathLike[str]) -> Path:
 def tokenizer_named(name: str | os.PathLike[str]) -> Path:
     """The path that ``name`` is, or a folder with the tokenizer of the hub's model of that name, without its weights.
 
+    Of a folder with checkpoints it is the folder that their dictionary is in, see
+    :func:`unified.checkpoints.trained.find_data`: a tokenizer beside them may be a copy for ``transformers``.
+
     Raises:
-        UnifiedError: there is no such path, and the hub's model cannot be had.
+        UnifiedError: there is no such path, and the hub's model cannot be had; or a checkpoint's dictionary is missing.
     """
     path = Path(name)
-    return path if path.exists() or not _may_be_of_hub(str(name)) else _fetched(str(name), weights=False)
+    if not path.exists() and _may_be_of_hub(str(name)):
+        return _fetched(str(name), weights=False)
+    if not _is_of_ours(path):
+        return path
+    checkpoint = find_checkpoint(path)
+    return find_data(checkpoint, load_checkpoint(checkpoint))
 
 
 def _may_be_of_hub(name: str) -> bool:
@@ -68,8 +77,12 @@ def _may_be_of_hub(name: str) -> bool:
 
 def _is_of_transformers(folder: Path) -> bool:
     """Whether a folder is one of ``transformers`` alone; one of ours may hold an export beside its checkpoints."""
-    own = (*CHECKPOINTS, FILE_NAME)
-    return (folder / CONFIG).is_file() and not any((folder / one).is_file() for one in own)
+    return (folder / CONFIG).is_file() and not _is_of_ours(folder)
+
+
+def _is_of_ours(folder: Path) -> bool:
+    """Whether a folder holds checkpoints, or results of runs that do."""
+    return any((folder / one).is_file() for one in (*CHECKPOINTS, FILE_NAME))
 
 
 def _fetched(name: str, weights: bool = True) -> Path:

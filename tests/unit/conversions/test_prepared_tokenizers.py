@@ -10,7 +10,9 @@ import torch
 import transformers
 
 from tests.support.published_models import xlnet_pieces
-from unified.checkpoints.trained import Trained
+from unified.checkpoints.files import load_checkpoint, save
+from unified.checkpoints.trained import Trained, write
+from unified.cli import main
 from unified.conversions.export import Source
 from unified.conversions.formats import read_folder
 from unified.conversions.xlnet import export_xlnet
@@ -63,6 +65,36 @@ def test_a_cased_vocabulary_that_tokenizer_json_lowers_is_uncased(tmp_path):
     (tmp_path / "tokenizer_config.json").unlink()
     (tmp_path / "vocab.txt").write_text("\n".join([*ENTRIES[:-1], "S"]) + "\n")
     assert [one.encode("PARIS") for one in read(tmp_path)] == [["paris"], ["paris"]]
+
+
+def prepared(folder: Path, tokenizer: object, *options: object) -> bytes:
+    """The dictionary that `unified prepare` writes into ``folder``."""
+    text = folder.with_suffix(".txt")
+    text.write_text("a b\n\nb a\n" * 20)
+    words = ["prepare", text, "--output", folder, "--workers", 1, "--tokenizer", tokenizer, *options]
+    assert main([str(word) for word in words]) == 0
+    return (folder / "dict.txt").read_bytes()
+
+
+def test_the_tokenizer_of_a_run_is_that_of_its_data(tmp_path, capsys):
+    """A run holds a copy of its tokenizer for transformers, of other symbols, and no dictionary."""
+    data, run = tmp_path / "data", tmp_path / "run"
+    wanted = prepared(data, "wordpiece", "--reserve", 3)
+    vocabulary = Vocabulary.load(data / "dict.txt")
+    config = TransformerConfig(len(vocabulary), layers=1, width=8, heads=2)
+    run.mkdir()
+    write(Trained(config, "nothing", UnifiedModel.for_language(config).state_dict(), vocabulary), run)
+    content = load_checkpoint(run / "checkpoint_last.pt")
+    (run / "dict.txt").unlink()
+    (run / "vocab.txt").write_text("\n".join(ENTRIES) + "\n")
+    content["cfg"]["task"]["data"] = str(data)
+    save(content, run / "checkpoint_last.pt")
+    assert prepared(tmp_path / "more", run) == wanted
+    data.rename(tmp_path / "moved")
+    words = ["prepare", tmp_path / "data.txt", "--output", tmp_path / "no", "--tokenizer", run]
+    assert main([str(word) for word in words]) == 2
+    said = capsys.readouterr().err
+    assert f"error: {run / 'checkpoint_last.pt'}: there is no dictionary now in {data}" in said
 
 
 @pytest.mark.parametrize("has_json", [False, True])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unified.arguments import counted
@@ -228,7 +229,8 @@ def _tokenizer(name: str) -> str:
     """A type of tokenizer to train, or the path of one that exists, which may be fetched from the hub.
 
     Raises:
-        UnifiedError: it is neither, and the hub has no model of that name, or cannot be asked.
+        UnifiedError: it is neither, and the hub has no model of that name, or cannot be asked; or it is a folder with
+            checkpoints whose dictionary is missing.
     """
     from unified.corpus.tokenizer_source import TRAINED
 
@@ -236,6 +238,8 @@ def _tokenizer(name: str) -> str:
         return name
     from unified.conversions.named_models import tokenizer_named
 
+    if Path(name).exists():
+        return str(tokenizer_named(name))
     try:
         return str(tokenizer_named(name))
     except UnifiedError as error:
