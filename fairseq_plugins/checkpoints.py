@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from fairseq import checkpoint_utils
+from fairseq import checkpoint_utils, utils
 from fairseq.file_io import PathManager
 from fairseq.trainer import Trainer
 from omegaconf import DictConfig, open_dict
@@ -103,12 +103,17 @@ def handing_over_heads(load: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def announcing_saves(save: Callable[..., Any]) -> Callable[..., Any]:
-    """fairseq's function that saves, after every process of a task of ours has been told so."""
+    """fairseq's function that saves, after every process of a task of ours has been told so.
+
+    The data folders of such a task are saved by their whole paths: a model is also opened from another folder.
+    """
 
     def save_checkpoint(cfg: DictConfig, trainer: Trainer, *arguments: Any, **keywords: Any) -> Any:
         # Tasks of others, which these plug-ins may stand beside, know nothing of it.
         if not cfg.no_save and isinstance(trainer.task, DictionaryTask):
             trainer.task.before_saving()
+            data = trainer.cfg.task.data
+            trainer.cfg.task.data = os.pathsep.join(os.path.abspath(path) for path in utils.split_paths(data))
         return save(cfg, trainer, *arguments, **keywords)
 
     return save_checkpoint

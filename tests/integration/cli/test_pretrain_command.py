@@ -150,10 +150,12 @@ def test_choices_and_switches_of_a_file_are_checked(tmp_path, capsys):
 
 
 def test_a_run_is_trained_resumed_and_not_repeated(data, tmp_path, capsys, monkeypatch):
+    """The data folder is named from the folder that it is in, then from another one, as the model is opened."""
     output = tmp_path / "run"
-    options = ("pretrain", data / "documents", "--output", output, *SMALL, "--max-update", 3)
-    first = [interpreter(), "-m", "unified.cli", *map(str, options), "--fairseq", "--log-interval 2"]
-    result = subprocess.run(first, capture_output=True, text=True, env=environment())
+    more = ("--output", output, *SMALL, "--max-update", 3)
+    options = ("pretrain", data / "documents", *more)
+    first = [interpreter(), "-m", "unified.cli", "pretrain", "documents", *map(str, more), "--fairseq=--log-interval 2"]
+    result = subprocess.run(first, capture_output=True, text=True, env=environment(), cwd=data)
     assert result.returncode == 0, result.stderr[-3000:]
     assert result.stderr.splitlines()[-2:] == [
         f"the model is in {output}; fine-tune it for a task:",
@@ -172,7 +174,9 @@ def test_a_run_is_trained_resumed_and_not_repeated(data, tmp_path, capsys, monke
     before = (output / "checkpoint_last.pt").read_bytes()
     # The file that it wrote is the same command: it has been trained.
     repeat = shlex.split((output / "run.yaml").read_text(encoding="utf-8").splitlines()[0])[2:]
-    assert repeat == ["pretrain", "--config", str(output / "run.yaml")] and main(repeat) == 0
+    with monkeypatch.context() as there:
+        there.chdir(data)
+        assert repeat == ["pretrain", "--config", str(output / "run.yaml")] and main(repeat) == 0
     assert printed_command(capsys.readouterr().err) == printed_command(result.stderr) and not result.stdout
     assert load_checkpoint(output / "checkpoint_last.pt")["optimizer_history"][-1]["num_updates"] == 3
     assert UnifiedLM.from_pretrained(output).fill_mask("the <mask> tree", top=1)

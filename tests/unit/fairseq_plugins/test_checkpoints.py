@@ -155,18 +155,24 @@ class Task(DictionaryTask):
 
 
 @pytest.mark.parametrize(("no_save", "told"), [(False, 1), (True, 0)])
-def test_a_task_of_ours_is_told_of_a_checkpoint_before_it_is_written(no_save, told):
+def test_a_task_of_ours_is_told_of_a_checkpoint_before_it_is_written_with_whole_paths(
+    tmp_path, monkeypatch, no_save, told
+):
+    """Paths of data folders, which are saved."""
     ours, seen = Task(), []
+    monkeypatch.chdir(tmp_path)
 
     def saved(cfg, trainer, *given, **options):
-        seen.append(ours.told)
+        seen.append((ours.told, trainer.cfg.task.data))
         return given, options
 
     save = checkpoints.announcing_saves(saved)
     for task in (ours, "of somebody else"):
-        found = save(SimpleNamespace(no_save=no_save), SimpleNamespace(task=task), 1, 2, three=3)
+        config = OmegaConf.create({"task": {"data": f"data{os.pathsep}/more"}})
+        found = save(SimpleNamespace(no_save=no_save), SimpleNamespace(task=task, cfg=config), 1, 2, three=3)
         assert found == ((1, 2), {"three": 3})
-    assert seen == [told, told]
+    data = f"data{os.pathsep}/more"
+    assert seen == [(told, f"{tmp_path}/{data}" if told else data), (told, data)]
 
 
 @pytest.mark.parametrize("state", [{}, {"task_state": {"pair_lengths": 1}}])
