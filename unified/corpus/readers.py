@@ -347,6 +347,13 @@ def _value(fields: Fields, name: str, option: str) -> object:
 
 
 def _text(name: str, text: object) -> str:
+    """A text; null, as data sets have it for a missing one, is empty.
+
+    Raises:
+        UnifiedError: it is none, or cannot be written as UTF-8.
+    """
+    if text is None:
+        return ""
     if not isinstance(text, str):
         raise UnifiedError(f"field {name!r} is {kind_of(text)}, not a text")
     if has_lone_surrogate(text):

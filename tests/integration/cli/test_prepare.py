@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.support.corpora import expected_items, items, json_lines, random_documents, raw_text, run, tree, write
+from tests.support.corpora import expected_items, items, json_lines, jsonl, random_documents, raw_text, run, tree, write
 from unified.data.sampling import uniform
 from unified.data.token_files import TokenFile
 from unified.data.vocabulary import Vocabulary
@@ -184,6 +184,19 @@ def test_skip_empty_leaves_pairs_out_on_both_sides_and_counts_them(tmp_path):
     assert json.loads((tmp_path / "data" / "manifest.json").read_text())["splits"]["train"]["skipped"] == 2
     sizes = [len(TokenFile(tmp_path / "data" / f"train.source-target.{side}")) for side in ("source", "target")]
     assert sizes == [2, 2]
+
+
+def test_skip_empty_leaves_null_out_as_it_leaves_empty_texts_out(tmp_path):
+    rows = [("a", "A"), (None, "B"), ("b", None), (["a", None], "C"), ("c", "D")]
+    pairs = jsonl(tmp_path / "pairs.jsonl", [{"s": source, "t": target} for source, target in rows])
+    documents = jsonl(tmp_path / "documents.jsonl", [{"text": source} for source in ("a", None, "b")])
+    fields = ["--source-field", "s", "--target-field", "t"]
+    for path, options, unit, kept in ((pairs, fields, "pairs", 2), (documents, [], "documents", 2)):
+        output = tmp_path / unit
+        assert run(path, *options, "--skip-empty", "--output", output) == 0
+        split = json.loads((output / "manifest.json").read_text())["splits"]["train"]
+        assert (split[unit], split["skipped"]) == (kept, len(Path(path).read_text().splitlines()) - kept)
+        assert run(path, *options, "--output", tmp_path / "no") == 2
 
 
 def test_a_paragraph_without_pieces_is_no_end_of_a_document(tmp_path):

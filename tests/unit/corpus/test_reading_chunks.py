@@ -189,8 +189,17 @@ def test_a_row_of_documents_is_refused_by_its_line(tmp_path, row, message):
 
 
 def test_documents_without_text_are_left_out_where_that_is_asked_for(tmp_path):
-    path = jsonl(tmp_path / "a.jsonl", [{"body": "good"}, {"body": ""}, {"body": " \n\t"}, {"body": "more"}])
-    assert documents_of(path, skip_empty=True) == [(0, ["good"]), (3, ["more"])]
+    empty = [{"body": ""}, {"body": " \n\t"}, {"body": None}]
+    path = jsonl(tmp_path / "a.jsonl", [{"body": "good"}, *empty, {"body": "more"}])
+    assert documents_of(path, skip_empty=True) == [(0, ["good"]), (4, ["more"])]
+    said = f"{path}, 3 lines (2, 3, 4): the field 'body' is empty; --skip-empty leaves such rows out"
+    assert refused(documents_of, path).startswith(said)
+
+
+def test_null_in_pairs_is_an_empty_side_or_part(tmp_path):
+    rows = [{"src": None, "tgt": "a"}, {"src": "a", "tgt": None}, {"src": ["a", None], "tgt": "b"}]
+    path = jsonl(tmp_path / "a.jsonl", rows)
+    assert pairs_of(path) == [(0, "", "a"), (1, "a", ""), (2, ["a", ""], "b")]
 
 
 def test_all_wrong_rows_of_a_chunk_are_named_and_the_line_where_reading_ended(tmp_path):
@@ -206,7 +215,7 @@ def test_all_wrong_rows_of_a_chunk_are_named_and_the_line_where_reading_ended(tm
         ({"tgt": "a"}, "no field 'src'; its fields: 'tgt'; --source-field names the one to read"),
         ({"src": "a"}, "no field 'tgt'; its fields: 'src'; --target-field names the one to read"),
         ({"src": 3, "tgt": "a"}, "field 'src' is an integer, not a text"),
-        ({"src": ["a", None], "tgt": "a"}, "field 'src[1]' is null, not a text"),
+        ({"src": ["a", 3], "tgt": "a"}, "field 'src[1]' is an integer, not a text"),
         ({"src": ["\udc00"], "tgt": "a"}, "field 'src[0]' holds half of a surrogate pair"),
         ({"src": "a", "tgt": ["b"]}, "field 'tgt' is a list, not a text"),
     ],

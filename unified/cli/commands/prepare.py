@@ -54,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     files.add_argument(
         "--skip-empty",
         action="store_true",
-        help="leave out rows whose text, source or target is empty; without it they are refused",
+        help="leave out rows whose text, source or target is empty or null; without it they are refused",
     )
     files.add_argument("--output", required=True, metavar="DIR", help="folder to make")
     files.add_argument("--overwrite", action="store_true", help="replace DIR if this command made it")
