@@ -46,6 +46,10 @@ _OWN = {
     "longest": Maybe((int, None)),
     "writes": Maybe((str, None)),
     "pair_lengths": Maybe(dict),
+    "attention_dropout": Maybe(float),
+    "inner_dropout": Maybe(float),
+    "max_positions": Maybe(int),
+    "token_types": Maybe(int),
 }
 _CONFIG: Shape = {
     **dict.fromkeys(_INTEGERS, Maybe(int)),

@@ -26,7 +26,7 @@ from unified.checkpoints.sources import counted, read_config, read_parameters, r
 from unified.checkpoints.tensorflow import find_tensorflow, load_tensorflow
 from unified.checkpoints.trained import Trained
 from unified.conversions.bert_names import from_bert, from_tensorflow, to_bert
-from unified.conversions.export import OWN_SETTINGS, Source, has_plain_layers, write_folder
+from unified.conversions.export import OWN_SETTINGS, Source, has_plain_layers, with_own_fields, write_folder
 from unified.conversions.task_heads import BERT, fine_tuned, take_head
 from unified.conversions.tokenizers import bert_tokenizer_files, no_bert_tokenizer
 from unified.data.vocabulary import BEGIN, PAD, SEPARATOR
@@ -36,6 +36,9 @@ from unified.model import TransformerConfig
 from unified.tokenization import Tokenizer, load_tokenizer
 from unified.tokenization.wordpiece import WordPieceTokenizer
 from unified.tokenization.wordpiece_files import JSON_NAME, SETTINGS_NAME, VOCABULARY_NAME
+
+#: Fields of our configuration for which BERT's class has none.
+_OWN_FIELDS = ("inner_dropout",)
 
 
 def read_bert(source: Path, writes: str | None = None) -> Imported:
@@ -124,6 +127,7 @@ def export_bert(source: Source, destination: Path) -> Conversion:
     files = bert_tokenizer_files(source)
     parameters = source.by_rows_of(files.symbols)
     own: dict[str, Any] = {"writes": source.trained.writes, **source.trained.lengths.state()}
+    others = {name: getattr(config, name) for name in _OWN_FIELDS}
     head = source.exported_head(BERT)
     if head is None:
         parameters = {name: value for name, value in parameters.items() if name not in source.left_out}
@@ -144,7 +148,8 @@ def export_bert(source: Source, destination: Path) -> Conversion:
         "hidden_dropout_prob": config.dropout,
         "attention_probs_dropout_prob": config.attention_dropout, "max_position_embeddings": config.max_positions,
         "type_vocab_size": config.token_types, "initializer_range": config.initializer_range,
-        "layer_norm_eps": config.norm_epsilon, "pad_token_id": files.symbols.index(PAD), OWN_SETTINGS: own,
+        "layer_norm_eps": config.norm_epsilon, "pad_token_id": files.symbols.index(PAD),
+        OWN_SETTINGS: {**own, **others},
     }  # fmt: skip
     write_folder(destination, settings, found, files.save, source.dtype)
     return Conversion(left_out=tuple(left_out), remarks=files.remarks)
@@ -175,7 +180,7 @@ def bert_config(settings: dict[str, Any]) -> TransformerConfig:
             f"config.json: position_embedding_type {settings['position_embedding_type']!r}, not 'absolute'"
         )
     with reading_config("a BERT's"):
-        return TransformerConfig(
+        config = TransformerConfig(
             vocabulary_size=settings["vocab_size"],
             layers=settings["num_hidden_layers"],
             width=settings["hidden_size"],
@@ -190,6 +195,7 @@ def bert_config(settings: dict[str, Any]) -> TransformerConfig:
             initializer_range=settings.get("initializer_range", 0.02),
             mask="left_to_right" if settings.get("is_decoder") else "bidirectional",
         )
+        return with_own_fields(config, settings, _OWN_FIELDS)
 
 
 def read_tokenizer(folder: Path) -> Tokenizer:

@@ -155,6 +155,16 @@ def has_plain_layers(config: TransformerConfig) -> bool:
     return not any(others)
 
 
+def with_own_fields(config: TransformerConfig, settings: Mapping[str, Any], names: Sequence[str]) -> TransformerConfig:
+    """A configuration with those of the fields ``names`` that a ``config.json`` has among our own settings.
+
+    Raises:
+        UnifiedError: one has a value that is not built.
+    """
+    own = settings.get(OWN_SETTINGS) or {}
+    return replace(config, **{name: own[name] for name in names if name in own})
+
+
 def short_name(dtype: torch.dtype) -> str:
     """A dtype as ``config.json`` names it, such as "float16"."""
     return str(dtype).removeprefix("torch.")

@@ -14,6 +14,7 @@ from unified.checkpoints.conversion import (
     activation_of,
     decoding,
     fitting,
+    lengths_of,
     require_model_type,
     with_heads_of,
 )
@@ -21,7 +22,7 @@ from unified.checkpoints.sources import counted, read_config, read_parameters, r
 from unified.checkpoints.tensorflow import find_tensorflow, load_tensorflow
 from unified.checkpoints.trained import Trained
 from unified.checkpoints.vocabularies import over_symbols
-from unified.conversions.export import OWN_SETTINGS, Source, has_plain_layers, write_folder
+from unified.conversions.export import OWN_SETTINGS, Source, has_plain_layers, with_own_fields, write_folder
 from unified.conversions.task_heads import XLNET, fine_tuned, take_head
 from unified.conversions.tokenizers import no_xlnet_tokenizer, xlnet_tokenizer_files
 from unified.conversions.xlnet_names import from_tensorflow, from_xlnet, to_xlnet
@@ -32,6 +33,9 @@ from unified.tokenization import load_tokenizer, ordinary_symbols
 from unified.tokenization.wordpiece_files import JSON_NAME, read_added
 from unified.tokenization.xlnet import PIECES_NAME, XLNetTokenizer
 
+#: Fields of our configuration for which XLNet's class has none, or one for several.
+_OWN_FIELDS = ("attention_dropout", "inner_dropout", "max_positions", "token_types")
+
 
 def read_xlnet(source: Path, writes: str | None = None) -> Imported:
     """Read a folder of ``transformers`` or TensorFlow.
@@ -40,7 +44,8 @@ def read_xlnet(source: Path, writes: str | None = None) -> Imported:
         source: holds ``config.json``, ``spiece.model`` or ``tokenizer.json``, and ``model.safetensors``,
             ``pytorch_model.bin`` or another single ``*.bin``; or ``xlnet_config.json``, ``spiece.model`` and a
             TensorFlow checkpoint.
-        writes: name of the decoding scheme by which it shall write, "permutation" or "nothing"; None for the first.
+        writes: name of the decoding scheme by which it shall write, "permutation" or "nothing"; None for what an
+            export of this library noted, else the first.
 
     Raises:
         UnifiedError: a file is missing or is not what it should be.
@@ -72,9 +77,9 @@ def read_xlnet(source: Path, writes: str | None = None) -> Imported:
         heads = found | dict(head.parameters)
         trained = Trained(config, "nothing", heads, vocabulary, head.record, own.get("longest") or config.max_positions)
         return Imported(trained, tokenizer, Conversion())
-    scheme, said = decoding(config, writes, "permutation")
+    scheme, said = decoding(config, writes or own.get("writes"), "permutation")
     told = Conversion(new=tuple(new), left_out=tuple(left_out), remarks=(*remarks, *said))
-    return Imported(Trained(config, scheme, found, vocabulary), tokenizer, told)
+    return Imported(Trained(config, scheme, found, vocabulary, lengths=lengths_of(own)), tokenizer, told)
 
 
 def export_xlnet(source: Source, destination: Path) -> Conversion:
@@ -96,6 +101,8 @@ def export_xlnet(source: Source, destination: Path) -> Conversion:
         raise UnifiedError(f"{source.name}: {reason}")
     files = xlnet_tokenizer_files(source)
     parameters, head = source.by_rows_of(files.symbols), source.exported_head(XLNET)
+    own: dict[str, Any] = {"writes": source.trained.writes, **source.trained.lengths.state()}
+    others = {name: getattr(config, name) for name in _OWN_FIELDS}
     if head is None:
         parameters = {name: value for name, value in parameters.items() if name not in source.left_out}
         architecture, found, left_out = to_xlnet(parameters, config.layers)
@@ -107,7 +114,7 @@ def export_xlnet(source: Source, destination: Path) -> Conversion:
         below = {f"transformer.{theirs}": value for theirs, value in to_xlnet(encoder, config.layers)[1].items()}
         fields, found, left_out = fine_tuned(XLNET, name, record, parameters, below)
         if not any(one.startswith(f"heads.{name}.") for one in left_out):
-            fields[OWN_SETTINGS] = {"head": dict(record), "longest": source.trained.longest}
+            own = {"head": dict(record), "longest": source.trained.longest}
     settings = {
         **fields, "model_type": "xlnet", "vocab_size": len(files.symbols),
         "d_model": config.width, "n_layer": config.layers, "n_head": config.heads,
@@ -115,6 +122,7 @@ def export_xlnet(source: Source, destination: Path) -> Conversion:
         "d_inner": config.feed_forward, "ff_activation": ACTIVATIONS[config.activation], "dropout": config.dropout,
         "initializer_range": config.initializer_range, "layer_norm_eps": config.norm_epsilon, "untie_r": True,
         "attn_type": config.attn_type, "bi_data": False, "clamp_len": config.clamp_len or -1, "same_length": False,
+        OWN_SETTINGS: {**own, **others},
     }  # fmt: skip
     write_folder(destination, settings, found, files.save, source.dtype)
     return Conversion(left_out=tuple(left_out))
@@ -147,7 +155,7 @@ def xlnet_config(settings: dict[str, Any]) -> TransformerConfig:
         if size is not None and size * heads != width:
             raise UnifiedError(f"config.json: {heads} heads of {size} do not make d_model {width}")
         dropout = settings.get("dropout", 0.1)
-        return TransformerConfig(
+        config = TransformerConfig(
             vocabulary_size=settings["vocab_size"] if "vocab_size" in settings else settings["n_token"],
             layers=settings["n_layer"],
             width=width,
@@ -164,6 +172,7 @@ def xlnet_config(settings: dict[str, Any]) -> TransformerConfig:
             norm_epsilon=settings.get("layer_norm_eps", 1e-12),
             initializer_range=settings.get("initializer_range", 0.02),
         )
+        return with_own_fields(config, settings, _OWN_FIELDS)
 
 
 def _read(folder: Path) -> tuple[dict[str, Any], dict[str, torch.Tensor], list[str]]:

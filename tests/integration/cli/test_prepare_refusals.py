@@ -101,7 +101,8 @@ def test_bad_options_and_missing_files(tmp_path, capsys):
         ([text, "--tokenizer", text], r"no [UNK] among its 2 entries"),
         (
             [text, "--tokenizer", tmp_path],
-            "holds no tokenizer; one of tokenizer.model, vocab.txt, anna.json, xlnet.model, spiece.model, tokenizer.json is needed",
+            "holds no tokenizer; one of tokenizer.model, vocab.txt, anna.json, xlnet.model, spiece.model, "
+            "tokenizer.json is needed",
         ),
         ([text, "--valid-share", "1"], "--valid-share is at least 0 and below 1, got 1.0"),
         ([text, "--valid-share", "-0.1"], "--valid-share is at least 0 and below 1, got -0.1"),

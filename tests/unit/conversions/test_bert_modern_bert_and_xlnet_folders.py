@@ -40,15 +40,15 @@ SHAPE = {
     "attention_dropout": 0.125, "norm_epsilon": 1e-3, "initializer_range": 0.0625,
 }  # fmt: skip
 FAMILIES = {
-    "bert": {"max_positions": 20, "token_types": 6},
+    "bert": {"max_positions": 20, "token_types": 6, "inner_dropout": 0.375},
     "modernbert": {
         "max_positions": 20, "token_types": 0, "positions": "rotary", "gated": True, "norm": "pre",
         "embedding_norm": True, "norm_type": "layer_without_bias", "linear_without_bias": True, "inner_dropout": 0.5,
         "rotary_theta": 900.0, "local_rotary_theta": 700.0, "attention_windows": "0,4,4",
     },
     "xlnet": {
-        "positions": "relative", "token_head": "plain", "clamp_len": 7, "inner_dropout": 0.25,
-        "attention_dropout": 0.25,
+        "positions": "relative", "token_head": "plain", "clamp_len": 7, "inner_dropout": 0.375, "max_positions": 20,
+        "token_types": 3,
     },
 }  # fmt: skip
 QUERY = "transformer.embeddings.query"
@@ -56,6 +56,12 @@ NEXT = tuple(f"heads.next_sentence.{part}.{kind}" for part in ("pooler", "classi
 #: What a model of ours has and the class of a family has not.
 OTHERS = {"bert": (), "modernbert": (QUERY, *NEXT), "xlnet": NEXT}
 LENGTHS = PairLengths(5, 4, 3)
+NOTED = {"pair_lengths": {"max_source": 5, "max_target": 4, "longest_target": 3}}
+#: Fields of ours that a class has none for, and that are written beside what it knows.
+OWN_FIELDS = {
+    "bert": {"inner_dropout": 0.375},
+    "xlnet": {"attention_dropout": 0.125, "inner_dropout": 0.375, "max_positions": 20, "token_types": 3},
+}
 
 
 def source(family: str, heads=None, writes="nothing", lengths=PairLengths(), **changes) -> Source:  # noqa: B008
@@ -89,18 +95,19 @@ def test_all_settings_of_bert_are_written(tmp_path):
         "num_attention_heads": 2, "intermediate_size": 12, "hidden_act": "gelu_new", "hidden_dropout_prob": 0.25,
         "attention_probs_dropout_prob": 0.125, "max_position_embeddings": 20, "type_vocab_size": 6,
         "initializer_range": 0.0625, "layer_norm_eps": 1e-3, "pad_token_id": 0, "dtype": "float32",
-        "unified": {"writes": "cloze", "pair_lengths": {"max_source": 5, "max_target": 4, "longest_target": 3}},
+        "unified": {"writes": "cloze", **NOTED, **OWN_FIELDS["bert"]},
     }  # fmt: skip
     assert told == Conversion()
 
 
 def test_all_settings_of_xlnet_are_written(tmp_path):
-    told = export_xlnet(source("xlnet", writes="permutation"), tmp_path / "out")
+    told = export_xlnet(source("xlnet", writes="permutation", lengths=LENGTHS), tmp_path / "out")
     assert settings_of(tmp_path / "out") == {
         "architectures": ["XLNetLMHeadModel"], "model_type": "xlnet", "vocab_size": len(PIECES.native_symbols()),
         "d_model": 8, "n_layer": 3, "n_head": 2, "d_head": 4, "d_inner": 12, "ff_activation": "gelu_new",
         "dropout": 0.25, "initializer_range": 0.0625, "layer_norm_eps": 1e-3, "untie_r": True, "attn_type": "bi",
         "bi_data": False, "clamp_len": 7, "same_length": False, "dtype": "float32",
+        "unified": {"writes": "permutation", **NOTED, **OWN_FIELDS["xlnet"]},
     }  # fmt: skip
     assert set(told.left_out) == set(OTHERS["xlnet"])
     export_xlnet(source("xlnet", clamp_len=0), tmp_path / "endless")
@@ -134,7 +141,7 @@ def test_all_settings_of_modern_bert_are_written(tmp_path):
 
 @pytest.mark.parametrize(("family", "writes"), [("bert", "cloze"), ("modernbert", "nothing"), ("xlnet", "permutation")])
 def test_a_folder_is_loaded_by_transformers_and_read_back_as_the_same_model(tmp_path, family, writes):
-    own = source(family, writes=writes, lengths=PairLengths() if family == "xlnet" else LENGTHS)
+    own = source(family, writes=writes, lengths=LENGTHS)
     EXPORTS[family](own, tmp_path / "out")
     (architecture,) = settings_of(tmp_path / "out")["architectures"]
     _, report = getattr(transformers, architecture).from_pretrained(tmp_path / "out", output_loading_info=True)
@@ -170,8 +177,9 @@ def test_the_one_head_of_a_task_is_written_with_its_record_and_read_back(tmp_pat
     settings = settings_of(tmp_path / "out")
     prefix = {"bert": "Bert", "xlnet": "XLNet"}[family]
     assert settings["architectures"] == [f"{prefix}ForMultipleChoice"]
-    assert settings["unified"] == {"head": record, "longest": 17}
+    assert settings["unified"] == {"head": record, "longest": 17, **OWN_FIELDS[family]}
     back = READERS[family](tmp_path / "out")
+    assert replace(back.trained.config, token_head=own.config.token_head) == own.config
     assert back.trained.heads == {"choice": record} and back.trained.longest == 17
     assert (back.trained.writes, back.trained.config.width, back.told) == ("nothing", 8, Conversion())
     heads = {n: v for n, v in back.trained.parameters.items() if n.startswith("heads.")}
@@ -214,6 +222,7 @@ def test_what_a_class_cannot_hold_is_refused_by_name_and_nothing_is_written(tmp_
         ("modernbert", None, None, "nothing"), ("modernbert", "nothing", None, "nothing"),
         ("modernbert", "cloze", None, "cloze"), ("modernbert", "cloze", "nothing", "nothing"),
         ("xlnet", None, None, "permutation"), ("xlnet", "permutation", "nothing", "nothing"),
+        ("xlnet", "nothing", None, "nothing"), ("xlnet", "nothing", "permutation", "permutation"),
     ],
 )  # fmt: skip
 def test_a_model_writes_as_asked_or_as_noted_or_as_usual(tmp_path, family, noted, asked, found):
@@ -388,7 +397,7 @@ def test_a_tensorflow_checkpoint_has_settings_and_an_activation_of_its_own(tmp_p
     if family == "xlnet":  # which names the size of its vocabulary otherwise
         settings["n_token"] = settings.pop("vocab_size")
     (folder / f"{family}_config.json").write_text(json.dumps(settings if said is None else settings | {field: said}))
-    change(folder, **{field: "silu"})
+    change(folder, **{field: "silu", "unified": None})
     first = READERS[family](folder)
     assert first.trained.config.activation == "silu" and first.told.left_out == ()
     (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
