@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 _PIECE = 1 << 11
 #: Most memory that a file may ask of the decoder: `xz -9` asks for 65 MiB.
 _DECODER_BYTES = 1 << 27
+#: Parts of the messages by which the libraries refuse a file that asks for more memory.
+_REFUSALS_OF_MEMORY = ("Memory usage limit exceeded", "Frame requires too much memory")
 #: Text becomes three to ten times smaller. Denser files are refused.
 DENSEST = 25
 #: Bytes of a file before its density counts.
@@ -30,6 +32,10 @@ class Damaged(Exception):
 
 class TooDense(Exception):
     """Compressed data hold more than :data:`DENSEST` times as many bytes, as no text does."""
+
+
+class TooMuchMemory(Exception):
+    """Compressed data want more than :data:`_DECODER_BYTES` of memory to be decompressed."""
 
 
 class _Decoder(Protocol):
@@ -65,6 +71,7 @@ class Decompressed(io.RawIOBase):
         EOFError: the last frame is cut off.
         Damaged: the data are damaged, or are not compressed so.
         TooDense: they hold too much.
+        TooMuchMemory: decompressing them would take too much memory.
     """
 
     def __init__(self, stream: BinaryIO, suffix: str):
@@ -105,7 +112,10 @@ class Decompressed(io.RawIOBase):
         try:
             self._output = memoryview(self._frame.decompress(self._input))
         except (EOFError, lzma.LZMAError, zlib.error, zstandard.ZstdError) as error:
-            raise Damaged(str(error) or type(error).__name__) from None
+            said = str(error) or type(error).__name__
+            if any(refusal in said for refusal in _REFUSALS_OF_MEMORY):
+                raise TooMuchMemory(f"needs more than {_DECODER_BYTES >> 20} MiB to unpack; unpack it first") from None
+            raise Damaged(said) from None
         self._given += len(self._output)
         if self._given > max(_COUNTED_FROM, DENSEST * self._taken):
             raise TooDense(

@@ -11,7 +11,7 @@ from itertools import islice
 from pathlib import Path
 
 from unified.errors import UnifiedError
-from unified.files.decompression import Damaged, Decompressed, TooDense
+from unified.files.decompression import Damaged, Decompressed, TooDense, TooMuchMemory
 
 #: Bytes of text that are read, and sent to another process, at once.
 CHUNK_BYTES = 1 << 20
@@ -206,7 +206,7 @@ def _undamaged(path: str, read: Callable[[], bytes]) -> bytes:
         return read()
     except (EOFError, Damaged) as error:
         raise UnifiedError(f"{path}: the compressed data are damaged or cut off ({error})") from None
-    except TooDense as error:
+    except (TooDense, TooMuchMemory) as error:
         raise UnifiedError(f"{path}: {error}") from None
 
 

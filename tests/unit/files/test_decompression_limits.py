@@ -9,7 +9,9 @@ import zlib
 
 import pytest
 
-from unified.files.decompression import DENSEST, Damaged, Decompressed, TooDense
+from unified.errors import UnifiedError
+from unified.files.decompression import DENSEST, Damaged, Decompressed, TooDense, TooMuchMemory
+from unified.files.text_files import LineReader
 
 
 def read(data, suffix):
@@ -58,8 +60,19 @@ def with_window(logarithm):
 def test_a_decoder_may_take_128_mebibytes():
     assert read(with_dictionary(1 << 26), "xz") == read(with_window(27), "zst") == 4
     for data, suffix in ((with_dictionary(1 << 27), "xz"), (with_window(28), "zst")):
-        with pytest.raises(Damaged):
+        with pytest.raises(TooMuchMemory):
             read(data, suffix)
+
+
+@pytest.mark.parametrize(
+    ("suffix", "data"), [("xz", with_dictionary(1 << 27)), ("zst", with_window(28))], ids=["xz", "zst"]
+)
+def test_a_whole_file_that_takes_more_is_not_called_damaged(tmp_path, suffix, data):
+    path = tmp_path / f"a.txt.{suffix}"
+    path.write_bytes(data)
+    with pytest.raises(UnifiedError) as raised:
+        list(LineReader(str(path)).chunks())
+    assert str(raised.value) == f"{path}: needs more than 128 MiB to unpack; unpack it first"
 
 
 def test_a_format_is_read_under_its_own_name_alone():
