@@ -9,9 +9,9 @@ from pathlib import Path
 
 from unified.checkpoints.files import load_checkpoint
 from unified.checkpoints.trained import CHECKPOINTS, find_checkpoint, find_data
-from unified.conversions.formats import CONFIG, read_folder
+from unified.conversions.formats import CONFIG, format_of, read_folder
 from unified.conversions.remote_code import DICTIONARY_NAME
-from unified.errors import UnifiedError
+from unified.errors import UnifiedError, naming
 from unified.files.destination import check_destination
 from unified.reports.results import FILE_NAME
 from unified.runtime.progress import Progress
@@ -22,8 +22,13 @@ CACHE_VARIABLE = "UNIFIED_CACHE"
 #: an earlier version made is not taken.
 _CONVERSION = 3
 _HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[\w.-]+)?")
-#: Files of a model on the hub that are read here.
+#: Files of a model on the hub that are read here, without its weights.
 _HUB_FILES = ["*.json", "vocab.txt", "spiece.model", DICTIONARY_NAME]
+#: Its weights, the first kind that it has; others may stand beside them in other precisions, or for other programs.
+_HUB_WEIGHTS = [
+    ["model.safetensors", "model-*-of-*.safetensors"],
+    ["pytorch_model.bin", "pytorch_model-*-of-*.bin"],
+]
 
 
 def checkpoint_named(name: str | os.PathLike[str]) -> Path:
@@ -88,6 +93,27 @@ def _is_of_ours(folder: Path) -> bool:
 def _fetched(name: str, weights: bool = True) -> Path:
     """The folder of a hub's model on this machine, or of its other files alone.
 
+    Weights are fetched last, and of safetensors and torch's files one kind.
+
+    Raises:
+        UnifiedError: huggingface_hub is not installed, the model is neither here nor to be had, or it is of a type that
+            is not read.
+    """
+    folder = _snapshot(name, _HUB_FILES)
+    if not weights:
+        return folder
+    with naming(name):
+        format_of(folder)
+    for patterns in _HUB_WEIGHTS:
+        folder = _snapshot(name, [*_HUB_FILES, *patterns])
+        if any(list(folder.glob(pattern)) for pattern in patterns):
+            break
+    return folder
+
+
+def _snapshot(name: str, patterns: list[str]) -> Path:
+    """The folder with those files of a hub's model whose names have one of the patterns; its own folders are left out.
+
     Raises:
         UnifiedError: huggingface_hub is not installed, or the model is neither here nor to be had.
     """
@@ -100,12 +126,7 @@ def _fetched(name: str, weights: bool = True) -> Path:
             f"`pip install '.[hub]'` in the library's folder; or {by_hand}"
         ) from None
     try:
-        if not weights:
-            return Path(huggingface_hub.snapshot_download(name, allow_patterns=_HUB_FILES))
-        folder = Path(huggingface_hub.snapshot_download(name, allow_patterns=[*_HUB_FILES, "*.safetensors"]))
-        if list(folder.glob("*.safetensors")):
-            return folder
-        return Path(huggingface_hub.snapshot_download(name, allow_patterns=[*_HUB_FILES, "pytorch_model*.bin"]))
+        return Path(huggingface_hub.snapshot_download(name, allow_patterns=patterns, ignore_patterns=["*/*"]))
     except huggingface_hub.errors.LocalEntryNotFoundError:
         raise UnifiedError(
             f"{name}: no such file or folder; the Hugging Face hub, which may have a model of that name, "

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from pathlib import Path
 
 import huggingface_hub
 import pytest
+from huggingface_hub.utils import filter_repo_objects
 
 from unified.checkpoints.conversion import Conversion
 from unified.conversions import named_models
@@ -15,7 +17,6 @@ from unified.conversions.named_models import checkpoint_named, folder_named, tok
 from unified.errors import UnifiedError
 
 BY_HAND = "`hf download {} --local-dir FOLDER` where there is a network makes a folder to name instead"
-FILES = ["*.json", "vocab.txt", "spiece.model", "unified_dict.txt"]
 
 
 def refusal(call, *arguments) -> str:
@@ -26,14 +27,29 @@ def refusal(call, *arguments) -> str:
 
 @pytest.fixture
 def asked(tmp_path, monkeypatch) -> list:
-    """What the hub is asked for; it has a folder with nothing in it."""
+    """What the hub is asked for: a model, and the files of it that are taken.
+
+    The model's files are those in the folder "there"; what is taken lies in the folder "hub".
+    """
     found: list[tuple[str, list[str]]] = []
-    (tmp_path / "hub").mkdir()
+    for name in ("hub", "there"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "there" / "config.json").write_text('{"model_type": "bert"}')
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(
-        huggingface_hub, "snapshot_download",
-        lambda name, allow_patterns: found.append((name, allow_patterns)) or str(tmp_path / "hub"),
-    )  # fmt: skip
+
+    def snapshot(name: str, allow_patterns: list[str], ignore_patterns: list[str]) -> str:
+        files = sorted(path for path in (tmp_path / "there").rglob("*") if path.is_file())
+        names = (str(path.relative_to(tmp_path / "there")) for path in files)
+        taken = filter_repo_objects(names, allow_patterns=allow_patterns, ignore_patterns=ignore_patterns)
+        found.append((name, []))
+        for one in taken:
+            (tmp_path / "hub" / one).parent.mkdir(parents=True, exist_ok=True)
+            if not (tmp_path / "hub" / one).exists():
+                shutil.copy(tmp_path / "there" / one, tmp_path / "hub" / one)
+                found[-1][1].append(one)
+        return str(tmp_path / "hub")
+
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", snapshot)
     return found
 
 
@@ -53,13 +69,31 @@ def test_names_of_files_and_of_what_lies_below_a_folder_that_is_here_are_none_of
 
 @pytest.mark.parametrize("name", ["bert", "google-bert/bert-base-uncased", "a1/b_2.c-d", "A/.b"])
 def test_a_name_of_the_hub_is_fetched(asked, tmp_path, name):
-    assert folder_named(name) == tmp_path / "hub"
-    assert asked == [(name, [*FILES, "*.safetensors"]), (name, [*FILES, "pytorch_model*.bin"])]
+    for file in ("vocab.txt", "pytorch_model.bin"):
+        (tmp_path / "there" / file).touch()
+    assert tokenizer_named(name) == tmp_path / "hub" and asked == [(name, ["config.json", "vocab.txt"])]
     asked.clear()
-    (tmp_path / "hub" / "model.safetensors").touch()
-    assert folder_named(name) == tmp_path / "hub" and asked == [(name, [*FILES, "*.safetensors"])]
-    asked.clear()
-    assert tokenizer_named(name) == tmp_path / "hub" and asked == [(name, FILES)]
+    assert folder_named(name) == tmp_path / "hub" and asked == [(name, []), (name, []), (name, ["pytorch_model.bin"])]
+
+
+@pytest.mark.parametrize("weights", ["model.safetensors", "model-00001-of-00002.safetensors"])
+def test_of_a_model_of_the_hub_only_the_files_that_are_read_are_fetched(asked, tmp_path, weights):
+    read = {"config.json", "tokenizer.json", "spiece.model", "unified_dict.txt", weights}
+    others = {"model.fp16.safetensors", "pytorch_model.bin", "adapter.safetensors", "README.md", "model.onnx"}
+    others |= {"checkpoint-500/model.safetensors", "1_Pooling/config.json", "onnx/model.json", "x/vocab.txt"}
+    for file in read | others:
+        (tmp_path / "there" / file).parent.mkdir(exist_ok=True)
+        if file != "config.json":
+            (tmp_path / "there" / file).touch()
+    folder_named("a/b")
+    assert {file for _, files in asked for file in files} == read and asked[-1] == ("a/b", [weights])
+
+
+def test_weights_of_a_type_that_is_not_read_are_not_fetched(asked, tmp_path):
+    (tmp_path / "there" / "config.json").write_text('{"model_type": "llama"}')
+    (tmp_path / "there" / "model.safetensors").touch()
+    said = refusal(folder_named, "a/b")
+    assert "config.json: model_type 'llama'; models of type bert, " in said and asked == [("a/b", ["config.json"])]
 
 
 def test_what_the_hub_does_not_give_is_refused_with_advice(asked, monkeypatch):
