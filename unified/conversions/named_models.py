@@ -24,7 +24,7 @@ _CONVERSION = 3
 _HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[\w.-]+)?")
 #: Files of a model on the hub that are read here, without its weights.
 _HUB_FILES = ["*.json", "vocab.txt", "spiece.model", DICTIONARY_NAME]
-#: Its weights, the first kind that it has; others may stand beside them in other precisions, or for other programs.
+#: Files of weights by their kinds, the first of which counts; a model may have more for other precisions and programs.
 _HUB_WEIGHTS = [
     ["model.safetensors", "model-*-of-*.safetensors"],
     ["pytorch_model.bin", "pytorch_model-*-of-*.bin"],

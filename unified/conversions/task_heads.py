@@ -164,10 +164,13 @@ def take_head(
     if missing:
         raise UnifiedError(f"config.json: {_name(settings)}, but the parameters lack {', '.join(missing)}")
     scores = len(labels) or head_class.scores
-    if len(state[f"{head_class.projection}.weight"]) != scores:
+    found = len(state[f"{head_class.projection}.weight"])
+    if found != scores:
+        is_number = head_class.head == "regression" and settings.get("problem_type") == "regression"
+        advice = "a regression of several numbers is not built" if is_number else "id2label must name each of them"
         raise UnifiedError(
-            f"config.json: {_name(settings)} with {scores} scores, but {head_class.projection}.weight has "
-            f"{len(state[f'{head_class.projection}.weight'])}; id2label must name each of them"
+            f"config.json: {_name(settings)} with {scores} scores, but {head_class.projection}.weight has {found}; "
+            f"{advice}"
         )
     parameters = {mine: state[theirs].float() for theirs, mine in wanted.items()}
     unread = (

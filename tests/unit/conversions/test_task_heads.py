@@ -207,6 +207,9 @@ def test_xlnets_summary_must_be_that_of_the_last_token(field, value, usual):
          "BertForMultipleChoice, but the parameters lack classifier.bias, bert.pooler.dense.bias"),
         ("BertForMultipleChoice", {}, {"classifier.weight": torch.ones(2, WIDTH)}, "BertForMultipleChoice with 1 "
          "scores, but classifier.weight has 2; id2label must name each of them"),
+        ("BertForSequenceClassification", {"problem_type": "regression"}, {"classifier.weight": torch.ones(2, WIDTH)},
+         "BertForSequenceClassification with 1 scores, but classifier.weight has 2; a regression of several numbers is "
+         "not built"),
         ("BertForTokenClassification", {}, {}, "BertForTokenClassification with 2 scores, but classifier.weight has "
          "1; id2label must name each of them"),
         ("BertForTokenClassification", {"id2label": {"0": "a", "x": "b"}}, {}, "id2label must name labels by their "
