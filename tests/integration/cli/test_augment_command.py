@@ -247,7 +247,7 @@ def test_a_finished_run_needs_no_models_and_prints_the_commands(work, capsys):
         assert data[0] == "fairseq-train" and data[data.index("--auxiliary-masking") + 1] == "0.3"
         updates = int(data[data.index("--max-update") + 1])
         assert updates % epochs == 0 and updates > epochs
-        shutil.copy(work / "asks" / "checkpoint_last.pt", done / "first")  # what the second starts from
+        shutil.copytree(work / "asks", done / "first", dirs_exist_ok=True)  # what the second starts from
     words = dry_run(capsys, *second[1:], "--max-length", 64, "--auxiliary-masking", 0)
     assert "--auxiliary-masking" not in words
     splits = task_named("squad2.0").read(done / "generated")

@@ -124,6 +124,7 @@ def test_what_processes_hold_is_gathered_before_a_checkpoint(tmp_path, no_save, 
     task, calls = mock.Mock(spec=DictionaryTask if ours else FairseqTask), []
     task.before_saving = lambda: calls.append("gathered")
     trainer = mock.Mock(task=task, data_parallel_rank=0, should_save_checkpoint_on_current_rank=False)
+    trainer.cfg = OmegaConf.create({"task": {"data": str(tmp_path)}})
     cfg = OmegaConf.structured(CheckpointConfig(save_dir=str(tmp_path), no_save=no_save))
     assert checkpoint_utils.save_checkpoint(cfg, trainer, None, None) is None
     assert len(calls) == gathered

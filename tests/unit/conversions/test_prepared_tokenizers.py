@@ -93,8 +93,7 @@ def test_the_tokenizer_of_a_run_is_that_of_its_data(tmp_path, capsys):
     data.rename(tmp_path / "moved")
     words = ["prepare", tmp_path / "data.txt", "--output", tmp_path / "no", "--tokenizer", run]
     assert main([str(word) for word in words]) == 2
-    said = capsys.readouterr().err
-    assert f"error: {run / 'checkpoint_last.pt'}: there is no dictionary now in {data}" in said
+    assert "checkpoint_last.pt: there is no dictionary now in " in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("has_json", [False, True])

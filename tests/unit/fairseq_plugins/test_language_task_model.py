@@ -202,12 +202,13 @@ def test_a_step_of_training_goes_on_from_the_memory_unless_it_stands_in_for_anot
 def test_the_memory_is_gathered_before_saving_and_goes_into_the_checkpoint(documents):
     task = documents()
     task.before_saving()
-    assert task.get_checkpoint_dict() == {}
+    assert task.get_checkpoint_dict() == {"best_checkpoint_metric": "loss"}
     task.set_checkpoint_dict({"memory": ["of a checkpoint"]})
     task.stream_memory = memory = Remembering()
     task.before_saving()
     assert memory.gathered == 1
-    assert task.get_checkpoint_dict() == {"UnifiedLMTask": {"memory": ["states"]}}
+    kept = {"best_checkpoint_metric": "loss", "UnifiedLMTask": {"memory": ["states"]}}
+    assert task.get_checkpoint_dict() == kept
     task.set_checkpoint_dict({})
     task.set_checkpoint_dict({"memory": ["of a checkpoint"]})
     assert memory.loaded == [["of a checkpoint"]]

@@ -122,8 +122,8 @@ def cases(rng):
             lambda g, p, s: InSubsets(Classification(Confusion.of(g, p)), s, ["accuracy"]),
         ),
         "single scores": (
-            (numbers[0],), lambda values: {"value": 100 * float(np.mean(values))},
-            lambda values: SingleScores(values, {"value": 100 * np.array(values)}),
+            labels(rng, "abc"), accuracy,
+            lambda g, p: SingleScores(g, {"accuracy": 100 * (np.array(g) == np.array(p))}),
         ),
         "accuracy of tags": ((gold, found), accuracy_of_tags, TagAccuracy),
         "joined": (

@@ -27,7 +27,7 @@ def systems(name, count, seed=1):
     for shift in range(count):
         turned = PREDICTED.get(name, (1,))
         all_columns.append([c[shift:] + c[:shift] if i in turned else c for i, c in enumerate(map(list, columns))])
-    if name == "tagging":  # a sentence keeps as many tags as it has words
+    if name in ("tagging", "accuracy of tags"):  # a sentence keeps as many tags as it has words
         all_columns[1:] = [[g, [[t if i % 2 else "O" for i, t in enumerate(own)] for own in f]] for g, f in
                            all_columns[:1] * (count - 1)]  # fmt: skip
     return score, all_columns, [examples_of(*own) for own in all_columns]
