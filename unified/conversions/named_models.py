@@ -59,7 +59,7 @@ def folder_named(name: str | os.PathLike[str]) -> Path:
 def tokenizer_named(name: str | os.PathLike[str]) -> Path:
     """The path that ``name`` is, or a folder with the tokenizer of the hub's model of that name, without its weights.
 
-    Of a folder with checkpoints it is the folder that their dictionary is in, see
+    For a folder with checkpoints it is the folder with their dictionary, see
     :func:`unified.checkpoints.trained.find_data`: a tokenizer beside them may be a copy for ``transformers``.
 
     Raises:

@@ -297,7 +297,7 @@ def test_a_backend_is_named_by_its_import_path(monkeypatch):
 
 
 def test_a_backend_of_another_package_of_the_library_is_imported_where_it_is_named(monkeypatch):
-    # As in a program that has not imported unified.kernels.cpu, which registers it.
+    # A program that has not imported unified.kernels.cpu, which registers it, knows no 'blocked' either.
     monkeypatch.setattr("unified.attention.BACKENDS", {k: v for k, v in BACKENDS.items() if k not in ELSEWHERE})
     with pytest.raises(UnifiedError, match="known are auto, blocked, dense, sdpa"):
         BackendChoice("mine")

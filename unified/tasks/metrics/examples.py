@@ -48,16 +48,14 @@ class SingleScores:
 
 
 @dataclass(frozen=True)
-class Shaped:
-    """Examples whose scores and measures are named otherwise, or are some of those that there are.
+class _OfOthers:
+    """Examples that are made of others, as many with the same references.
 
     Attributes:
-        examples: with more scores, or scores of other names.
-        shape: from their scores by name to those that are wanted.
+        examples: that they are made of.
     """
 
     examples: Examples
-    shape: Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
     @property
     def size(self) -> int:
@@ -67,6 +65,17 @@ class Shaped:
     def references(self) -> Sequence[Any]:
         """Gold answers or texts."""
         return self.examples.references()
+
+
+@dataclass(frozen=True)
+class Shaped(_OfOthers):
+    """Examples whose scores and measures are named otherwise, or are some of those that there are.
+
+    Attributes:
+        shape: from the scores by name to those that are wanted.
+    """
+
+    shape: Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
     def scores(self) -> dict[str, Any]:
         """The wanted ones of all scores."""
@@ -78,54 +87,33 @@ class Shaped:
 
 
 @dataclass(frozen=True)
-class Joined:
+class Joined(_OfOthers):
     """Examples that are scored in two ways, with the scores of both; of one name those of the second count.
 
     Attributes:
-        first, second: of as many examples in the same order.
+        second: the same examples, scored in the second way.
     """
 
-    first: Examples
     second: Examples
-
-    @property
-    def size(self) -> int:
-        """Number of examples."""
-        return self.first.size
-
-    def references(self) -> Sequence[Any]:
-        """Gold answers or texts of the first."""
-        return self.first.references()
 
     def scores(self) -> dict[str, Any]:
         """The scores of both."""
-        return self.first.scores() | self.second.scores()
+        return self.examples.scores() | self.second.scores()
 
     def measures(self, counts: np.ndarray | None = None) -> dict[str, Any]:
         """The measures of both in a sample (:class:`unified.tasks.metrics.bootstrap.Examples`)."""
-        return {**self.first.measures(counts), **self.second.measures(counts)}
+        return {**self.examples.measures(counts), **self.second.measures(counts)}
 
 
 @dataclass(frozen=True)
-class Noted:
+class Noted(_OfOthers):
     """Examples whose scores have notes beside them, such as a signature; the measures are the same.
 
     Attributes:
-        examples: with scores.
         notes: by name.
     """
 
-    examples: Examples
     notes: Mapping[str, Any]
-
-    @property
-    def size(self) -> int:
-        """Number of examples."""
-        return self.examples.size
-
-    def references(self) -> Sequence[Any]:
-        """Gold answers or texts."""
-        return self.examples.references()
 
     def scores(self) -> dict[str, Any]:
         """The scores and the notes."""

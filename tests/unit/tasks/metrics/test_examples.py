@@ -25,7 +25,7 @@ def test_single_scores_have_their_means_and_their_number():
 
 
 def test_shaped_joined_and_noted_examples_are_those_that_they_are_made_of():
-    """Of a name that both joined ones have the second one counts; notes are no measures."""
+    """Where both joined ones have a score of one name the second counts; notes are no measures."""
     one, other = (SingleScores("ab", {name: values, "same": values}) for name, values in (("f", [1, 3]), ("g", [2, 6])))
     shaped = Shaped(one, lambda found: {"new": found["f"]})
     joined = Joined(one, other)
