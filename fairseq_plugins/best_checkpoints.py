@@ -1,7 +1,7 @@
 """A change to fairseq: where a training goes on by another ``--best-checkpoint-metric``, the best checkpoint is new.
 
 fairseq keeps the best value in a checkpoint without saying of what it is. So a training that was judged by its loss,
-and is judged by an accuracy of at most 1 when it goes on, would never write ``checkpoint_best.pt`` again.
+and is judged by its perplexity when it goes on, which is always higher, would never write ``checkpoint_best.pt`` again.
 """
 
 from __future__ import annotations

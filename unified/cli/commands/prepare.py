@@ -238,11 +238,11 @@ def _tokenizer(name: str) -> str:
         return name
     from unified.conversions.named_models import tokenizer_named
 
-    if Path(name).exists():
-        return str(tokenizer_named(name))
     try:
         return str(tokenizer_named(name))
     except UnifiedError as error:
+        if Path(name).exists():
+            raise
         # Whoever has mistyped a type wants no word on the hub.
         why = nearest(name, TRAINED) or f", nor a model; {error}"
         raise UnifiedError(f"--tokenizer {name}: none of {', '.join(TRAINED)}{why}") from None
