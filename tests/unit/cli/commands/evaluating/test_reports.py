@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import hashlib
 import json
 from pathlib import Path
 
@@ -11,8 +10,8 @@ import numpy as np
 import pytest
 import torch
 
-from tests.support.commands import exit_status
 from tests.support.corpora import jsonl
+from tests.support.evaluations import PAIRS, digest, joined
 from tests.support.task_folders import language_model
 from unified import UnifiedLM, load
 from unified.cli import main
@@ -23,52 +22,8 @@ from unified.evaluation.pair_files import read_paradigms
 from unified.evaluation.patterns import Sampling
 from unified.evaluation.perplexity import Perplexity
 from unified.evaluation.scorings import SCORINGS
-from unified.evaluation.similarity import similarities
 from unified.reports.results import read_results
 from unified.tasks.metrics.bootstrap import bootstrap_intervals
-from unified.tasks.metrics.classification import Regression
-
-PAIRS = [
-    {"sentence_good": f"w{i} w1 w2", "sentence_bad": f"w{i} w{1 if i in equal else i} w2", "UID": uid, "field": field,
-     "linguistics_term": "a_term"}
-    for uid, field, equal in (("agreement", "syntax", (3, 4)), ("islands", "accuracy", (8,)))
-    for i in range(3, 9)
-]  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def shared(tmp_path_factory) -> Path:
-    """``m``: a model with 24 absolute positions, ``x``: one with relative positions, and files of data."""
-    folder = tmp_path_factory.mktemp("evaluate")
-    language_model(folder / "m", initializer_range=0.5, max_positions=24)
-    language_model(folder / "x", initializer_range=0.5, positions="relative")
-    jsonl(folder / "pairs.v1.jsonl", PAIRS)
-    (folder / "text.v1.txt").write_text("w1 w2 w3 w4 w5 w6 w7\n\nw8 nothing\n", encoding="utf-8")
-    rows = [{"text": f"w{i} w1", "second": f"w{2 * i} w3 w4", "label": i * i % 5} for i in range(6)]
-    jsonl(folder / "rows.jsonl", rows)
-    jsonl(folder / "long.jsonl", [row | {"text": row["text"] + " w9" * 40} for row in rows])
-    return folder
-
-
-@pytest.fixture
-def evaluate(shared, monkeypatch, capsys):
-    """Runs `unified evaluate`; returns what it prints, and the notes on standard error."""
-    monkeypatch.chdir(shared)
-
-    def run(*words: str) -> tuple[str, str]:
-        assert exit_status("evaluate", *words) == 0
-        printed = capsys.readouterr()
-        return printed.out, printed.err
-
-    return run
-
-
-def joined(*digests: str) -> str:
-    return hashlib.sha256("".join(digests).encode()).hexdigest()
-
-
-def digest(path: str) -> str:
-    return hashlib.sha256(Path(path).read_bytes()).hexdigest()
 
 
 def test_a_table_has_a_line_for_all_pairs_and_for_each_group_of_them(evaluate):
@@ -216,116 +171,6 @@ def test_a_stride_is_half_a_window_and_at_most_a_window(evaluate, capsys, window
     assert says in capsys.readouterr().err
 
 
-def test_similarity_is_the_correlation_of_cosines(evaluate, shared, tmp_path):
-    rows = [json.loads(line) for line in (shared / "rows.jsonl").read_text(encoding="utf-8").splitlines()]
-    first, second = ([row[name] for row in rows] for name in ("text", "second"))
-    gold = np.array([float(row["label"]) for row in rows])
-    for pooling in ("mean", "cls"):
-        scored = Regression(gold, similarities(load("m"), first, second, pooling, 22, 32))
-        words = ["similarity", "rows.jsonl", "--model", "m", "--pooling", pooling]
-        found = json.loads(evaluate(*words, "--json", "--batch-size", "2")[0])
-        assert found == pytest.approx(scored.scores() | {"pooling": pooling, "output": None})
-        shown = [f"{name} {found[name]:.2f}" for name in ("pearson", "spearman")]
-        assert evaluate(*words)[0].splitlines() == [f"6 pairs, pooling {pooling}", *shown]
-        intervals = bootstrap_intervals(scored, 9, 4)
-        lines = evaluate(*words, "--intervals", "--resamples", "9", "--seed", "4")[0].splitlines()
-        assert lines[1:] == [
-            f"{line} (95 % interval {intervals[name][0]:.2f} to {intervals[name][1]:.2f})"
-            for name, line in zip(("pearson", "spearman"), shown, strict=True)
-        ]
-        found = json.loads(evaluate(*words, "--intervals", "--json")[0])["intervals"]
-        assert found == json.loads(json.dumps(bootstrap_intervals(scored, 1000, 1)))
-    output = str(tmp_path / "out")
-    found = json.loads(evaluate(*words, "--json", "--output", output, "--max-length", "3")[0])
-    [result] = read_results([output])
-    assert result["settings"] == {"pooling": "cls", "max-length": 3} and result["seed"] == 1
-    assert result["scores"] == {"rows": result["details"]} and result["details"]["pearson"] == found["pearson"]
-    assert result["data"] == {"rows.jsonl": joined(digest("rows.jsonl"))}
-    assert result["command"][-6:] == ["--model", "m", "--pooling", "cls", "--max-length", "3"]
-
-
-def test_texts_are_cut_to_the_positions_of_the_model(evaluate, shared):
-    """22 tokens beside two special symbols of 24 positions; all where positions are relative."""
-    rows = [json.loads(line) for line in (shared / "long.jsonl").read_text(encoding="utf-8").splitlines()]
-    first, second = ([row[name] for row in rows] for name in ("text", "second"))
-    gold = np.array([float(row["label"]) for row in rows])
-    for model, more, longest in (("m", (), 22), ("m", ("--max-length", "5"), 5), ("x", (), 0)):
-        found = json.loads(evaluate("similarity", "long.jsonl", "--model", model, "--json", *more)[0])
-        expected = Regression(gold, similarities(load(model), first, second, "mean", longest, 32)).scores()
-        assert found["pearson"] == pytest.approx(expected["pearson"])
-
-
-@pytest.fixture(scope="module")
-def of_rows(shared) -> dict[str, object]:
-    """Scores of ``rows.jsonl``, whose pairs the tables below hold, too."""
-    model = load(shared / "m")
-    rows = [json.loads(line) for line in (shared / "rows.jsonl").read_text(encoding="utf-8").splitlines()]
-    found = similarities(model, [row["text"] for row in rows], [row["second"] for row in rows], "mean", 22, 32)
-    return Regression(np.array([float(row["label"]) for row in rows]), found).scores()
-
-
-def test_a_table_with_the_header_of_glue_is_an_official_file_of_sts_b(evaluate, shared, of_rows):
-    rows = [f"w{i} w1\tw{2 * i} w3 w4\t{i * i % 5}" for i in range(6)]
-    (shared / "dev.tsv").write_text("\n".join(["sentence1\tsentence2\tscore", *rows, ""]), encoding="utf-8")
-    found = json.loads(evaluate("similarity", "dev.tsv", "--model", "m", "--json")[0])
-    assert {measure: found[measure] for measure in of_rows} == pytest.approx(of_rows)
-
-
-@pytest.mark.parametrize("name", ["sts-dev.tsv", "sts-dev.csv"])
-def test_a_table_without_the_names_of_items_is_an_official_file_of_sts_b(evaluate, shared, of_rows, name):
-    cells = [["main", "file", "2012", str(i), str(i * i % 5), f"w{i} w1", f"w{2 * i} w3 w4"] for i in range(6)]
-    (shared / name).write_text("".join("\t".join(row) + "\n" for row in cells), encoding="utf-8")
-    found = json.loads(evaluate("similarity", name, "--model", "m", "--json")[0])
-    assert {measure: found[measure] for measure in of_rows} == pytest.approx(of_rows)
-
-
-@pytest.mark.parametrize(
-    ("name", "header", "row"),
-    [
-        ("own.tsv", "text\tsecond\tlabel", "{text}\t{second}\t{label}"),
-        ("own.csv", "label,second,text", "{label},{second},{text}"),
-        ("own.csv", "text;second;label", "{text};{second};{label}"),
-        ("own.csv", '"text","second","label"', '"{text}","{second}",{label}'),
-        ("own.csv", "\n text , second , label", "{text},{second},{label}"),
-    ],
-)
-def test_a_table_whose_first_line_names_the_fields_is_one_of_items(evaluate, shared, of_rows, name, header, row):
-    rows = [row.format(text=f"w{i} w1", second=f"w{2 * i} w3 w4", label=i * i % 5) for i in range(6)]
-    (shared / name).write_text("\n".join([header, *rows, ""]), encoding="utf-8")
-    found = json.loads(evaluate("similarity", name, "--model", "m", "--json")[0])
-    assert {measure: found[measure] for measure in of_rows} == pytest.approx(of_rows)
-
-
-def test_a_field_is_read_by_the_name_that_an_option_gives(evaluate, shared):
-    (shared / "named.csv").write_text("left,second,label\n" + "w1,w2,1\nw3,w4,2\n", encoding="utf-8")
-    named = ("similarity", "named.csv", "--model", "m", "--text-field", "left", "--json")
-    assert json.loads(evaluate(*named)[0])["total"] == 2
-
-
-@pytest.mark.parametrize(
-    "header",
-    [
-        *("text,b,c", "a,second,c", "a,b,label", "sentence1,sentence2,score", "a\tb\tc", "a\tb\tc\td\te\tf"),
-        *(f"a\tb\tc\td\te\tf\t{field}" for field in ("text", "second", "label")),
-    ],
-)
-def test_other_tables_are_of_items_and_a_missing_field_is_named(evaluate, shared, capsys, header):
-    (shared / "one.csv").write_text(f"{header}\n{header}\n", encoding="utf-8")
-    assert main(["evaluate", "similarity", "one.csv", "--model", "m"]) == 2
-    assert "; its fields: '" in capsys.readouterr().err
-
-
-def test_files_without_pairs_of_texts_are_refused(evaluate, shared, capsys):
-    jsonl(shared / "alone.jsonl", [{"text": "w1", "label": 1}, {"text": "w2", "second": "w3", "label": 2}])
-    for name, says in (
-        ("alone.jsonl", "alone.jsonl, item 1: no second text\n"),
-        ("nowhere", "nowhere: no such file\n"),
-        ("text.v1.txt", "text.v1.txt: no file of rows by its name"),
-    ):
-        assert main(["evaluate", "similarity", name, "--model", "m"]) == 2
-        assert capsys.readouterr().err.startswith(f"unified evaluate: error: {says}")
-
-
 def test_existing_results_and_unknown_scorings_are_refused_before_any_work(shared, tmp_path, capsys):
     there = f"{tmp_path / 'results.json'}: there already; --overwrite replaces it"
     for kind in ("minimal-pairs", "perplexity", "similarity"):
@@ -377,80 +222,6 @@ def test_data_are_named_by_their_folder_or_file(evaluate, shared, tmp_path, monk
         monkeypatch.chdir(folder / "inside")
         evaluate(kind, data, "--model", str(shared / "m"), "--output", str(tmp_path / kind))
         assert list(read_results([tmp_path / kind])[0]["scores"]) == [name]
-
-
-@pytest.mark.parametrize(
-    ("data", "more", "score", "line"),
-    [
-        (
-            "minimal-pairs pairs.v1.jsonl", "--scoring left_to_right", "accuracy",
-            "| of |  | accuracy | against | difference | its 95 % interval | ties |\n|---|---|---|---|---|---|---|\n"
-            "| all | mean over paradigms | {:.2f} | {:.2f} | {:+.2f} | {:+.2f} to {:+.2f} | ",
-        ),
-        (
-            "perplexity text.v1.txt", "--scoring left_to_right --window 4 --stride 4", "bits_per_byte",
-            "| bits per byte | {:.3f} | {:.3f} | {:+.3f} | {:+.3f} to {:+.3f} |\n",
-        ),
-        (
-            "similarity rows.jsonl", "", "pearson",
-            "pearson {:.2f}; against {:.2f}; difference {:+.2f}; its 95 % interval {:+.2f} to {:+.2f}\n",
-        ),
-    ],
-)  # fmt: skip
-def test_scores_stand_beside_those_of_another_model(evaluate, tmp_path, data, more, score, line):
-    """The difference is that of the two evaluations, and no model differs from itself."""
-    words = data.split()
-    other = json.loads(evaluate(*words, "--model", "x", *more.split(), "--json", "--output", str(tmp_path / "x"))[0])
-    alone = json.loads(evaluate(*words, "--model", "m", *more.split(), "--json", "--output", str(tmp_path / "m"))[0])
-    drawn = ("--resamples", "9", "--seed", "5")
-    command = (*words, "--model", "m", *more.split(), "--against", str(tmp_path / "x"), *drawn)
-    found = json.loads(evaluate(*command, "--json")[0])
-    against = found.pop("against")
-    assert found == alone | {"output": None}
-    assert {name: other[name] for name in against["scores"]} == against["scores"]
-    assert against["differences"][score] == pytest.approx(alone[score] - other[score]) != 0
-    low, high = against["intervals"][score]
-    assert low <= high and against["intervals"].keys() == against["differences"].keys()
-    assert line.format(alone[score], other[score], against["differences"][score], low, high) in evaluate(*command)[0]
-    itself = json.loads(evaluate(*command[:-5], str(tmp_path / "m"), *drawn, "--json")[0])["against"]
-    assert set(leaves(itself["differences"])) == {0.0} and itself["scores"][score] == alone[score]
-    kept = read_results([tmp_path / "m"])[0]["details"]
-    evaluate(*command[:-4], "--output", str(tmp_path / "m"), "--overwrite")
-    assert read_results([tmp_path / "m"])[0]["details"] == kept
-
-
-def leaves(values):
-    for value in values.values():
-        if isinstance(value, dict):
-            yield from leaves(value)
-        else:
-            yield value
-
-
-def test_another_models_scores_of_other_examples_are_refused_before_work_where_they_can_be(evaluate, tmp_path, capsys):
-    words = ("minimal-pairs", "pairs.v1.jsonl", "--scoring", "left_to_right", "--model")
-    evaluate(*words, "m", "--output", str(tmp_path / "m"))
-
-    def refusal(*words: str, model: str = "nothing") -> str:
-        assert main(["evaluate", *words, "--model", model, "--against", str(tmp_path / "m")]) == 2
-        printed = capsys.readouterr()
-        assert printed.out == ""
-        return printed.err.partition(" error: ")[2].removesuffix("\n")
-
-    told = refusal("perplexity", "text.v1.txt")
-    assert told == f"--against {tmp_path / 'm'}: not the --output of `unified evaluate perplexity`"
-    jsonl(tmp_path / "few.jsonl", PAIRS[:7])
-    told = refusal("minimal-pairs", str(tmp_path / "few.jsonl"), model="m")
-    file = tmp_path / "m" / "examples.jsonl"
-    assert told.startswith(f"{tmp_path / 'few.jsonl'}: 7 examples, but {file}: 12; systems are compared on the same")
-    jsonl(tmp_path / "other.jsonl", [*PAIRS[:-1], PAIRS[-1] | {"sentence_bad": "w1"}])
-    told = refusal("minimal-pairs", str(tmp_path / "other.jsonl"), model="m")
-    assert ": example 12 is scored against " in told and told.endswith("the same examples in the same order")
-    rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
-    jsonl(file, [*rows[:4], rows[4] | {"good": True}, *rows[5:]])
-    assert refusal("minimal-pairs", "pairs.v1.jsonl", model="m") == f"{file}, line 5: 'good' must be a number"
-    file.unlink()
-    assert refusal("minimal-pairs", "pairs.v1.jsonl") == f"{file}: missing; evaluate that model once more with --output"
 
 
 def test_an_infinite_perplexity_has_no_interval_and_is_null_for_programs(evaluate, tmp_path):
