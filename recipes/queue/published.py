@@ -60,7 +60,7 @@ OURS: dict[str, Ours] = {
 OURS["squad_qg"] = Ours(
     tuple(f"generation/{generation.TASK}-{seed}/scores" for seed in generation.SEEDS),
     "sentences",
-    f"{MINILM}; 11,602 questions for training, of nine tenths of 87,599; sentences as sources, not passages",
+    f"{MINILM}; 11,602 training questions (the paper: nine tenths of 87,599); sentences as sources, not passages",
 )
 
 #: The last cell of a task without lines.

@@ -84,6 +84,20 @@ def table(heads: Sequence[str], titles: int, rows: Sequence[Sequence[str]]) -> s
     return "\n\n".join(parts)
 
 
+def minutes(lines: Sequence[Line], seconds: str) -> str:
+    """Minutes of the runs of each kind of processor or card, which do not compare with those of another kind."""
+    of_kind: dict[str, list[float]] = {}
+    for line in lines:
+        of_kind.setdefault(hardware(line), []).append(line[seconds] / 60)
+    return "; ".join(f"{shown(values)} {kind}" for kind, values in of_kind.items()) or MISSING
+
+
+def hardware(line: Line) -> str:
+    """The processor that a run took, or its card: ``Intel Xeon 2.50GHz``, ``NVIDIA H200``."""
+    name = line["machine"].get("gpu", line["machine"]["processor"])
+    return " ".join(re.sub(r"\(R\)|Processor|@", "", name).split())
+
+
 def parity_table(lines: Lines) -> str:
     """A row for each task: both means with their deviations, and where all seeds have run their difference.
 
@@ -132,7 +146,6 @@ def comparison(lines: Lines, compared: Sequence[Compared], tuned: Sequence[Objec
             return [lines[name + rest]["figures"][figure] for name in names if name + rest in lines]
 
         trained = [lines[name] for name in names if name in lines]
-        minutes = [line[seconds] / 60 for line in trained]
         losses = own_losses([line["figures"] for line in trained])
         tasks = objectives.MEASURES.items() if objective in tuned else ()
         measured = [shown(values(f"/{task}", f"valid.{name}")) for task, name in tasks]
@@ -140,7 +153,7 @@ def comparison(lines: Lines, compared: Sequence[Compared], tuned: Sequence[Objec
             pairs = values(f"/{objectives.PAIRS}", f"{scoring}.accuracy")
             bits = values("/perplexity", f"{scoring}.bits_per_character")
             more = measured if number == 0 and measured else [""] * len(objectives.MEASURES)
-            last = [losses, shown(minutes)] if number == 0 else ["", ""]
+            last = [losses, minutes(trained, seconds)] if number == 0 else ["", ""]
             rows.append([objective.name, scoring, shown(pairs), shown(bits, 2), *more, *last])
     return table(heads, 2, rows)
 

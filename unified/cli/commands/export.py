@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--dtype",
         choices=DTYPES,
         default=DTYPES[0],
-        help="of the weights in the folder; float16 and bfloat16 take half the space (default: %(default)s)",
+        help="number format of the weights; float16 and bfloat16 take half the space (default: %(default)s)",
     )
     parser.add_argument("output", metavar="OUT", type=Path, help="folder to make; it must not exist or be empty")
     add_json_argument(parser)

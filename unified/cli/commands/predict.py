@@ -98,7 +98,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "and then from what was written, instead of cutting the source",
     )
     add_field_arguments(parser, "text", "second", "source")
-    parser.add_argument("--skip-empty", action="store_true", help="leave out rows in which such a field is empty")
+    parser.add_argument(
+        "--skip-empty",
+        action="store_true",
+        help="leave out rows in which a text that the task reads is empty, instead of refusing them",
+    )
     add_pipeline_arguments(parser)
     parser.add_argument(
         "--threshold",

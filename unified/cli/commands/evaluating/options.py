@@ -89,7 +89,9 @@ def add_interval_arguments(parser: argparse.ArgumentParser, what: str) -> None:
 def add_output_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the file of results."""
     parser.add_argument(
-        "--output", metavar="FOLDER", help="folder for results.json, of which `unified results` makes tables"
+        "--output",
+        metavar="FOLDER",
+        help="folder for results.json, which `unified results` reads, and examples.jsonl, each example's score",
     )
     parser.add_argument("--overwrite", action="store_true", help="replace a results.json that is in FOLDER")
     parser.add_argument(
