@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -85,6 +85,10 @@ class Predictor:
         """Predictions as an official program reads them: text or JSON by file name."""
         return self.task.official(items, predictions)
 
+    def document_of(self, item: Any) -> Hashable:
+        """The document whose items read each other, see :meth:`unified.tasks.heads.base.Understanding.document_of`."""
+        return self.task.document_of(item)
+
     def predict(self, items: Iterable[Any]) -> Iterator[dict[str, Any]]:
         """One JSON object for each item, see :meth:`unified.tasks.heads.base.Understanding.predict`.
 
@@ -92,8 +96,8 @@ class Predictor:
         """
         some: list[Any] = []
         for item in items:
-            document = self.task.document_of(item)
-            if len(some) >= self.ahead and document != self.task.document_of(some[-1]):
+            document = self.document_of(item)
+            if len(some) >= self.ahead and document != self.document_of(some[-1]):
                 yield from self._predict(some)
                 some = []
             some.append(item)

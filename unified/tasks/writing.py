@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice
@@ -243,6 +243,10 @@ class Writer:
         item = self.task.item(fields, number, self._budget)
         require_whole_characters(vars(item))
         return item
+
+    def document_of(self, item: WritingItem) -> Hashable:
+        """None: each text is written from its own source alone."""
+        return None
 
     def predict(self, items: Iterable[WritingItem]) -> Iterator[dict[str, Any]]:
         """``id`` and ``text`` of each.

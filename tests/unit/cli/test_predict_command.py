@@ -36,6 +36,7 @@ def models(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("models")
     task_model(folder / "classes", {"classification": CLASSES})
     task_model(folder / "short", {"classification": CLASSES}, longest=5)
+    task_model(folder / "context", {"tagging": Tagging(("A", "B", "C", "D"), context=True)}, longest=32)
     task_model(folder / "three", {"rte": CLASSES, "wnli": CLASSES, "tags": Tagging(("B-X", "O"))})
     task_model(folder / "two", {"rte": CLASSES, "tags": Tagging(("B-X", "O"))})
     task_model(folder / "span", {"span": SpanAnswers()})
@@ -329,6 +330,22 @@ def test_a_repeated_run_goes_on_behind_the_whole_lines_that_it_left(work, monkey
     assert predict(*words, "--output", "out.jsonl") == 0
     assert Path("out.jsonl").read_bytes() == b"".join([*changed, *lines[kept:]])
     assert sorted(path.name for path in work.iterdir() if path.name.startswith("out")) == ["out.jsonl"]
+
+
+@pytest.mark.parametrize("kept", range(8))
+def test_a_repeated_run_reads_the_whole_document_of_its_next_sentence(work, monkeypatch, kept):
+    """Its tags depend on the sentences before it; documents: two sentences, four of another, and one in none."""
+    documents = ("a", "a", "b", "b", "b", "b", None)
+    rows = [{"words": [f"w{(7 * i + j * j) % 23}" for j in range(6)], "document": of} for i, of in enumerate(documents)]
+    jsonl(work / "words.jsonl", [{name: value for name, value in row.items() if value is not None} for row in rows])
+    words = ("tagging", "words.jsonl", "--model", "context")
+    interrupted(monkeypatch, *words)
+    lines = Path("out.jsonl.partial").read_bytes().splitlines(keepends=True)
+    marked = [line.replace(b'"id"', b'"mine": 1, "id"') for line in lines[:kept]]
+    Path("out.jsonl.partial").write_bytes(b"".join(marked))
+    assert predict(*words, "--output", "out.jsonl") == 0
+    behind = {0: 0, 1: 0, 2: 0, 7: 7}.get(kept, 2)  # a document may go on behind its last line that is left
+    assert Path("out.jsonl").read_bytes() == b"".join([*marked[:behind], *lines[behind:]])
 
 
 @pytest.mark.parametrize(

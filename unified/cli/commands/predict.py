@@ -7,9 +7,10 @@ import hashlib
 import json
 import sys
 import uuid
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -167,8 +168,8 @@ def run(args: argparse.Namespace) -> int:
             total = checked(args.input, predictor, names)
         items = items_of(args.input, predictor, names)
     count = cut = divided = 0
-    with _destination(args, handle, predictor, items) as (stream, before):
-        predictions = predictor.predict(items)
+    with _destination(args, handle, predictor, items) as (stream, before, left):
+        predictions = predictor.predict(left)
         if args.output is not None and total:
             predictions = shown(predictions, "predict", total, "items", before)
         for prediction in predictions:
@@ -285,10 +286,10 @@ def _names(args: argparse.Namespace, task: Task | WritingTask) -> FieldNames:
 @contextmanager
 def _destination(
     args: argparse.Namespace, handle: TrainedModel, predictor: Predictor | Writer, items: Iterator[Any]
-) -> Iterator[tuple[TextIO, int]]:
-    """The file to write, and the number of predictions that an earlier run left; complete, it gets its name.
+) -> Iterator[tuple[TextIO, int, Iterator[Any]]]:
+    """The file to write, the number of predictions that an earlier run left, and the items that have none yet.
 
-    Takes the items of these predictions.
+    The file gets its name when it is complete.
 
     Raises:
         UnifiedError: what is left there is not of this model, these settings and these items, or another command is at
@@ -297,13 +298,13 @@ def _destination(
     from unified.files.claims import claimed_file
 
     if args.output is None:
-        yield sys.stdout, 0
+        yield sys.stdout, 0, items
         return
     partial = Path(args.output + ".partial")
     with claimed_file(partial, _claim(args, handle, predictor), _REMOVE):
-        before = _pass_over(partial, items)
+        before, left = _pass_over(partial, items, predictor)
         with partial.open("a", encoding="utf-8") as stream:
-            yield stream, before
+            yield stream, before, left
         partial.replace(args.output)
 
 
@@ -343,25 +344,33 @@ def _claim(args: argparse.Namespace, handle: TrainedModel, predictor: Predictor 
     return Claim(settings, {"--model": contents(checkpoints, handle.vocabulary, handle.tokenizer), "INPUT": read})
 
 
-def _pass_over(partial: Path, items: Iterator[Any]) -> int:
-    """Take the items of a file's predictions, and count them; a last line that is not whole is taken away.
+def _pass_over(partial: Path, items: Iterator[Any], predictor: Predictor | Writer) -> tuple[int, Iterator[Any]]:
+    """The number of predictions that a file has, and the items behind them.
+
+    A last line that is not whole is taken away, and so are all of the last document, whose items read each other.
 
     Raises:
         UnifiedError: a line is not the prediction of its item.
     """
     if not partial.exists():
-        return 0
-    content = partial.read_bytes()
-    whole = content[: content.rfind(b"\n") + 1]
-    for number, line in enumerate(whole.split(b"\n")[:-1], 1):
+        return 0, items
+    lines = partial.read_bytes().split(b"\n")[:-1]
+    again: list[Any] = []
+    document: Hashable = None
+    for number, line in enumerate(lines, 1):
         item = next(items, None)
         if item is None:
             raise UnifiedError(f"{partial}, line {number}: INPUT has fewer items; {_REMOVE}")
         if not _is_of(line, item.id):
             raise UnifiedError(f"{partial}, line {number}: not the prediction of item {item.id!r}; {_REMOVE}")
+        if predictor.document_of(item) != document:
+            document, again = predictor.document_of(item), []
+        if document is not None:
+            again.append(item)
+    kept = lines[: len(lines) - len(again)]
     with partial.open("r+b") as stream:
-        stream.truncate(len(whole))
-    return whole.count(b"\n")
+        stream.truncate(sum(len(line) + 1 for line in kept))
+    return len(kept), chain(again, items)
 
 
 def _is_of(line: bytes, item: str) -> bool:
