@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import torch
 
@@ -71,8 +69,7 @@ class FillingModel(TrainedModel):
         return self._best(head(before, behind, distances.to(self.device), self.model.symbols), top)
 
     def _masked(self, text: str, query_stream: bool) -> Batch:
-        own = self.model.config, self.tokenizer, self.vocabulary
-        return masked_batch(text, self.encode, *own, query_stream).to(self.device)
+        return masked_batch(text, self.model.config, self.tokenizer, self.vocabulary, query_stream).to(self.device)
 
     def _best(self, logits: torch.Tensor, top: int) -> list[list[tuple[str, float]]]:
         """The ``top`` symbols of each row of (N, V), best first, with their probabilities."""
@@ -87,7 +84,6 @@ class FillingModel(TrainedModel):
 
 def masked_batch(
     text: str,
-    encode: Callable[[str], list[int]],
     config: TransformerConfig,
     tokenizer: Tokenizer,
     vocabulary: Vocabulary,
@@ -97,18 +93,18 @@ def masked_batch(
 
     Args:
         text: with at least one ``<mask>``, each of which is a target.
-        encode: a text to its ids.
         query_stream: as XLNet has it.
 
     Raises:
         UnifiedError: there is no ``<mask>``, or the text is longer than the position table.
     """
-    special, pieces = vocabulary.special, text.split(MASK)
-    if len(pieces) == 1:
+    special, (first, *behind) = vocabulary.special, text.split(MASK)
+    if not behind:
         raise UnifiedError(f"a text with at least one {MASK} is needed, got {text[:60]!r}")
-    ids = encode(pieces[0])
-    for piece in pieces[1:]:
-        ids += [special.mask, *encode(piece)]
+    codec = Codec.for_model(config, tokenizer, vocabulary, config.position_limit)
+    ids = codec.encode([first])[0].tolist()
+    for piece in behind:
+        ids += [special.mask, *_within_word(piece, codec)]
     ids = [*ids, special.separator, special.begin] if query_stream else [special.begin, *ids, special.separator]
     if len(ids) > config.position_limit:
         raise UnifiedError(
@@ -120,7 +116,6 @@ def masked_batch(
         token_types, mask = np.zeros_like(tokens), permutation((tokens == special.mask).astype(np.int64))
         token_types[-1] = CLS_TYPE
     else:
-        codec = Codec.for_model(config, tokenizer, vocabulary, len(tokens))
         token_types = np.full_like(tokens, codec.token_types[0])
         mask = TEXT_MASKS[codec.mask](len(tokens))
     example = Example(
@@ -133,6 +128,24 @@ def masked_batch(
         query_stream=query_stream,
     )
     return collate([[example]], None, (example.objective,), special.pad)
+
+
+#: A character that no tokenizer joins with what follows, and none but those of whole words with a word.
+_IDEOGRAPH = "\u3400"
+
+
+def _within_word(text: str, codec: Codec) -> list[int]:
+    """Ids of a text that follows ``<mask>`` at once: no word begins with it, unless white space stands there.
+
+    Tokenizers of sentencepiece put a space before every text. So it is encoded behind an ideograph; if that is no token
+    of its own, by itself.
+    """
+    if text and not text[0].isspace():
+        tokens, characters = codec.encode_offsets([_IDEOGRAPH + text])[0]
+        begins, ends = characters.T
+        if not ((begins < 1) & (ends > 1)).any():
+            return tokens[begins >= 1].tolist()
+    return codec.encode([text])[0].tolist()
 
 
 def around_runs(tokens: torch.Tensor, mask: int, reach: int) -> tuple[torch.Tensor, torch.Tensor]:

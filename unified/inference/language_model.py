@@ -361,7 +361,7 @@ class UnifiedLM(FillingModel):
         """Log-probabilities in nats of the tokens of each target given its source, the end symbol's last.
 
         Behind a prompt no end symbol is scored: pre-training on running text never predicts one. Targets are scored
-        whole.
+        whole. Each is a text by itself, so behind a prompt it begins a new word.
 
         Args:
             max_source: as for :meth:`generate`; the default leaves the positions that the target needs.

@@ -1,15 +1,21 @@
 """Texts with hidden tokens: the batch that predicts them, and the neighbours of each run of them."""
 
+import re
+
 import numpy as np
 import pytest
 import torch
 
 from tests.support.tiny_models import model, vocabulary
+from tests.support.trained_tokenizers import TOKENIZERS, trained_tokenizers
 from unified import UnifiedLM, masks
 from unified.data.targets import TOKEN
+from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
 from unified.inference.filling import around_runs, masked_batch
+from unified.inference.sequences import Codec
 from unified.objectives.xlnet import CLS_TYPE
+from unified.tokenization import ordinary_symbols
 from unified.tokenization.symbol_tokenizer import SymbolTokenizer
 
 WORDS = vocabulary()
@@ -24,7 +30,7 @@ def handle(writes="left_to_right", **changes) -> UnifiedLM:
 
 def batch(text, query_stream=False, **changes):
     lm = handle(**changes)
-    return masked_batch(text, lm.encode, lm.model.config, lm.tokenizer, WORDS, query_stream)
+    return masked_batch(text, lm.model.config, lm.tokenizer, WORDS, query_stream)
 
 
 @pytest.mark.parametrize("mask", ["bidirectional", "left_to_right", "right_to_left"])
@@ -35,6 +41,23 @@ def test_each_hidden_token_is_a_target_under_the_mask_of_the_model(mask):
     assert found.positions.tolist() == [list(range(6))]
     assert found.mask == masks.batch([masks.TEXT_MASKS[mask](6)])
     assert set(found.token_types[0].tolist()) == {{"bidirectional": 0, "left_to_right": 2, "right_to_left": 3}[mask]}
+
+
+@pytest.mark.parametrize("kind", [*TOKENIZERS, "byte_fallback", "uncased"])
+def test_the_tokens_around_a_hidden_word_are_those_of_the_whole_text(kind):
+    """Marks and words behind ``<mask>`` begin a word only where a space stands before them."""
+    tokenizer = trained_tokenizers()[kind]
+    symbols = Vocabulary(ordinary_symbols(tokenizer))
+    config = model().config
+    text = "e of. e x of.. x e.of"
+    tokens, characters = Codec(tokenizer, symbols, 48).encode_offsets([text])[0]
+    for word in re.finditer(r"\w+", text):
+        begin = word.start() - text[: word.start()].endswith(" ")  # a space may be a token of its own
+        own = (characters[:, 0] < word.end()) & (characters[:, 1] > begin)
+        expected = [*tokens[: own.argmax()], symbols.special.mask, *tokens[len(own) - own[::-1].argmax() :]]
+        asked = f"{text[: word.start()]}<mask>{text[word.end() :]}"
+        found = masked_batch(asked, config, tokenizer, symbols, query_stream=False)
+        assert found.tokens[0, 1:-1].tolist() == expected, (word, asked)
 
 
 def test_queries_of_a_permutation_do_not_see_what_is_hidden():
