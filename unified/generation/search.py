@@ -84,7 +84,7 @@ class _Search:
         special = decoder.special
         self.never = torch.tensor([special.begin, special.pad, special.mask], device=self.device)
         self.blocker = (
-            NgramBlocker(config.no_repeat_ngram_size, config.no_repeat_ngram_ignore)
+            NgramBlocker(config.no_repeat_ngram_size, [*config.no_repeat_ngram_ignore, self.end])
             if config.no_repeat_ngram_size
             else None
         )

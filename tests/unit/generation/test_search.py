@@ -286,6 +286,16 @@ def test_ngrams_of_a_prompt_are_not_written_again(scheme, options):
     assert all(free) and not any(blocked)
 
 
+@pytest.mark.parametrize("size", [1, 2])
+def test_a_prompt_of_several_parts_forbids_no_end(size):
+    """The separator of its parts is the symbol that ends a text; ``5 6`` stands at the end of the first part and of all."""
+    prompt = torch.tensor([[5, 6, END, 7, 5, 6, END]])
+    config = GenerationConfig(beam=40, nbest=40, max_length=2, min_length=0, no_repeat_ngram_size=size)
+    found = texts(generate(eight_symbols("left_to_right"), prompt, config)[0])
+    assert () in found and all(not repeated((7, 5, 6, *text), size) for text in found)
+    assert size == 1 or (7,) in found  # behind the separator, which is no n-gram's part
+
+
 def test_ignored_tokens_may_repeat():
     cached, rows = decoder(), sources([5, 1, 9, 3])
     cached.model.heads["token"].bias.data[[7, END]] += torch.tensor([4.0, -8.0])

@@ -210,7 +210,7 @@ class Text:
         allowed, size = log_probs.clone(), self.settings.no_repeat_ngram_size
         allowed[:, self.never] = -torch.inf
         for row, text in enumerate(self.tokens if size else ()):
-            barred = repeating([*self.given, *text], size, set(self.settings.no_repeat_ngram_ignore))
+            barred = repeating([*self.given, *text], size, {*self.settings.no_repeat_ngram_ignore, self.end})
             allowed[row, barred] = -torch.inf
         if step < self.settings.min_length:
             allowed[:, self.end] = -torch.inf

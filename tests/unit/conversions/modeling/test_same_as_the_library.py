@@ -8,7 +8,7 @@ from transformers import AutoTokenizer
 
 from tests.support.exported_models import BODIES, Exported, exported, language_model
 from unified import masks
-from unified.generation import GenerationConfig
+from unified.generation import SCHEMES, GenerationConfig
 from unified.generation.lengths import PairLengths
 from unified.masks import AttentionMask
 
@@ -103,7 +103,8 @@ def test_it_writes_what_the_library_writes(made, body, writes, settings):
     one = made(body)
     one.lm.writes = one.theirs.config.decoding = writes
     ids = [one.lm.encode(text) for text in TEXTS]
-    ids += [[]] if writes == "permutation" else []  # an empty prompt
+    if SCHEMES[writes].prompt:  # an empty prompt, and one of two parts
+        ids += [[], [*ids[1], one.lm.special.separator, *ids[2]]]
     require_equal_texts(one, ids, settings)
 
 
