@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 import torch
 
+from unified.arguments import described, require_integer
 from unified.errors import UnifiedError
 from unified.generation.config import GenerationConfig
 from unified.generation.contract import Decoder
@@ -94,6 +95,8 @@ class _Search:
             indices = range(count) if indices is None else indices
             if len(indices) != count:
                 raise UnifiedError(f"indices must name each of {count} sources, got {len(indices)}")
+            for index in indices:
+                require_integer("an index of a source", index, 0)
             self.uniforms = uniforms(config.seed, indices, config.max_length + 1, config.beam).to(self.device)
         source = decoder.encode(source_tokens)
         self.given = self._given(source_tokens, source.visible)
@@ -239,6 +242,8 @@ class _Search:
         return source_tokens.masked_fill(~real, self.decoder.special.pad).gather(1, order)
 
     def _checked_prefix(self, prefix: torch.Tensor, count: int) -> torch.Tensor:
+        if not isinstance(prefix, torch.Tensor) or prefix.dtype not in (torch.int32, torch.int64):
+            raise UnifiedError(f"prefix must be a tensor of ids (int32 or int64), got {described(prefix)}")
         if prefix.dim() != 2 or len(prefix) != count:
             raise UnifiedError(f"prefix must be (N, P) for {count} sources, got shape {tuple(prefix.shape)}")
         if prefix.size(1) > self.config.max_length:
@@ -249,6 +254,9 @@ class _Search:
                 f"prefix must hold ids from 0 to {size - 1}, got {int(prefix.min())} .. {int(prefix.max())}"
             )
         prefix = prefix.to(self.device)
+        free = prefix == self.decoder.special.pad
+        if bool((free[:, :-1] & ~free[:, 1:]).any()):
+            raise UnifiedError("prefix must be padded on the right")
         unwritable = prefix[self.decoder.left_out[prefix]]
         if unwritable.numel():
             raise UnifiedError(f"prefix holds id {int(unwritable[0])}, a symbol that the model has not learnt to write")

@@ -242,6 +242,18 @@ def test_prefixes_that_cannot_be_written_are_refused():
         generate(cached, ROWS, config, torch.full((3, 3), 5))
     with pytest.raises(UnifiedError, match="prefix must hold ids from 0 to 7, got 8 .. 8"):
         generate(cached, ROWS, config, torch.full((3, 1), 8))
+    for prefix in (torch.tensor([[1, 5], [5, 5], [5, 1]]), torch.tensor([[5, 5], [5, 5], [1, 5]])):
+        with pytest.raises(UnifiedError, match="prefix must be padded on the right"):
+            generate(cached, ROWS, config, prefix)
+    for prefix, shown in (([[5]] * 3, r"list \[\[5\], "), (torch.full((3, 1), 5.0), r"Tensor tensor\(\[\[5\.\]")):
+        with pytest.raises(UnifiedError, match=rf"prefix must be a tensor of ids \(int32 or int64\), got {shown}"):
+            generate(cached, ROWS, config, prefix)
+
+
+def test_an_index_of_a_source_is_no_negative_number():
+    config = GenerationConfig(max_length=2, sampling=True)
+    with pytest.raises(UnifiedError, match="an index of a source must be an integer of at least 0, got -1"):
+        generate(eight_symbols(), ROWS, config, indices=[0, -1, 2])
 
 
 def test_positions_are_counted_before_anything_is_written():
