@@ -300,7 +300,7 @@ def test_ngrams_of_a_prompt_are_not_written_again(scheme, options):
 
 @pytest.mark.parametrize("size", [1, 2])
 def test_a_prompt_of_several_parts_forbids_no_end(size):
-    """The separator of its parts is the symbol that ends a text; ``5 6`` stands at the end of the first part and of all."""
+    """The separator of its parts is the symbol that ends a text; ``5 6`` ends the first part, and all."""
     prompt = torch.tensor([[5, 6, END, 7, 5, 6, END]])
     config = GenerationConfig(beam=40, nbest=40, max_length=2, min_length=0, no_repeat_ngram_size=size)
     found = texts(generate(eight_symbols("left_to_right"), prompt, config)[0])
