@@ -15,7 +15,7 @@ AUGMENT = "augment a b --output o --answer-model x --question-model y --reader-m
 LINES: dict[str, dict[str, Any]] = {
     AUGMENT: {
         "inputs": ["a", "b"], "output": "o", "text_field": "text", "seed": 1, "answer_model": "x",
-        "question_model": "y", "reader_model": "z", "device": "cpu", "threads": None, "batch_size": 32,
+        "question_model": "y", "reader_model": "z", "device": "cpu", "threads": 0, "batch_size": 32,
         "max_tokens": 4096, "chunk": 16, "passages": None, "words": (80, 500), "top": 30, "beam": 3,
         "max_length": None, "max_source": None, "min_f1": 0.6, "unanswerable": 0.8, "spacy": None, "spacy_code": None,
         "data": None, "init": None, "finetune": False, "auxiliary_masking": 0.3, "first_stage": "",
@@ -110,7 +110,7 @@ A_SEED = "must be an integer from 0 to 2147483647, got '-1'"
         ("augment", "--seed", "-1", A_SEED),
         *(
             ("augment", f"--{name}", "0", AT_LEAST_1)
-            for name in "threads batch-size max-tokens chunk passages top beam max-length max-source".split()
+            for name in "batch-size max-tokens chunk passages top beam max-length max-source".split()
         ),
         ("augment", "--words", "0 9", AT_LEAST_1),
         ("augment", "--words", "9", "expected 2 arguments"),

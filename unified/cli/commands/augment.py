@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from unified.arguments import counted
 from unified.cli.commands.annotating.pipeline import require_pipeline
+from unified.cli.device import add_device_arguments, use_device
 from unified.cli.fairseq_train import words_of
 from unified.cli.output import add_json_argument, print_json, standard_output_for_json
 from unified.cli.values import positive, share, training_seed, weight
@@ -66,8 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="MODEL",
         help="model that answers the questions to check them, of `unified finetune squad1.1` or squad2.0",
     )
-    models.add_argument("--device", default="cpu", help="device to compute on: cpu or cuda (default: cpu)")
-    models.add_argument("--threads", type=positive, metavar="N", help="CPU threads (default: PyTorch's choice)")
+    add_device_arguments(models)
     models.add_argument(
         "--batch-size",
         type=positive,
@@ -185,21 +185,16 @@ def run(args: argparse.Namespace) -> int:
 def _run(args: argparse.Namespace) -> dict[str, Any]:
     """Makes the questions and fine-tunes, as far as the options say; returns the counts."""
     # Imported here, so that --help does not wait for torch.
-    import torch
-
     from unified.files.claims import claimed_folder
-    from unified.runtime.devices import usable_device
     from unified.tasks.augmentation.pipeline import KEPT
     from unified.tasks.augmentation.stages import Stages
 
     if args.words[0] > args.words[1]:
         raise UnifiedError(f"--words {args.words[0]} {args.words[1]}: the first must not exceed the second")
     require_pipeline(args)
-    usable_device(args.device, "--device")
+    use_device(args)
     output = Path(args.output)
     then = _two_stages(args, output)
-    if args.threads:
-        torch.set_num_threads(args.threads)
     claim = _claim(args)
     models = None if Stages(output, args.chunk).path(KEPT).exists() else _models(args)
     with claimed_folder(output, claim, "name another folder"):

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from unified.cli.commands.annotating.pipeline import add_pipeline_arguments, entity_source
+from unified.cli.device import add_device_arguments, use_device
 from unified.cli.fields import READ_PARTS, add_field_arguments, field_names, field_options
 from unified.cli.needed_options import require_with
 from unified.cli.output import require_output_file, require_output_folder
-from unified.cli.values import non_negative
 from unified.errors import UnifiedError
 from unified.files.json_text import NotJson, parse_json
 
@@ -112,15 +112,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "fine-tuning found on its development set (default: best where one was found, else the setting of the "
         "head)",
     )
-    parser.add_argument(
-        "--threads",
-        type=non_negative,
-        default=0,
-        metavar="N",
-        help="CPU threads; 0 leaves the choice to PyTorch (default: 0)",
-    )
     parser.add_argument("--json", action="store_true", help="answer a plain text by a line of JSON, as other items are")
-    parser.add_argument("--device", default="cpu", help="device to compute on: cpu or cuda (default: cpu)")
+    add_device_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -135,20 +128,15 @@ def run(args: argparse.Namespace) -> int:
         raise UnifiedError(f"{args.output}: exists already; --overwrite replaces it, or give another --output")
     require_output_folder(args)
     # Imported here, so that --help does not wait for torch.
-    import torch
-
     from unified.cli.commands.predicting.inputs import checked, is_object, items_of
     from unified.cli.commands.predicting.plain_text import in_words, item_of_text, names_in_file
-    from unified.runtime.devices import usable_device
     from unified.runtime.progress import shown
     from unified.tasks.catalogue import task_named
     from unified.tasks.learnt_tasks import require_learnt
     from unified.tasks.loading import load
     from unified.tasks.prediction import cut_note
 
-    if args.threads:
-        torch.set_num_threads(args.threads)
-    device = usable_device(args.device, "--device")
+    device = use_device(args)
     pipeline = entity_source(args)
     annotator = None if pipeline is None else pipeline.load()
     task = task_named(args.task)  # before the checkpoint is read: a head of one's own is known from now on

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from unified.cli.commands.scoring import answers, coreference, labels, texts
-from unified.cli.needed_options import require_with
+from unified.cli.intervals import (
+    add_interval_arguments,
+    all_scores,
+    draws_examples,
+    require_drawn,
+    seed_of_resamples,
+)
 from unified.cli.output import add_json_argument, json_text, print_json, require_output_file, require_output_folder
-from unified.cli.values import non_negative, several
 
 if TYPE_CHECKING:
     from unified.tasks.metrics.bootstrap import Examples
 
-#: Resamples of the bootstrap, and their seed, where nobody says.
-_RESAMPLES, _SEED = 1000, 1
 HELP = "score generated text or predictions by the rules of the published programs"
 
 
@@ -26,49 +29,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         family.add_parsers(scores)
     parser.set_defaults(show=None)
     for score_parser in scores.choices.values():
-        _add_intervals(score_parser)
+        add_interval_arguments(score_parser, "examples", seed=True)
         add_json_argument(score_parser)
         score_parser.add_argument(
             "--output", metavar="FILE", help="file to write the scores to as JSON, besides printing them"
         )
 
 
-def _add_intervals(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("intervals", "How far the scores would move if other examples had been drawn.")
-    group.add_argument(
-        "--intervals", action="store_true", help="add the 95 %% bootstrap interval of every measure over the examples"
-    )
-    group.add_argument(
-        "--resamples", type=several, metavar="N", help=f"resamples of the bootstrap (default: {_RESAMPLES})"
-    )
-    group.add_argument("--seed", type=non_negative, metavar="N", help=f"seed of the resamples (default: {_SEED})")
-
-
 def run(args: argparse.Namespace) -> int:
     """Run the command with parsed options; returns the exit status."""
-    drawn = {"--resamples": args.resamples, "--seed": args.seed}
-    with_intervals = args.intervals or args.against is not None
-    require_with("--intervals or --against", with_intervals, drawn)
+    require_drawn(args, "resamples", "seed")
     require_output_file(args)
     require_output_folder(args)
     examples = _system(args)
-    if with_intervals:
+    if draws_examples(args):
         from unified.tasks.metrics.bootstrap import require_several
 
         require_several(examples.size)
     other = None if args.against is None else _system(args.systems.other(args))
-    scores = examples.scores()
-    if args.intervals:
-        scores["intervals"] = _intervals(args, examples)
-    if other is not None:
-        from unified.tasks.metrics.comparison import Difference
-
-        difference = Difference(examples, other, (" ".join(args.predictions), " ".join(args.against)))
-        scores["against"] = {
-            "scores": other.scores(),
-            "differences": difference.scores(),
-            "intervals": _intervals(args, difference),
-        }
+    names = " ".join(args.predictions), " ".join(args.against or ())
+    scores = all_scores(args, examples, other, names, seed_of_resamples(args))
     if args.output:
         Path(args.output).write_text(f"{json_text(scores)}\n", encoding="utf-8")
     if args.json or args.show is None:
@@ -76,13 +56,6 @@ def run(args: argparse.Namespace) -> int:
     else:
         print(args.show(scores))
     return 0
-
-
-def _intervals(args: argparse.Namespace, examples: Examples) -> dict[str, Any]:
-    from unified.tasks.metrics.bootstrap import bootstrap_intervals
-
-    resamples = _RESAMPLES if args.resamples is None else args.resamples
-    return bootstrap_intervals(examples, resamples, _SEED if args.seed is None else args.seed)
 
 
 def _system(args: argparse.Namespace) -> Examples:

@@ -8,7 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from unified.cli.commands.evaluating.options import EXAMPLES, resamples
+from unified.cli.commands.evaluating.options import EXAMPLES
+from unified.cli.intervals import all_scores
 from unified.errors import UnifiedError
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def examples_file(args: argparse.Namespace) -> str:
 
 
 def own_scores(scores: Mapping[str, Any]) -> dict[str, Any]:
-    """The scores of :func:`all_scores` without those of the other model, as files of results hold them."""
+    """The scores of :func:`scores_beside` without those of the other model, as files of results hold them."""
     return {name: value for name, value in scores.items() if name != "against"}
 
 
@@ -103,14 +104,14 @@ def numbers(args: argparse.Namespace, rows: Sequence[Row], name: str) -> list[fl
     return found
 
 
-def all_scores(
+def scores_beside(
     args: argparse.Namespace,
     examples: Examples,
     rows: Sequence[Row] | None,
     of_rows: Callable[[Sequence[Row]], Examples],
     seed: int,
 ) -> dict[str, Any]:
-    """Scores of the examples; with ``--intervals`` ``intervals``; with ``--against`` ``against``, as `unified score`.
+    """Scores of the examples, beside those of another evaluation: :func:`unified.cli.intervals.all_scores`.
 
     Args:
         rows: of the other evaluation (:func:`examples_against`).
@@ -120,15 +121,5 @@ def all_scores(
     Raises:
         UnifiedError: the other evaluation is of other examples; there is one example alone.
     """
-    from unified.tasks.metrics.bootstrap import bootstrap_intervals
-    from unified.tasks.metrics.comparison import Difference
-
-    scores = examples.scores()
-    if args.intervals:
-        scores["intervals"] = bootstrap_intervals(examples, resamples(args), seed)
-    if rows is not None:
-        other = of_rows(rows)
-        difference = Difference(examples, other, (str(args.data), examples_file(args)))
-        intervals = bootstrap_intervals(difference, resamples(args), seed)
-        scores["against"] = {"scores": other.scores(), "differences": difference.scores(), "intervals": intervals}
-    return scores
+    other = None if rows is None else of_rows(rows)
+    return all_scores(args, examples, other, (str(args.data), "" if rows is None else examples_file(args)), seed)

@@ -11,16 +11,15 @@ from typing import TYPE_CHECKING, Any
 from unified.arguments import counted
 from unified.cli.commands.evaluating.comparing import (
     add_against_argument,
-    all_scores,
     difference_cells,
     difference_heads,
     examples_against,
     examples_file,
     numbers,
     own_scores,
+    scores_beside,
 )
 from unified.cli.commands.evaluating.options import (
-    add_interval_arguments,
     add_model_arguments,
     add_output_arguments,
     add_scoring_arguments,
@@ -30,10 +29,10 @@ from unified.cli.commands.evaluating.options import (
     chosen_scorings,
     data_name,
     draws_at_random,
-    draws_examples,
     language_model,
     write_results,
 )
+from unified.cli.intervals import add_interval_arguments, draws_examples
 from unified.cli.output import print_json
 from unified.reports.markdown import table_lines
 
@@ -88,7 +87,7 @@ def run(args: argparse.Namespace) -> int:
     sampling = chosen_sampling(args, scorings)
     with StepProgress("scoring", 2 * len(scorings) * count, "sentences") as progress:
         scored = score_pairs(lm, pairs.paradigms, scorings, sampling, lambda count: progress.advance(steps=count))
-    scores = all_scores(args, scored, others, lambda rows: _of_rows(args, scored, rows), sampling.seed)
+    scores = scores_beside(args, scored, others, lambda rows: _of_rows(args, scored, rows), sampling.seed)
     scoring = "+".join(one.name for one in scorings)
     fields = {name: value for name, value in scores.get("field", {}).items() if name not in scores}
     output = write_results(

@@ -1,4 +1,4 @@
-"""Options that types of evaluation share: the model, how it scores texts, intervals, and the file of results."""
+"""Options that types of evaluation share: the model, how it scores texts, and the file of results."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from unified.cli.device import add_device_arguments, use_device
+from unified.cli.intervals import require_drawn
 from unified.cli.needed_options import require_with
-from unified.cli.values import non_negative, positive, run_name, several
+from unified.cli.values import non_negative, positive, run_name
 from unified.errors import UnifiedError
 from unified.evaluation.names import SENTENCES, SUMS, scoring_names
 
 if TYPE_CHECKING:
-    import torch
-
     from unified.evaluation.patterns import Sampling
     from unified.evaluation.scorings import Scoring
     from unified.inference.language_model import UnifiedLM
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 #: File of a folder of ``--output`` with the scores of each example.
 EXAMPLES = "examples.jsonl"
-#: Resamples of the bootstrap, name of the run in tables, and seed in results, where nobody says.
-_RESAMPLES, _RUN, _SEED = 1000, "ours", 1
+#: Name of the run in tables, and seed in results, where nobody says.
+_RUN, _SEED = "ours", 1
 
 
 def add_model_arguments(parser: argparse.ArgumentParser) -> None:
@@ -37,14 +37,7 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="CHECKPOINT",
         help="checkpoint file, a folder with one or of transformers, or a name of the Hugging Face hub",
     )
-    parser.add_argument(
-        "--threads",
-        type=non_negative,
-        default=0,
-        metavar="N",
-        help="CPU threads; 0 leaves the choice to PyTorch (default: 0)",
-    )
-    parser.add_argument("--device", default="cpu", help="device to compute on: cpu or cuda (default: cpu)")
+    add_device_arguments(parser)
 
 
 def add_scoring_arguments(parser: argparse.ArgumentParser) -> None:
@@ -71,21 +64,6 @@ def add_scoring_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--seed", type=non_negative, metavar="N", help="seed of what is drawn at random (default: 1)")
 
 
-def add_interval_arguments(parser: argparse.ArgumentParser, what: str) -> None:
-    """Declare the intervals of scores.
-
-    Args:
-        what: is drawn, in the plural.
-    """
-    group = parser.add_argument_group("intervals", f"How far the scores would move if other {what} had been drawn.")
-    group.add_argument(
-        "--intervals", action="store_true", help=f"add the 95 %% bootstrap interval of every score over the {what}"
-    )
-    group.add_argument(
-        "--resamples", type=several, metavar="N", help=f"resamples of the bootstrap (default: {_RESAMPLES})"
-    )
-
-
 def add_output_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the file of results."""
     parser.add_argument(
@@ -103,16 +81,6 @@ def add_output_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def draws_examples(args: argparse.Namespace) -> bool:
-    """Whether a bootstrap draws examples, for intervals of scores or of differences."""
-    return args.intervals or args.against is not None
-
-
-def resamples(args: argparse.Namespace) -> int:
-    """Number of resamples of the bootstrap."""
-    return _RESAMPLES if args.resamples is None else int(args.resamples)
-
-
 def check_options(args: argparse.Namespace, name: str) -> None:
     """Refuse options without effect, and a folder that cannot be made or that holds results, before any work.
 
@@ -127,7 +95,7 @@ def check_options(args: argparse.Namespace, name: str) -> None:
     from unified.files.destination import require_folders
     from unified.reports.results import FILE_NAME, command_of
 
-    require_with("--intervals or --against", draws_examples(args), {"--resamples": args.resamples})
+    require_drawn(args, "resamples")
     require_with("--output", args.output, {"--overwrite": args.overwrite, "--run": args.run_name})
     if args.output is None:
         return
@@ -147,21 +115,6 @@ def check_options(args: argparse.Namespace, name: str) -> None:
 def chosen_names(args: argparse.Namespace) -> list[str]:
     """Names of ``--scoring``, refused before a model is loaded; none where the model decides."""
     return [] if args.scoring is None else scoring_names(args.scoring)
-
-
-def use_device(args: argparse.Namespace) -> torch.device:
-    """The device of ``--device``; sets the number of threads.
-
-    Raises:
-        UnifiedError: PyTorch cannot compute there.
-    """
-    import torch
-
-    from unified.runtime.devices import usable_device
-
-    if args.threads:
-        torch.set_num_threads(args.threads)
-    return usable_device(args.device, "--device")
 
 
 def language_model(args: argparse.Namespace) -> UnifiedLM:
@@ -208,7 +161,7 @@ def chosen_sampling(args: argparse.Namespace, scorings: Sequence[Scoring]) -> Sa
 
     if not draws_at_random(scorings):
         require_with("--scoring permutation or diffusion", None, {"--draws": args.draws})
-        require_with("--intervals or --against", draws_examples(args), {"--seed": args.seed})
+        require_drawn(args, "seed")
     given = {"draws": args.draws, "seed": args.seed}
     return Sampling(**{name: value for name, value in given.items() if value is not None})
 

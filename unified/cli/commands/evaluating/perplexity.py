@@ -11,15 +11,14 @@ from typing import TYPE_CHECKING, Any
 from unified.arguments import counted
 from unified.cli.commands.evaluating.comparing import (
     add_against_argument,
-    all_scores,
     difference_cells,
     difference_heads,
     examples_against,
     numbers,
     own_scores,
+    scores_beside,
 )
 from unified.cli.commands.evaluating.options import (
-    add_interval_arguments,
     add_model_arguments,
     add_output_arguments,
     add_scoring_arguments,
@@ -28,11 +27,11 @@ from unified.cli.commands.evaluating.options import (
     chosen_sampling,
     chosen_scorings,
     data_name,
-    draws_examples,
     language_model,
     write_results,
 )
 from unified.cli.fields import require_fields_in
+from unified.cli.intervals import add_interval_arguments, draws_examples
 from unified.cli.output import print_json
 from unified.cli.values import positive
 from unified.errors import UnifiedError
@@ -115,7 +114,7 @@ def run(args: argparse.Namespace) -> int:
         scored = score_documents(
             lm, documents, scoring, size, stride, sampling, lambda count: progress.advance(steps=count)
         )
-    scores = all_scores(args, scored, others, lambda rows: _of_rows(args, rows), sampling.seed)
+    scores = scores_beside(args, scored, others, lambda rows: _of_rows(args, rows), sampling.seed)
     settings = {
         "scoring": scoring.name,
         "window": size,

@@ -10,27 +10,25 @@ from typing import TYPE_CHECKING
 from unified.arguments import counted
 from unified.cli.commands.evaluating.comparing import (
     add_against_argument,
-    all_scores,
     difference_cells,
     difference_heads,
     examples_against,
     numbers,
     own_scores,
+    scores_beside,
 )
 from unified.cli.commands.evaluating.options import (
-    add_interval_arguments,
     add_model_arguments,
     add_output_arguments,
     check_options,
     data_name,
-    draws_examples,
-    use_device,
     write_results,
 )
+from unified.cli.device import use_device
 from unified.cli.fields import add_field_arguments, field_names
-from unified.cli.needed_options import require_with
+from unified.cli.intervals import add_interval_arguments, require_drawn, seed_of_resamples
 from unified.cli.output import print_json
-from unified.cli.values import non_negative, positive
+from unified.cli.values import positive
 
 if TYPE_CHECKING:
     from unified.files.rows import Row
@@ -71,16 +69,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--batch-size", type=positive, default=32, metavar="N", help="texts that are read together (default: 32)"
     )
-    add_interval_arguments(parser, "pairs")
+    add_interval_arguments(parser, "pairs", seed=True)
     add_against_argument(parser)
-    parser.add_argument("--seed", type=non_negative, metavar="N", help="seed of the resamples (default: 1)")
     add_output_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Run the evaluation with parsed options; returns the exit status."""
     check_options(args, NAME)
-    require_with("--intervals or --against", draws_examples(args), {"--seed": args.seed})
+    require_drawn(args, "seed")
     # Imported here, so that --help does not wait for torch.
     import numpy as np
 
@@ -109,7 +106,7 @@ def run(args: argparse.Namespace) -> int:
     def of_rows(rows: Sequence[Row]) -> Regression:
         return Regression(*(np.array(numbers(args, rows, name), float) for name in ("label", "similarity")))
 
-    scores = all_scores(args, scored, others, of_rows, 1 if args.seed is None else args.seed)
+    scores = scores_beside(args, scored, others, of_rows, seed_of_resamples(args))
     own = own_scores(scores)
     rows = ({"label": label, "similarity": cosine} for label, cosine in zip(gold.tolist(), found.tolist(), strict=True))
     path = Path(args.data)
