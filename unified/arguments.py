@@ -5,17 +5,17 @@ from __future__ import annotations
 import math
 import os
 import reprlib
-from collections.abc import Callable, Mapping, Sequence, Sized
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
+from dataclasses import dataclass, field, fields
 from functools import cache
 from numbers import Integral, Real
 from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
-from unified.errors import UnifiedError
+from unified.errors import UnifiedError, nearest
 
-#: Key of :class:`Range` in the metadata of a dataclass's field.
-RANGE = "range"
+#: Keys of what :func:`setting` declares, in the metadata of a dataclass's field.
+RANGE, ONE_OF = "range", "one_of"
 #: Integers from minus this to below it have 64 bits; others fit into no tensor.
 INTEGER_LIMIT = 2**63
 #: Characters of a value that messages show.
@@ -34,32 +34,67 @@ def as_option(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Range:
-    """The numbers that a setting may be: from ``least`` to ``most``, or below ``below``."""
+    """The numbers that a setting may be: from ``least`` or above ``above``, and to ``most`` or below ``below``."""
 
     least: float = -math.inf
+    above: float = -math.inf
     most: float = math.inf
     below: float = math.inf
 
-    def misfit(self, value: float) -> str | None:
+    def __str__(self) -> str:
+        """Both ends in words, such as "above 0 and at most 1"; numbers of a range without ends are finite."""
+        if self.least > -math.inf and self.most < math.inf:
+            return f"from {_digits(self.least)} to {_digits(self.most)}"
+        ends = {"at least": self.least, "above": self.above, "at most": self.most, "below": self.below}
+        return " and ".join(f"{where} {_digits(end)}" for where, end in ends.items() if math.isfinite(end)) or "finite"
+
+    def misfit(self, value: Any) -> str | None:
         """Says what a number must be that it is not; None where it is finite and lies in the range."""
-        if not math.isfinite(value):
+        if not -math.inf < value < math.inf:  # integers beyond all floats can be compared
             return "finite"
-        if self.least <= value <= self.most and value < self.below:
-            return None
-        if self.below < math.inf:
-            return f"in [{self.least:g}, {self.below:g})"
-        return f"at least {self.least:g}" if value < self.least else f"at most {self.most:,.15g}"
+        fits = self.least <= value <= self.most and self.above < value < self.below
+        return None if fits else str(self)
 
 
-def number_setting(default: Any, least: float, most: float = math.inf, below: float = math.inf) -> Any:
-    """A field of a dataclass: a number in a :class:`Range`, which :func:`check_settings_of` enforces."""
-    return field(default=default, metadata={RANGE: Range(least, most, below)})
+def _digits(end: float) -> str:
+    return f"{end:,.15g}"
+
+
+def setting(
+    default: Any,
+    help: str = "",
+    *,
+    least: float = -math.inf,
+    above: float = -math.inf,
+    most: float = math.inf,
+    below: float = math.inf,
+    one_of: Iterable[str] = (),
+) -> Any:
+    """A field of a dataclass whose values :func:`check_settings_of` checks.
+
+    Args:
+        default: its default.
+        help: a sentence for the command line.
+        least, above, most, below: the ends of the range of a number, see :class:`Range`.
+        one_of: the values that a text may have; any where none are listed.
+    """
+    allowed = Range(least=least, above=above, most=most, below=below)
+    return field(default=default, metadata={"help": help, RANGE: allowed, ONE_OF: tuple(one_of)})
+
+
+def check_all_settings(settings: Any, called: Called = str) -> None:
+    """:func:`check_settings_of` all fields of an instance of a dataclass.
+
+    Raises:
+        UnifiedError: names the first setting that is wrong, what it must be and what it is.
+    """
+    check_settings_of(type(settings), {one.name: getattr(settings, one.name) for one in fields(settings)}, called)
 
 
 def check_settings_of(declaring: type[Any], settings: Mapping[str, object], called: Called = str) -> None:
-    """Refuse values that fields of a dataclass are not annotated for, or that are out of their declared range.
+    """Refuse values that fields of a dataclass are not annotated for, or that :func:`setting` does not allow them.
 
     A number must be finite, and an integer one of 64 bits. Fields with other annotations are passed over.
 
@@ -72,14 +107,23 @@ def check_settings_of(declaring: type[Any], settings: Mapping[str, object], call
         UnifiedError: names the setting, what it must be and what it is.
     """
     hints = _annotations_of(declaring)  # type: ignore[arg-type]  # mypy takes no class for hashable
-    ranges = {name: one.metadata.get(RANGE) for name, one in declaring.__dataclass_fields__.items()}
     for name, value in settings.items():
-        if name in hints and not _takes(hints[name], value):
-            raise UnifiedError(f"{called(name)} must be {_in_words(hints[name])}, got {shown(value)}")
-        allowed = ranges[name]
-        wrong = allowed.misfit(float(value)) if allowed is not None and isinstance(value, Real) else None
+        declared = declaring.__dataclass_fields__[name].metadata
+        wrong = _wrong(value, hints.get(name, Any), declared)
         if wrong is not None:
-            raise UnifiedError(f"{called(name)} must be {wrong}, got {shown(value)}")
+            meant = nearest(value, declared.get(ONE_OF, ())) if isinstance(value, str) else ""
+            raise UnifiedError(f"{called(name)} must be {wrong}, got {shown(value)}{meant}")
+
+
+def _wrong(value: object, hint: Any, declared: Mapping[str, Any]) -> str | None:
+    """Says what the value of a field must be that it is not; None where nothing is wrong with it."""
+    if not _takes(hint, value):
+        return _in_words(hint)
+    listed: tuple[str, ...] = declared.get(ONE_OF, ())
+    if listed and value is not None and value not in listed:
+        return f"one of {', '.join(listed)}"
+    allowed: Range | None = declared.get(RANGE)
+    return allowed.misfit(value) if allowed is not None and isinstance(value, Real) else None
 
 
 @cache

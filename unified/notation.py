@@ -190,10 +190,15 @@ def read_settings(text: str, refusal: Refusal) -> dict[str, Any]:
         if keyword.arg in settings:
             raise refusal(f"{keyword.arg} is set twice")
         try:
-            settings[keyword.arg] = ast.literal_eval(keyword.value)
+            settings[keyword.arg] = plain(ast.literal_eval(keyword.value))
         except (ValueError, TypeError, RecursionError, MemoryError):  # a TypeError of a list that is a key
             raise refusal(f"the value of {keyword.arg} is not a Python literal") from None
     return settings
+
+
+def plain(value: object) -> object:
+    """A setting as frozen dataclasses have it: lists are tuples."""
+    return tuple(value) if isinstance(value, list) else value
 
 
 def check_settings(

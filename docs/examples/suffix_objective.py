@@ -13,12 +13,12 @@ from typing import ClassVar
 
 import numpy as np
 
+from unified.arguments import setting
 from unified.data.example import Example
 from unified.data.targets import TOKEN, ExampleTargets
 from unified.data.text import Text
 from unified.masks import seq2seq
 from unified.objectives import Objective
-from unified.objectives.requirements import require_share
 from unified.objectives.unilm import SOURCE, TARGET
 
 
@@ -38,10 +38,7 @@ class Suffix(Objective):
     writes: ClassVar[str] = "nothing"  # no decoding scheme of the library asks for the next token without a separator
     heads: ClassVar[tuple[str, ...]] = ("token",)
 
-    share: float = 0.5
-
-    def __post_init__(self) -> None:
-        require_share(self, "share", zero=False)
+    share: float = setting(0.5, above=0, most=1)
 
     def __call__(self, text: Text, rng: np.random.Generator) -> Example:
         tokens = np.concatenate([[text.special.begin], text.tokens])

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from dataclasses import FrozenInstanceError, dataclass, field
+from dataclasses import FrozenInstanceError, dataclass, field, fields
 from fractions import Fraction
 from pathlib import Path
 from typing import Optional, Union
@@ -14,16 +14,17 @@ from unified.arguments import (
     Range,
     as_option,
     by_length,
+    check_all_settings,
     check_settings_of,
     counted,
     finite,
     has_lone_surrogate,
-    number_setting,
     require_integer,
     require_list,
     require_path,
     require_text,
     require_texts,
+    setting,
     shown,
 )
 from unified.errors import UnifiedError
@@ -43,36 +44,62 @@ def test_a_setting_becomes_an_option():
 
 
 @pytest.mark.parametrize(
-    ("allowed", "fits", "misfits"),
+    ("allowed", "says", "fits", "misfits"),
     [
-        (Range(), [-1e300, 0, 1e300], {math.inf: "finite", -math.inf: "finite", math.nan: "finite"}),
-        (Range(1), [1, 1.5, 1e9], {0.999: "at least 1", -1e300: "at least 1", -math.inf: "finite"}),
-        (Range(0.25, 1_000_000), [0.25, 1_000_000], {0.2: "at least 0.25", 1_000_000.5: "at most 1,000,000"}),
-        (Range(0, below=1), [0, 0.999], {1: "in [0, 1)", -1e-9: "in [0, 1)", 2: "in [0, 1)"}),
-        (Range(0, 5, 10), [5], {5.5: "in [0, 10)"}),
+        (Range(), "finite", [-1e300, 0, 1e300, 10**400], []),
+        (Range(least=1), "at least 1", [1, 1.5, 1e9, 10**400], [0.999, -1e300, -(10**400)]),
+        (Range(most=0.5), "at most 0.5", [0.5, -1e300], [0.501, 10**400]),
+        (Range(above=0), "above 0", [5e-324, 1, 10**400], [0, 0.0, -5e-324]),
+        (Range(below=1), "below 1", [0.999, -1e300], [1, 1.0, 2]),
+        (Range(least=0.25, most=1_000_000), "from 0.25 to 1,000,000", [0.25, 1_000_000], [0.2, 1_000_000.5]),
+        (Range(least=0, below=1), "at least 0 and below 1", [0, 0.999], [1, -1e-9, 2]),
+        (Range(above=0, most=1), "above 0 and at most 1", [5e-324, 1], [0, 1.001]),
+        (Range(above=-1e-20, below=3), "above -1e-20 and below 3", [0, 2.9], [-1e-20, 3]),
     ],
 )
-def test_a_range_says_what_a_number_must_be(allowed, fits, misfits):
+def test_a_range_says_what_a_number_must_be(allowed, says, fits, misfits):
+    assert str(allowed) == says
     assert [allowed.misfit(value) for value in fits] == [None] * len(fits)
-    assert {value: allowed.misfit(value) for value in misfits} == misfits
-
-
-def test_a_setting_has_its_default_and_its_range():
-    @dataclass
-    class Settings:
-        rate: float = number_setting(0.5, 0, below=1)
-        size: int = number_setting(3, 1, 7)
-        open: float = number_setting(1, 0)
-
-    assert (Settings().rate, Settings().size, Settings().open) == (0.5, 3, 1)
-    check_settings_of(Settings, {"rate": 0, "size": 7, "open": 1e300})
-    assert refusal(check_settings_of, Settings, {"rate": 1.0}) == "rate must be in [0, 1), got 1.0"
-    assert refusal(check_settings_of, Settings, {"size": 8}) == "size must be at most 7, got 8"
-    assert refusal(check_settings_of, Settings, {"open": -1}) == "open must be at least 0, got -1"
-    named = refusal(check_settings_of, Settings, {"size": 0}, "--{}".format)
-    assert named == "--size must be at least 1, got 0"
+    assert [allowed.misfit(value) for value in misfits] == [says] * len(misfits)
+    assert {allowed.misfit(value) for value in (math.inf, -math.inf, math.nan)} == {"finite"}
     with pytest.raises(FrozenInstanceError):
-        Range().least = 3
+        allowed.least = 3
+
+
+@dataclass
+class Settings:
+    rate: float = setting(0.5, "of learning", least=0, below=1)
+    size: int = setting(3, least=1, most=7)
+    open: float | None = setting(None, above=0)
+    kind: str | None = setting("first", one_of=("first", "second"))
+    plain: str = setting("any")
+
+
+def test_a_setting_has_its_default_and_its_sentence():
+    assert vars(Settings()) == {"rate": 0.5, "size": 3, "open": None, "kind": "first", "plain": "any"}
+    assert [one.metadata["help"] for one in fields(Settings)] == ["of learning", "", "", "", ""]
+
+
+def test_a_setting_is_held_to_its_range_and_to_its_choices():
+    check_settings_of(Settings, {"rate": 0, "size": 7, "open": 1e300, "kind": None, "plain": "x"})
+    check_settings_of(Settings, {"kind": "second", "open": None})
+    for name, value, says in (
+        ("rate", 1.0, "rate must be at least 0 and below 1, got 1.0"),
+        ("size", 8, "size must be from 1 to 7, got 8"),
+        ("open", 0, "open must be above 0, got 0"),
+        ("open", "1", "open must be a number or None, got '1'"),
+        ("kind", "secnd", "kind must be one of first, second, got 'secnd' (did you mean 'second'?)"),
+        ("kind", "", "kind must be one of first, second, got ''"),
+        ("kind", 1, "kind must be a text or None, got 1"),
+    ):
+        assert refusal(check_settings_of, Settings, {name: value}) == says
+    assert refusal(check_settings_of, Settings, {"size": 0}, "--{}".format) == "--size must be from 1 to 7, got 0"
+
+
+def test_all_settings_of_an_instance_are_checked():
+    check_all_settings(Settings())
+    assert refusal(check_all_settings, Settings(open=-1)) == "open must be above 0, got -1"
+    assert refusal(check_all_settings, Settings(plain=1), "my {}".format) == "my plain must be a text, got 1"
 
 
 @dataclass
@@ -137,11 +164,14 @@ def test_annotations_that_cannot_be_resolved_are_passed_over_and_ranges_are_not(
     @dataclass
     class Own:
         helper: "Nowhere" = None  # noqa: F821  -- somebody's own class may name what only type checkers import
-        size: "int" = number_setting(3, 1)
+        size: "int" = setting(3, least=1)
 
     check_settings_of(Own, {"helper": 3, "size": 2})
     check_settings_of(Own, {"size": "not looked at"})
     assert refusal(check_settings_of, Own, {"size": 0}) == "size must be at least 1, got 0"
+    assert refusal(check_settings_of, Own, {"size": 2**63}) == (
+        "size must be a value of at most 64 bits, got an integer of more than 64 bits"
+    )
 
 
 def test_finite_numbers_are_told_from_everything_else():

@@ -35,6 +35,7 @@ def perhaps(kind):
 FLAG = ([True, False], [0, 1, None, "yes", 2, 0.5])
 SHARE = ([0, 0.0, TINY, Fraction(1, 3), np.float32(0.5), 1, 1.0], [-TINY, -1, ABOVE_1, 2, *NO_NUMBERS])
 SHARE_ABOVE_0 = ([TINY, Fraction(1, 3), np.float32(0.5), 1, 1.0], [0, 0.0, -TINY, -1, ABOVE_1, 2, *NO_NUMBERS])
+NOT_BELOW_0 = ([0, 0.0, TINY, 1, 1e300], [-TINY, -1, *NO_NUMBERS])
 ABOVE_0 = ([TINY, 1, 1e300], [0, 0.0, -TINY, -1, *NO_NUMBERS])
 COUNT, COUNT_OR_0, AT_LEAST_2 = integers(1), integers(0), integers(2)
 
@@ -70,7 +71,7 @@ OF_OBJECTIVES = {
     "spanbert": {
         **REPLACED,
         "p": SHARE_ABOVE_0,
-        "max_words": COUNT,
+        "max_words": integers(1, 1 << 20),
         "mask_share": SHARE_ABOVE_0,
         "scheme": (
             ["geometric", "whole_word", "subword", "named_entity", "noun_phrase"],
@@ -83,7 +84,7 @@ OF_OBJECTIVES = {
     "xlnet": {
         **REPLACED,
         "context": AT_LEAST_2,
-        "max_span": COUNT,
+        "max_span": integers(1, 1 << 20),
         "span_words": FLAG,
         "reuse": perhaps(COUNT),
         "permutation_size": perhaps(COUNT),
@@ -135,26 +136,26 @@ OF_PRETRAINING = {
     "seed": integers(0, 2**31 - 1),
 }
 OF_FINETUNING = {
-    "epochs": ([1, 3, LARGEST], [0, -1, math.nan, math.inf]),
-    "batch_size": ([1, 3, LARGEST], [0, -1, math.nan, math.inf]),
-    "lr": ([TINY, 1, 1e300], [0, 0.0, -1, math.nan, math.inf]),
-    "max_length": ([1, 3, LARGEST], [0, -1, math.nan, math.inf]),
-    "warmup": ([0, 0.0, 0.125, 1], []),
-    "optimizer": (["adam", "adamax"], []),
-    "weight_decay": ([0, 0.01, 1.0], []),
-    "clip": ([0, 0.5, 1e300], []),
-    "head_lr": ([None, TINY, 1, 1e300], [0, 0.0, -1, math.nan, math.inf]),
-    "head_weight_decay": ([None, 0, 0.01, 1.0], []),
-    "layer_decay": ([TINY, 0.5, 1, 1.0], [0, -1, ABOVE_1, math.nan, math.inf]),
-    "select": (["last", "best"], []),
-    "validations": ([1, 3, LARGEST], [0, -1, math.nan, math.inf]),
+    "epochs": COUNT,
+    "batch_size": COUNT,
+    "lr": ABOVE_0,
+    "max_length": COUNT,
+    "warmup": SHARE,
+    "optimizer": (["adam", "adamax"], ["adm", "", None, 1]),
+    "weight_decay": NOT_BELOW_0,
+    "clip": NOT_BELOW_0,
+    "head_lr": perhaps(ABOVE_0),
+    "head_weight_decay": perhaps(NOT_BELOW_0),
+    "layer_decay": SHARE_ABOVE_0,
+    "select": (["last", "best"], ["lst", "", None, 1]),
+    "validations": COUNT,
 }
 OF_WRITING = {
     **OF_FINETUNING,
-    "max_source": ([1, 3, LARGEST], [0, -1, math.nan, math.inf]),
-    "max_target": ([1, 3, LARGEST], [0, -1, math.nan, math.inf]),
-    "objective": (["target_cloze", "target_next"], []),
-    "smoothing": ([0, 0.1], []),
+    "max_source": COUNT,
+    "max_target": COUNT,
+    "objective": (["target_cloze", "target_next"], [None, 1, "a\n"]),
+    "smoothing": ([0, 0.1, math.nextafter(1, 0)], [-TINY, -1, 1, 2, *NO_NUMBERS]),
 }
 CLASSES = {
     **{name: (OBJECTIVES[name], bounds) for name, bounds in OF_OBJECTIVES.items()},
@@ -207,8 +208,6 @@ def test_values_within_the_bounds_are_accepted(name, setting):
 @pytest.mark.parametrize(("name", "setting"), CASES)
 def test_values_beyond_the_bounds_are_refused_by_the_name_of_the_setting(name, setting):
     for value in CLASSES[name][1][setting][1]:
-        if name in OBJECTIVES and value == LARGEST + 1:
-            continue  # accepted, and too large for an array later on
         with pytest.raises(UnifiedError) as raised:
             made(name, setting, value)
             pytest.fail(f"{value!r} is accepted")

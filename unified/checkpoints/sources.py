@@ -70,10 +70,10 @@ _CONFIG: Shape = {
 }
 #: Bounds of what readers count or divide by.
 _RANGES = {
-    **dict.fromkeys(("num_hidden_layers", "n_layer"), Range(1, 1000)),
-    **dict.fromkeys(("num_attention_heads", "n_head", "global_attn_every_n_layers"), Range(1)),
-    **dict.fromkeys(_DROPOUTS, Range(0, below=1)),
-    **dict.fromkeys(("layer_norm_eps", "norm_eps", "initializer_range"), Range(0)),
+    **dict.fromkeys(("num_hidden_layers", "n_layer"), Range(least=1, most=1000)),
+    **dict.fromkeys(("num_attention_heads", "n_head", "global_attn_every_n_layers"), Range(least=1)),
+    **dict.fromkeys(_DROPOUTS, Range(least=0, below=1)),
+    **dict.fromkeys(("layer_norm_eps", "norm_eps", "initializer_range"), Range(least=0)),
 }
 #: Bytes of a file's name.
 _LONGEST_NAME = 255

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
-from unified.arguments import check_settings_of, require_integer
+from unified.arguments import check_all_settings, require_integer, setting
 from unified.errors import UnifiedError, nearest
 from unified.generation.penalties import PENALTIES, require_exponent
 
@@ -19,9 +19,6 @@ if TYPE_CHECKING:
 BEAM = 5
 #: Least temperature: divided by less, scores may be no float32.
 LEAST_TEMPERATURE = 1e-20
-_LEAST = {
-    "beam": 1, "max_length": 1, "nbest": 1, "min_length": 0, "no_repeat_ngram_size": 0, "top_k": 0, "seed": 0,
-}  # fmt: skip
 
 
 def require_temperature(name: str, temperature: float) -> None:
@@ -44,10 +41,6 @@ def require_temperature(name: str, temperature: float) -> None:
         )
 
 
-def _option(default: Any, sentence: str) -> Any:  # as dataclasses.field is typed: any field's default
-    return field(default=default, metadata={"help": sentence})
-
-
 @dataclass(frozen=True)
 class GenerationConfig:
     """Settings of one search; greedy search is ``beam=1``.
@@ -59,42 +52,38 @@ class GenerationConfig:
         UnifiedError: a value is out of range, or two fields contradict each other; the message says what arrived.
     """
 
-    beam: int = _option(None, "hypotheses kept per sentence; with sampling, the number drawn")
-    max_length: int = _option(128, "most tokens to write, the end symbol not counted")
-    min_length: int = _option(1, "fewest tokens to write, the end symbol not counted")
-    nbest: int = _option(1, "hypotheses to return per sentence, best first")
-    length_penalty: str = _option(
-        "fairseq", "'fairseq': score / length^lenpen, or 'unilm': score / ((5 + length) / 6)^lenpen"
+    beam: int = setting(None, "hypotheses kept per sentence; with sampling, the number drawn", least=1)
+    max_length: int = setting(128, "most tokens to write, the end symbol not counted", least=1)
+    min_length: int = setting(1, "fewest tokens to write, the end symbol not counted", least=0)
+    nbest: int = setting(1, "hypotheses to return per sentence, best first", least=1)
+    length_penalty: str = setting(
+        "fairseq", "'fairseq': score / length^lenpen, or 'unilm': score / ((5 + length) / 6)^lenpen", one_of=PENALTIES
     )
-    lenpen: float = _option(1.0, "exponent of the length penalty; higher favours longer texts, 0 compares plain sums")
-    no_repeat_ngram_size: int = _option(
-        0, "write no n-gram of this size twice, those of a prompt counted too; 0 allows all"
+    lenpen: float = setting(1.0, "exponent of the length penalty; higher favours longer texts, 0 compares plain sums")
+    no_repeat_ngram_size: int = setting(
+        0, "write no n-gram of this size twice, those of a prompt counted too; 0 allows all", least=0
     )
-    no_repeat_ngram_ignore: frozenset[int] = _option(frozenset(), "token ids that n-gram blocking leaves alone")
-    sampling: bool = _option(False, "draw tokens instead of searching for the best")
-    top_k: int = _option(0, "draw from the k most probable tokens; 0: from all")
-    top_p: float = _option(1.0, "draw from the most probable tokens that together have this probability")
-    temperature: float = _option(1.0, "divisor of the logits; below 1 the distribution is sharper, above 1 flatter")
-    seed: int = _option(0, "seed of sampling; what is drawn for a sentence depends on (seed, its index) alone")
+    no_repeat_ngram_ignore: frozenset[int] = setting(frozenset(), "token ids that n-gram blocking leaves alone")
+    sampling: bool = setting(False, "draw tokens instead of searching for the best")
+    top_k: int = setting(0, "draw from the k most probable tokens; 0: from all", least=0)
+    top_p: float = setting(
+        1.0, "draw from the most probable tokens that together have this probability", above=0, most=1
+    )
+    temperature: float = setting(1.0, "divisor of the logits; below 1 the distribution is sharper, above 1 flatter")
+    seed: int = setting(0, "seed of sampling; what is drawn for a sentence depends on (seed, its index) alone", least=0)
 
     def __post_init__(self) -> None:
         given: int | None = self.beam
-        if given is None:
-            require_integer("nbest", self.nbest, 1)
-            object.__setattr__(self, "beam", self.nbest if self.sampling is True else BEAM)
-        for name, least in _LEAST.items():
-            require_integer(name, getattr(self, name), least)
-        check_settings_of(type(self), {option.name: getattr(self, option.name) for option in fields(self)})
+        object.__setattr__(self, "beam", BEAM if given is None else given)
+        check_all_settings(self)
+        if given is None and self.sampling:
+            object.__setattr__(self, "beam", self.nbest)
         if self.min_length > self.max_length:
             raise UnifiedError(f"min_length {self.min_length} exceeds max_length {self.max_length}")
         if self.nbest > self.beam:
             raise UnifiedError(f"nbest {self.nbest} exceeds beam {self.beam}; there are no more hypotheses than that")
-        if self.length_penalty not in PENALTIES:
-            raise UnifiedError(f"length_penalty must be one of {sorted(PENALTIES)}, got {self.length_penalty!r}")
         require_exponent("lenpen", self.length_penalty, self.lenpen, self.max_length + 1)
         require_temperature("temperature", self.temperature)
-        if not 0 < self.top_p <= 1:
-            raise UnifiedError(f"top_p must be in (0, 1], got {self.top_p}")
         if not self.sampling and (self.top_k or self.top_p < 1):
             raise UnifiedError(f"top_k {self.top_k} and top_p {self.top_p} choose what is drawn; they need sampling")
         object.__setattr__(self, "no_repeat_ngram_ignore", frozenset(self.no_repeat_ngram_ignore))

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import math
 import sys
-from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
-from unified.arguments import RANGE, Range, check_settings_of
-from unified.errors import UnifiedError, nearest
+from unified.arguments import check_all_settings, setting
+from unified.errors import UnifiedError
 from unified.masks import TEXT_MASKS
 
 NORMS = ("post", "pre")
@@ -29,12 +27,6 @@ _SUBLAYERS_WITH = {
 }
 
 
-def _option(
-    default: Any, sentence: str, *, least: float = -math.inf, most: float = math.inf, below: float = math.inf
-) -> Any:
-    return field(default=default, metadata={"help": sentence, RANGE: Range(least, most, below)})
-
-
 @dataclass(frozen=True)
 class TransformerConfig:
     """Shape and regularization of one Transformer; the defaults are UniLM's base size [UniLM, sec. 2.2].
@@ -43,150 +35,144 @@ class TransformerConfig:
         UnifiedError: a field has another type or is out of range, or two fields contradict each other.
     """
 
-    vocabulary_size: int = _option(
+    vocabulary_size: int = setting(
         0, "number of symbols; taken from the data folder when training with fairseq", least=0, most=_MOST_SYMBOLS
     )
-    layers: int = _option(12, "number of layers", least=1, most=1000)
-    width: int = _option(768, "size of hidden states", least=1, most=_WIDEST)
-    heads: int = _option(12, "attention heads per layer; width must be a multiple of it", least=1, most=_WIDEST)
-    feed_forward: int = _option(
+    layers: int = setting(12, "number of layers", least=1, most=1000)
+    width: int = setting(768, "size of hidden states", least=1, most=_WIDEST)
+    heads: int = setting(12, "attention heads per layer; width must be a multiple of it", least=1, most=_WIDEST)
+    feed_forward: int = setting(
         0, "inner size of the feed-forward sublayer; 0 means 4 x width", least=0, most=4 * _WIDEST
     )
-    gated: bool = _option(
+    gated: bool = setting(
         False,
         "the feed-forward sublayer is a gated linear unit: its first map makes two vectors of the inner size, and the "
         "activation of one multiplies the other (ModernBERT, Llama)",
     )
-    sublayers: str = _option(
+    sublayers: str = setting(
         "self,feed_forward",
         "sublayers of each layer in order, of 'self', 'neighbor' (ANNA: no token sees itself), 'relative_key', "
         "'relative_value', 'entity' (reads which tokens lie within named entities: data need them annotated) and "
         "'feed_forward'",
     )
-    positions: str = _option(
+    positions: str = setting(
         "learned",
         "'learned': tables of positions and token types join the embeddings (BERT); 'relative': attention reads "
         "distances and whether segments differ (XLNet); 'rotary': attention turns queries and keys by their position "
         "(ModernBERT, Llama). The last two can have a query stream and a memory",
+        one_of=POSITIONS,
     )
-    attn_type: str = _option(
+    attn_type: str = setting(
         "bi",
         "with relative positions: 'bi', the mask alone says who sees whom; 'uni', no token sees what stands behind it "
         "either, whatever the mask (XLNet's names)",
+        one_of=ATTN_TYPES,
     )
-    mask: str = _option(
+    mask: str = setting(
         "bidirectional",
         "mask under which understanding tasks read a text or a pair of texts: "
         f"{', '.join(map(repr, TEXT_MASKS))} (the first text is read in both directions, the second from left to "
         "right); follows the objectives in pre-training",
+        one_of=TEXT_MASKS,
     )
-    pair_separators: int = _option(
+    pair_separators: int = setting(
         1,
         "separators between the two texts of a pair that understanding tasks read: 1 (BERT), or 2 (RoBERTa), not with "
         "relative positions",
         least=1,
         most=2,
     )
-    lstm: int = _option(
+    lstm: int = setting(
         0,
         "layers of a bidirectional LSTM between the Transformer and the heads of understanding tasks, drawn at "
         "random where a checkpoint has none (BERT's ablation); 0: no LSTM",
         least=0,
         most=1000,
     )
-    rotary_theta: float = _option(10000.0, "with rotary positions: base of the wavelengths (theta of RoPE)")
-    local_rotary_theta: float = _option(
+    rotary_theta: float = setting(10000.0, "with rotary positions: base of the wavelengths (theta of RoPE)", above=0)
+    local_rotary_theta: float = setting(
         0.0,
         "with rotary positions: rotary_theta of the layers that have a window; 0: the same as rotary_theta",
         least=0,
     )
-    attention_windows: str = _option(
+    attention_windows: str = setting(
         "0",
         "how many positions on each side attention reads, layer by layer, again from the first when the list ends; 0: "
         "all. '0,64,64' lets every third layer, the first among them, read everything (ModernBERT)",
     )
-    clamp_len: int = _option(
+    clamp_len: int = setting(
         0, "with relative positions: distances above this count as it; 0: all are told apart (XLNet's name)", least=0
     )
-    clip_distance: int = _option(
+    clip_distance: int = setting(
         16,
         "greatest distance that 'relative_key' and 'relative_value' tell from farther ones (Shaw et al. 2018)",
         least=1,
         most=_MOST_SYMBOLS,
     )
-    max_positions: int = _option(
+    max_positions: int = setting(
         512, "rows of the position table; beyond a checkpoint's it is continued cyclically", least=1, most=_MOST_SYMBOLS
     )
-    token_types: int = _option(
+    token_types: int = setting(
         6,
         "rows of the token-type table; UniLM names its objectives with six; 0, with rotary positions: no table, the "
         "mask alone tells objectives and segments apart",
         least=0,
         most=_MOST_SYMBOLS,
     )
-    boundary_offsets: int = _option(
+    boundary_offsets: int = setting(
         0,
         "how far into a span the span-boundary head reaches, in tokens; 0: no such head; follows the objectives",
         least=0,
         most=_MOST_SYMBOLS,
     )
-    sentence_head: bool = _option(
+    sentence_head: bool = setting(
         False, "a head that says which sentences of a source a summary takes; follows the objectives"
     )
-    activation: str = _option(
-        "gelu", "of the feed-forward sublayer and the token head: 'gelu' (exact), 'gelu_tanh' or 'silu'"
+    activation: str = setting(
+        "gelu",
+        "of the feed-forward sublayer and the token head: 'gelu' (exact), 'gelu_tanh' or 'silu'",
+        one_of=ACTIVATIONS,
     )
-    linear_without_bias: bool = _option(
+    linear_without_bias: bool = setting(
         False, "linear maps of the layers and of the token head have no biases (ModernBERT, Llama)"
     )
-    token_head: str = _option(
+    token_head: str = setting(
         "transform",
         "before the softmax: 'transform' (dense, activation, norm; BERT) or 'plain' (nothing; XLNet); 'none': no "
         "softmax over symbols, as in published encoders such as MiniLM, which give states alone",
+        one_of=TOKEN_HEADS,
     )
-    dropout: float = _option(0.1, "dropout on embeddings and on the output of every sublayer", least=0, below=1)
-    inner_dropout: float = _option(
+    dropout: float = setting(0.1, "dropout on embeddings and on the output of every sublayer", least=0, below=1)
+    inner_dropout: float = setting(
         0.0, "dropout within the feed-forward sublayer, behind its activation (XLNet)", least=0, below=1
     )
-    attention_dropout: float = _option(0.1, "dropout on attention weights", least=0, below=1)
-    norm: str = _option("post", "where the norm of each sublayer stands: 'post' (BERT, UniLM) or 'pre'")
-    norm_type: str = _option(
+    attention_dropout: float = setting(0.1, "dropout on attention weights", least=0, below=1)
+    norm: str = setting("post", "where the norm of each sublayer stands: 'post' (BERT, UniLM) or 'pre'", one_of=NORMS)
+    norm_type: str = setting(
         "layer",
         "norm of the Transformer and the token head: 'layer' (LayerNorm), 'layer_without_bias' or 'rms' (RMSNorm)",
+        one_of=NORM_TYPES,
     )
-    embedding_norm: bool = _option(
+    embedding_norm: bool = setting(
         False,
         "with norm 'pre': a norm behind the embeddings, in place of the one before the first sublayer (ModernBERT)",
     )
-    norm_epsilon: float = _option(1e-12, "epsilon of the norms", least=0)
-    initializer_range: float = _option(0.02, "standard deviation of the initial weights, N(0, range)", least=0)
-    attention_backend: str = _option(
+    norm_epsilon: float = setting(1e-12, "epsilon of the norms", least=0)
+    initializer_range: float = setting(0.02, "standard deviation of the initial weights, N(0, range)", least=0)
+    attention_backend: str = setting(
         "auto",
         "'auto', 'dense', 'sdpa', 'blocked' (CPU), 'fused', 'flex' or 'flex_flash' (GPU), or one of your own, "
         "package.module:Class; 'auto' logs its choice once",
     )
 
     def __post_init__(self) -> None:
-        check_settings_of(type(self), {option.name: getattr(self, option.name) for option in fields(self)})
+        check_all_settings(self)
         if self.feed_forward == 0:
             object.__setattr__(self, "feed_forward", 4 * self.width)
         if self.token_types == 0 and self.positions != "rotary":
             raise UnifiedError(f"token_types 0 (no table) needs positions 'rotary', got {self.positions!r}")
         if self.width % self.heads:
             raise UnifiedError(f"width must be a multiple of heads, got width {self.width} and heads {self.heads}")
-        choices = {
-            "norm": NORMS,
-            "norm_type": NORM_TYPES,
-            "positions": POSITIONS,
-            "activation": ACTIVATIONS,
-            "token_head": TOKEN_HEADS,
-            "attn_type": ATTN_TYPES,
-            "mask": tuple(TEXT_MASKS),
-        }
-        for name, known in choices.items():
-            if getattr(self, name) not in known:
-                given = getattr(self, name)
-                raise UnifiedError(f"{name} must be one of {known}, got {given!r}{nearest(str(given), known)}")
         for name, none in (("attn_type", "bi"), ("clamp_len", 0)):
             if getattr(self, name) != none and not self.relative:
                 raise UnifiedError(f"{name} {getattr(self, name)!r} needs positions 'relative', got {self.positions!r}")
@@ -194,8 +180,6 @@ class TransformerConfig:
             raise UnifiedError(
                 f"pair_separators {self.pair_separators} needs positions 'learned' or 'rotary', got {self.positions!r}"
             )
-        if self.rotary_theta <= 0:
-            raise UnifiedError(f"rotary_theta must be more than 0, got {self.rotary_theta}")
         for name in ("rotary_theta", "local_rotary_theta"):
             if getattr(self, name) != getattr(TransformerConfig, name) and self.positions != "rotary":
                 raise UnifiedError(f"{name} {getattr(self, name)} needs positions 'rotary', got {self.positions!r}")

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import torch
 from torch import nn
 from torch.nn import functional
 
-from unified.arguments import check_settings_of, number_setting
-from unified.errors import UnifiedError, naming
+from unified.arguments import check_all_settings, setting
 from unified.model.config import TransformerConfig
 from unified.model.heads import TaskHead
 from unified.model.ranking import Ranking
@@ -42,21 +41,18 @@ class SpanRanking:
     """
 
     genres: tuple[str, ...] = ()
-    max_windows: int = number_setting(3, 1, _MOST)
-    max_width: int = number_setting(30, 1, _MOST)
-    spans_per_word: float = 0.4
-    max_spans: int = number_setting(3900, 1, _MOST)
-    antecedents: int = number_setting(50, 1, _MOST)
-    hidden: int = number_setting(3000, 1, _MOST)
-    features: int = number_setting(20, 1, _MOST)
-    depth: int = number_setting(2, 1, 1000)
-    dropout: float = number_setting(0.3, 0, below=1)
+    max_windows: int = setting(3, least=1, most=_MOST)
+    max_width: int = setting(30, least=1, most=_MOST)
+    spans_per_word: float = setting(0.4, above=0)
+    max_spans: int = setting(3900, least=1, most=_MOST)
+    antecedents: int = setting(50, least=1, most=_MOST)
+    hidden: int = setting(3000, least=1, most=_MOST)
+    features: int = setting(20, least=1, most=_MOST)
+    depth: int = setting(2, least=1, most=1000)
+    dropout: float = setting(0.3, least=0, below=1)
 
     def __post_init__(self) -> None:
-        with naming("coreference"):
-            check_settings_of(SpanRanking, {one.name: getattr(self, one.name) for one in fields(SpanRanking)})
-        if not self.spans_per_word > 0:
-            raise UnifiedError(f"coreference: spans_per_word must be above 0, got {self.spans_per_word}")
+        check_all_settings(self, "coreference: {}".format)
 
 
 @dataclass(frozen=True)

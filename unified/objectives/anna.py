@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from unified.arguments import setting
 from unified.data.annotations import PARTS_OF_SPEECH, TAGS, Spans
 from unified.data.example import Examples
 from unified.data.extents import Extents, ranges
@@ -18,7 +19,6 @@ from unified.objectives.contract import BatchedObjective, Supply
 from unified.objectives.corruption import prediction_count, replace, words_to_hide
 from unified.objectives.covering import Words
 from unified.objectives.joined_segments import Sequences, sequence_spans
-from unified.objectives.requirements import require_flag, require_replacements, require_share
 from unified.objectives.spans import cover_whole
 from unified.objectives.tags import with_tags
 
@@ -66,27 +66,20 @@ class Anna(BatchedObjective):
     writes: ClassVar[str] = "left_to_right"
     heads: ClassVar[tuple[str, ...]] = ("token",)
 
-    mask_share: float = 0.15
-    span_share: float = 1 / 3
-    word_share: float = 1 / 3
-    scheme: str = "noun_phrase"
+    mask_share: float = setting(0.15, above=0, most=1)
+    span_share: float = setting(1 / 3, least=0, most=1)
+    word_share: float = setting(1 / 3, least=0, most=1)
+    scheme: str = setting("noun_phrase", one_of=SCHEMES)
     mark_entities: bool = False
-    mask_replace_share: float = 0.8
-    random_replace_share: float = 0.1
+    mask_replace_share: float = setting(0.8, least=0, most=1)
+    random_replace_share: float = setting(0.1, least=0, most=1)
 
     def __post_init__(self) -> None:
-        require_share(self, "mask_share", zero=False)
-        require_share(self, "span_share", "word_share")
-        if self.span_share + self.word_share > 1 + 1e-9:
-            raise UnifiedError(
-                f"{self.name}: span_share + word_share must be at most 1, got {self.span_share} + {self.word_share}"
-            )
-        require_flag(self, "mark_entities")
-        require_replacements(self)
+        super().__post_init__()
+        self.require_shares("span_share", "word_share")
+        self.require_shares("mask_replace_share", "random_replace_share")
         if self.scheme == "pos" and self.mark_entities:
             raise UnifiedError(f"{self.name}: scheme='pos' puts tags between tokens, so it cannot mark entities")
-        if self.scheme not in SCHEMES:
-            raise UnifiedError(f"{self.name}: scheme must be one of {', '.join(SCHEMES)}, got {self.scheme!r}")
 
     @property
     def annotations(self) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from unified.arguments import setting
 from unified.data.example import Examples
 from unified.data.extents import Extents
 from unified.data.randomness import Draws
@@ -17,7 +18,6 @@ from unified.objectives.contract import BatchedObjective, Supply
 from unified.objectives.corruption import prediction_count, replace, words_to_hide
 from unified.objectives.covering import cover_words
 from unified.objectives.joined_segments import FIRST, SECOND, MayPredictNext, Sequences
-from unified.objectives.requirements import require_flag, require_integer, require_replacements, require_share
 from unified.planning.instances import Instances
 
 
@@ -47,20 +47,16 @@ class Bert(MayPredictNext, BatchedObjective):
 
     next_sentence: bool = True
     left_to_right: bool = False
-    short_share: float = 0.1
-    mask_share: float = 0.15
-    max_predictions: int | None = None
+    short_share: float = setting(0.1, least=0, most=1)
+    mask_share: float = setting(0.15, above=0, most=1)
+    max_predictions: int | None = setting(None, least=1)
     whole_words: bool = False
-    mask_replace_share: float = 0.8
-    random_replace_share: float = 0.1
+    mask_replace_share: float = setting(0.8, least=0, most=1)
+    random_replace_share: float = setting(0.1, least=0, most=1)
 
     def __post_init__(self) -> None:
-        require_flag(self, "next_sentence", "left_to_right", "whole_words")
-        require_share(self, "short_share")
-        require_share(self, "mask_share", zero=False)
-        if self.max_predictions is not None:
-            require_integer(self, "max_predictions", 1)
-        require_replacements(self)
+        super().__post_init__()
+        self.require_shares("mask_replace_share", "random_replace_share")
         if self.left_to_right and self.next_sentence:
             raise UnifiedError(
                 f"{self.name}: left_to_right=True needs next_sentence=False, for CLS then sees nothing but itself"

@@ -10,6 +10,7 @@ from typing import Any, Self
 import numpy as np
 from torch import nn
 
+from unified.arguments import check_all_settings
 from unified.data.annotations import KINDS, SOURCE_KINDS, how_to_annotate
 from unified.data.example import Example, Examples
 from unified.data.randomness import Draws
@@ -35,8 +36,39 @@ DECODING = ("cloze", "next", "left_to_right", "permutation", "nothing")
 SCORINGS = ("left_to_right", "right_to_left", "pseudo_likelihood", "shifted", "infilling", "permutation", "diffusion")
 
 
-class Objective(ABC):
+class NamedSettings:
+    """Base of dataclasses whose fields are hyper-parameters; what is wrong with one is told with the name in front."""
+
+    @property
+    def name(self) -> str:
+        """Name in front of refusals."""
+        return type(self).__name__
+
+    def __post_init__(self) -> None:
+        check_all_settings(self, lambda setting: f"{self.name}: {setting}")
+
+    def require_shares(self, *names: str) -> None:
+        """Refuse shares of one whole that add up to more than 1.
+
+        Args:
+            names: of the fields that hold the shares.
+
+        Raises:
+            UnifiedError: names the fields and their values.
+        """
+        shares = [getattr(self, name) for name in names]
+        # The slack admits sums such as 0.9 + 0.1 that floating point rounds up.
+        if sum(shares) > 1 + 1e-9:
+            raise UnifiedError(
+                f"{self.name}: {' + '.join(names)} must be at most 1, got {' + '.join(map(str, shares))}"
+            )
+
+
+class Objective(NamedSettings, ABC):
     """Makes training examples of texts; a subclass is a frozen dataclass whose fields are hyper-parameters.
+
+    A field whose values have bounds is declared by :func:`unified.arguments.setting`. A subclass that has rules over
+    several fields checks them in ``__post_init__``, after that of its base.
 
     What would be wrong if it were guessed is abstract: a class that does not declare it is refused when it is built.
     All else has a default here. A declaration is a class attribute (``name: ClassVar[str] = "mine"``), a field, or a

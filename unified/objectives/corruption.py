@@ -10,21 +10,20 @@ The rules are UniLM's [UniLM, sec. 2.4], and those of the loader published with 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
+from unified.arguments import setting
 from unified.data.extents import Extents
 from unified.data.randomness import Draws
 from unified.data.vocabulary import SpecialTokens
 from unified.errors import UnifiedError
-from unified.objectives.contract import Supply
+from unified.objectives.contract import NamedSettings, Supply
 from unified.objectives.covering import cover
-from unified.objectives.requirements import require_flag, require_integer, require_replacements, require_share
 
 
 @dataclass(frozen=True)
-class Cloze:
+class Cloze(NamedSettings):
     """Hyper-parameters of hiding tokens and predicting each at its own index.
 
     Attributes:
@@ -35,19 +34,15 @@ class Cloze:
         random_replace_share: share that become a random ordinary token; the rest stay as they are.
     """
 
-    name: ClassVar[str]
-
-    ngram_share: float = 0.2
-    ngram_max: int = 3
+    ngram_share: float = setting(0.2, least=0, most=1)
+    ngram_max: int = setting(3, least=2)
     whole_words: bool = False
-    mask_replace_share: float = 0.8
-    random_replace_share: float = 0.1
+    mask_replace_share: float = setting(0.8, least=0, most=1)
+    random_replace_share: float = setting(0.1, least=0, most=1)
 
     def __post_init__(self) -> None:
-        require_share(self, "ngram_share")
-        require_integer(self, "ngram_max", 2)
-        require_flag(self, "whole_words")
-        require_replacements(self)
+        super().__post_init__()
+        self.require_shares("mask_replace_share", "random_replace_share")
 
     def unmet(self, supply: Supply) -> str | None:
         """Why the data cannot serve ``whole_words``, in words; None if they can or it is off."""

@@ -18,7 +18,6 @@ from unified.errors import UnifiedError
 from unified.masks import steps
 from unified.masks.steps import Steps
 from unified.objectives.contract import Objective
-from unified.objectives.requirements import require_flag, require_integer
 
 #: UniLM's segment ids. ``FIRST`` and ``SECOND`` are the two segments of a bidirectional sequence.
 FIRST = 0
@@ -148,14 +147,8 @@ class MayExtract(Objective):
     extractive: bool
     sentence_limit: int
 
-    def require_extractive(self) -> None:
-        """Refuse wrong settings of the extractive loss.
-
-        Raises:
-            UnifiedError: the two settings are of the wrong kind, or the second is set without the first.
-        """
-        require_flag(self, "extractive")
-        require_integer(self, "sentence_limit", 0)
+    def __post_init__(self) -> None:
+        super().__post_init__()
         if self.sentence_limit and not self.extractive:
             raise UnifiedError(f"{self.name}: sentence_limit={self.sentence_limit} needs extractive=True")
 

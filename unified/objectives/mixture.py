@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, is_dataclass
-from typing import TYPE_CHECKING
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -29,8 +30,15 @@ def spelled(objective: Objective) -> str:
     own = own_class.__module__.startswith("unified.objectives.")
     name = objective.name if own else f"{own_class.__module__}:{own_class.__qualname__}"
     values = ((f, getattr(objective, f.name)) for f in fields(objective) if f.init)
-    changed = ", ".join(f"{f.name}={value!r}" for f, value in values if value != f.default)
+    changed = ", ".join(f"{f.name}={_literal(value)!r}" for f, value in values if value != f.default)
     return f"{name}({changed})" if changed else name
+
+
+def _literal(value: Any) -> Any:
+    """A value whose ``repr`` is a Python literal: of NumPy's numbers and of fractions, the number."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        return value
+    return int(value) if isinstance(value, Integral) else float(value)
 
 
 @dataclass(frozen=True)

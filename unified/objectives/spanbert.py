@@ -7,13 +7,13 @@ from typing import ClassVar
 
 import numpy as np
 
+from unified.arguments import setting
 from unified.data.example import Examples
 from unified.data.extents import Extents
 from unified.data.randomness import Draws
 from unified.data.targets import BOUNDARY, ExampleTargets
 from unified.data.texts import Texts
 from unified.data.vocabulary import SpecialTokens
-from unified.errors import UnifiedError
 from unified.masks import steps
 from unified.objectives.contract import BatchedObjective, Supply
 from unified.objectives.corruption import words_to_hide
@@ -24,8 +24,7 @@ from unified.objectives.joined_segments import (
     Sequences,
     sequence_spans,
 )
-from unified.objectives.requirements import require_flag, require_integer, require_replacements, require_share
-from unified.objectives.spans import cover_annotated, cover_spans, geometric_shares, hidden_ranges
+from unified.objectives.spans import LONGEST_SPAN, cover_annotated, cover_spans, geometric_shares, hidden_ranges
 
 #: Schemes that hide annotated spans, and the annotation each reads.
 ANNOTATED = {"named_entity": "entities", "noun_phrase": "noun_phrases"}
@@ -61,24 +60,19 @@ class SpanBert(MayPredictNext, BatchedObjective):
     token_types: ClassVar[int] = 2
     writes: ClassVar[str] = "left_to_right"
 
-    p: float = 0.2
-    max_words: int = 10
-    mask_share: float = 0.15
-    scheme: str = "geometric"
-    boundary_offsets: int = 20
+    p: float = setting(0.2, above=0, most=1)
+    max_words: int = setting(10, least=1, most=LONGEST_SPAN)
+    mask_share: float = setting(0.15, above=0, most=1)
+    scheme: str = setting("geometric", one_of=SCHEMES)
+    boundary_offsets: int = setting(20, least=0)
     next_sentence: bool = False
-    mask_replace_share: float = 0.8
-    random_replace_share: float = 0.1
+    mask_replace_share: float = setting(0.8, least=0, most=1)
+    random_replace_share: float = setting(0.1, least=0, most=1)
     per_span: bool = True
 
     def __post_init__(self) -> None:
-        require_share(self, "p", "mask_share", zero=False)
-        require_integer(self, "max_words", 1)
-        require_integer(self, "boundary_offsets", 0)
-        require_flag(self, "next_sentence", "per_span")
-        require_replacements(self)
-        if self.scheme not in SCHEMES:
-            raise UnifiedError(f"{self.name}: scheme must be one of {', '.join(SCHEMES)}, got {self.scheme!r}")
+        super().__post_init__()
+        self.require_shares("mask_replace_share", "random_replace_share")
 
     @property
     def heads(self) -> tuple[str, ...]:

@@ -13,6 +13,8 @@ from unified.data.extents import Extents, ranges
 from unified.data.randomness import Draws
 from unified.objectives.covering import Words
 
+#: Most words, or tokens, that a span may be allowed to have: each length has a share.
+LONGEST_SPAN = 1 << 20
 #: Spans, and rounds of annotated spans and words, that are drawn at once; most texts of 512 tokens need fewer.
 _DRAWS, _ROUNDS = 32, 64
 

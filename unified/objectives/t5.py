@@ -20,19 +20,17 @@ UniLM's sequence-to-sequence mask, with its positions and token types.
 
 from __future__ import annotations
 
-import math
 from abc import abstractmethod
 from dataclasses import dataclass
-from numbers import Real
 from typing import ClassVar
 
 import numpy as np
 
+from unified.arguments import setting
 from unified.data.example import Examples
 from unified.data.randomness import Draws
 from unified.data.texts import Texts
 from unified.data.vocabulary import SpecialTokens
-from unified.errors import UnifiedError
 from unified.objectives.contract import BatchedObjective, Supply
 from unified.objectives.noise import (
     iid_noise,
@@ -42,7 +40,6 @@ from unified.objectives.noise import (
     span_counts,
     span_noise,
 )
-from unified.objectives.requirements import require_flag, require_share
 from unified.objectives.unilm import next_token_examples
 
 
@@ -114,10 +111,7 @@ class _Noised(_Rewriting):
         noise_density: share of noise tokens.
     """
 
-    noise_density: float = 0.15
-
-    def __post_init__(self) -> None:
-        require_share(self, "noise_density", zero=False)
+    noise_density: float = setting(0.15, above=0, most=1)
 
     def noise(self, length: int, rng: np.random.Generator) -> np.ndarray:
         """bool (length,)."""
@@ -135,11 +129,7 @@ class BertStyle(_Noised):
     name: ClassVar[str] = "bert_style"
     shows_labels: ClassVar[bool] = True
 
-    random_share: float = 0.1
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_share(self, "random_share")
+    random_share: float = setting(0.1, least=0, most=1)
 
     def unmet(self, supply: Supply) -> str | None:
         return supply.lacks_sentinels(1)
@@ -198,10 +188,6 @@ class ReplaceSpans(_Noised):
 
     closing_sentinel: bool = False
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_flag(self, "closing_sentinel")
-
     def most_runs(self, tokens: np.ndarray) -> np.ndarray:
         """Greatest number of runs of noise in texts of given lengths, int64.
 
@@ -243,13 +229,7 @@ class RandomSpans(ReplaceSpans):
 
     name: ClassVar[str] = "random_spans"
 
-    mean_span: float = 3.0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        number = isinstance(self.mean_span, Real) and not isinstance(self.mean_span, bool)
-        if not number or not 1 <= self.mean_span < math.inf:
-            raise UnifiedError(f"{self.name}: mean_span must be a number of at least 1, got {self.mean_span!r}")
+    mean_span: float = setting(3.0, least=1)
 
     def noise(self, length: int, rng: np.random.Generator) -> np.ndarray:
         return span_noise(length, self.noise_density, self.mean_span, rng)

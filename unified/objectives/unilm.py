@@ -25,6 +25,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from unified.arguments import setting
 from unified.data.example import Examples
 from unified.data.extents import Extents, ranges
 from unified.data.randomness import Draws
@@ -46,7 +47,6 @@ from unified.objectives.joined_segments import (
     Sequences,
     both_segments,
 )
-from unified.objectives.requirements import require_flag, require_integer, require_share
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class _PretrainingCloze(Cloze, BatchedObjective):
     writes: ClassVar[str] = "left_to_right"
     paired: ClassVar[bool] = False
 
-    mask_share: float = 0.15
+    mask_share: float = setting(0.15, above=0, most=1)
 
     # Properties, for with next-sentence prediction they are others.
 
@@ -77,10 +77,6 @@ class _PretrainingCloze(Cloze, BatchedObjective):
     @property
     def special_tokens(self) -> int:
         return 2
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_share(self, "mask_share", zero=False)
 
     @property
     @abstractmethod
@@ -126,10 +122,6 @@ class Bidirectional(MayPredictNext, _PretrainingCloze):
     token_types: ClassVar[int] = 2
 
     next_sentence: bool = True
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_flag(self, "next_sentence")
 
     @property
     def block_types(self) -> tuple[int, ...]:
@@ -203,20 +195,12 @@ class TargetCloze(MayExtract, Cloze, BatchedObjective):
     segments: ClassVar[int] = 2
     special_tokens: ClassVar[int] = 3
 
-    mask_probability: float = 0.7
-    max_predictions: int | None = None
-    mask_source: float = 0.0
-    ngram_share: float = 0.0
+    mask_probability: float = setting(0.7, above=0, most=1)
+    max_predictions: int | None = setting(None, least=1)
+    mask_source: float = setting(0.0, least=0, most=1)
+    ngram_share: float = setting(0.0, least=0, most=1)
     extractive: bool = False
-    sentence_limit: int = 0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.require_extractive()
-        require_share(self, "mask_probability", zero=False)
-        require_share(self, "mask_source")
-        if self.max_predictions is not None:
-            require_integer(self, "max_predictions", 1)
+    sentence_limit: int = setting(0, least=0)
 
     def unmet(self, supply: Supply) -> str | None:
         return MayExtract.unmet(self, supply) or Cloze.unmet(self, supply)
@@ -276,10 +260,7 @@ class TargetNext(MayExtract, BatchedObjective):
     special_tokens: ClassVar[int] = 3
 
     extractive: bool = False
-    sentence_limit: int = 0
-
-    def __post_init__(self) -> None:
-        self.require_extractive()
+    sentence_limit: int = setting(0, least=0)
 
     def examples(self, texts: Texts, draws: Draws) -> Examples:
         """Makes an example of each text; nothing is drawn."""

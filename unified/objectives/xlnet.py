@@ -9,6 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from unified.arguments import setting
 from unified.data.example import Examples
 from unified.data.extents import Extents
 from unified.data.randomness import Draws
@@ -19,7 +20,7 @@ from unified.masks import GIVEN, steps
 from unified.objectives.contract import BatchedObjective, Supply
 from unified.objectives.corruption import replace
 from unified.objectives.joined_segments import MayPredictNext, Sequences
-from unified.objectives.requirements import require_flag, require_integer, require_replacements
+from unified.objectives.spans import LONGEST_SPAN
 
 #: Token types: running text and segment A, segment B, and CLS. Attention reads only whether two are equal.
 FIRST_TYPE, SECOND_TYPE, CLS_TYPE = range(3)
@@ -58,25 +59,20 @@ class XLNet(MayPredictNext, BatchedObjective):
     special_tokens: ClassVar[int] = 3
     token_types: ClassVar[int] = 3
 
-    context: int = 6
-    max_span: int = 5
+    context: int = setting(6, least=2)
+    max_span: int = setting(5, least=1, most=LONGEST_SPAN)
     span_words: bool = False
-    reuse: int | None = None
-    permutation_size: int | None = None
+    reuse: int | None = setting(None, least=1)
+    permutation_size: int | None = setting(None, least=1)
     both_directions: bool = True
     next_sentence: bool = False
     denoising: bool = False
-    mask_replace_share: float = 0.8
-    random_replace_share: float = 0.1
+    mask_replace_share: float = setting(0.8, least=0, most=1)
+    random_replace_share: float = setting(0.1, least=0, most=1)
 
     def __post_init__(self) -> None:
-        require_integer(self, "context", 2)
-        require_integer(self, "max_span", 1)
-        for name in ("reuse", "permutation_size"):
-            if getattr(self, name) is not None:
-                require_integer(self, name, 1)
-        require_flag(self, "span_words", "both_directions", "next_sentence", "denoising")
-        require_replacements(self)
+        super().__post_init__()
+        self.require_shares("mask_replace_share", "random_replace_share")
 
     @property
     def query_stream(self) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from unified.arguments import as_option
+from unified.arguments import as_option, check_settings_of
 from unified.errors import UnifiedError
 from unified.notation import imported
 from unified.tasks.datasets import (
@@ -29,7 +29,7 @@ from unified.tasks.datasets import (
 from unified.tasks.datasets.own_files import head_files
 from unified.tasks.heads.base import Understanding
 from unified.tasks.heads.registry import TASK_HEADS, parse_head
-from unified.tasks.settings import Task, Training, check_training
+from unified.tasks.settings import Task, Training
 from unified.tasks.task_groups import TaskGroup
 from unified.tasks.writing import WritingTask
 
@@ -102,7 +102,7 @@ def with_changes(training: Training, **changes: Any) -> Training:
         UnifiedError: names the option of a change that the settings cannot have.
     """
     given = {name: value for name, value in changes.items() if value is not None}
-    check_training(given, as_option)
+    check_settings_of(type(training), given, as_option)
     return training.changed(**given)
 
 

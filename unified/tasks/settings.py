@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
 
-from unified.arguments import Called
+from unified.arguments import check_all_settings, setting
 from unified.errors import UnifiedError, nearest
 from unified.tasks.grids import Grid
 from unified.tasks.heads.items import Splits
+from unified.training.fairseq_options import OPTIMIZERS
 
 #: Figures of others: split -> system -> measure -> figure in percent.
 Published = Mapping[str, Mapping[str, Mapping[str, float]]]
-#: Settings that must be above 0, of the understanding tasks and of those of writing.
-_ABOVE_0 = ("epochs", "batch_size", "lr", "max_length", "head_lr", "validations", "max_source", "max_target")
 
 
 @dataclass(frozen=True)
@@ -31,7 +29,7 @@ class Training:
         warmup: share of the updates in which the rate rises.
         optimizer: "adam" or "adamax".
         weight_decay: of all parameters but biases and LayerNorms.
-        clip: norm of a gradient, at most.
+        clip: norm of a gradient, at most; 0 clips none.
         head_lr: learning rate of the head at its peak; None for that of all.
         head_weight_decay: of the head; None for that of all.
         layer_decay: a layer's rate as a share of that of the layer above.
@@ -39,48 +37,29 @@ class Training:
         validations: how often an epoch scores the development set, where the best checkpoint is wanted.
 
     Raises:
-        UnifiedError: a number is not positive, or a share is above 1.
+        UnifiedError: a setting has another type, or is out of range.
     """
 
-    epochs: int = 3
-    batch_size: int = 32
-    lr: float = 3e-5
-    max_length: int = 128
-    warmup: float = 0.1
-    optimizer: str = "adam"
-    weight_decay: float = 0.01
-    clip: float = 1.0
-    head_lr: float | None = None
-    head_weight_decay: float | None = None
-    layer_decay: float = 1.0
-    select: str = "last"
-    validations: int = 1
+    epochs: int = setting(3, least=1)
+    batch_size: int = setting(32, least=1)
+    lr: float = setting(3e-5, above=0)
+    max_length: int = setting(128, least=1)
+    warmup: float = setting(0.1, least=0, most=1)
+    optimizer: str = setting("adam", one_of=OPTIMIZERS)
+    weight_decay: float = setting(0.01, least=0)
+    clip: float = setting(1.0, least=0)
+    head_lr: float | None = setting(None, above=0)
+    head_weight_decay: float | None = setting(None, least=0)
+    layer_decay: float = setting(1.0, above=0, most=1)
+    select: str = setting("last", one_of=("last", "best"))
+    validations: int = setting(1, least=1)
 
     def changed(self, **changes: Any) -> Self:
         """The settings with some of their fields changed."""
         return replace(self, **changes)
 
     def __post_init__(self) -> None:
-        check_training(vars(self))
-
-
-def check_training(settings: Mapping[str, Any], called: Called = str) -> None:
-    """Refuse values that settings of a :class:`Training` cannot have.
-
-    Args:
-        settings: some of its fields, by name.
-        called: gives the name of a field under which the user knows it.
-
-    Raises:
-        UnifiedError: names the field.
-    """
-    for name in _ABOVE_0:
-        value = settings.get(name)
-        if value is not None and not 0 < value < math.inf:
-            raise UnifiedError(f"{called(name)} must be above 0, got {value}")
-    decay = settings.get("layer_decay")
-    if decay is not None and not 0 < decay <= 1:
-        raise UnifiedError(f"{called('layer_decay')} must be above 0 and at most 1, got {decay}")
+        check_all_settings(self)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Self
 
-from unified.arguments import counted
+from unified.arguments import counted, setting
 from unified.errors import UnifiedError, nearest
 from unified.generation import GenerationConfig
 from unified.inference.language_model import UnifiedLM
@@ -70,13 +70,13 @@ class WritingTraining(Training):
         smoothing: of labels.
 
     Raises:
-        UnifiedError: a length is not positive.
+        UnifiedError: a setting has another type, or is out of range.
     """
 
-    max_source: int = 384
-    max_target: int = 64
+    max_source: int = setting(384, least=1)
+    max_target: int = setting(64, least=1)
     objective: str = "target_cloze(mask_probability=0.7)"
-    smoothing: float = 0.1
+    smoothing: float = setting(0.1, least=0, below=1)
 
     @property
     def max_source_tokens(self) -> int:

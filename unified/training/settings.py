@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
-from unified.arguments import Called, as_option, check_settings_of
+from unified.arguments import Called, as_option, check_all_settings, setting
 from unified.errors import UnifiedError
 
 #: numpy takes seeds below 2^32, and fairseq adds epochs to them.
@@ -26,13 +26,13 @@ class TrainingSettings:
         seed: of the initial weights, the dropout and the data.
     """
 
-    tokens_per_sample: int = 512
-    max_tokens: int = 16384
-    update_freq: int = 1
-    max_update: int = 20000
+    tokens_per_sample: int = setting(512, least=1)
+    max_tokens: int = setting(16384, least=1)
+    update_freq: int = setting(1, least=1)
+    max_update: int = setting(20000, least=1)
     warmup_updates: int | None = None
-    lr: float = 3e-4
-    seed: int = 1
+    lr: float = setting(3e-4, above=0)
+    seed: int = setting(1, least=0, most=LARGEST_SEED)
 
     weight_decay: ClassVar[float] = 0.01
     clip_norm: ClassVar[float] = 1.0
@@ -48,13 +48,7 @@ class TrainingSettings:
         Raises:
             UnifiedError: a setting is no number or out of range, or a batch does not hold a row; names the setting.
         """
-        check_settings_of(type(self), vars(self), called)
-        for name in ("tokens_per_sample", "max_tokens", "update_freq", "max_update", "lr"):
-            value = vars(self)[name]
-            if value <= 0:
-                raise UnifiedError(f"{called(name)} must be above 0, got {value}")
-        if not 0 <= self.seed <= LARGEST_SEED:
-            raise UnifiedError(f"{called('seed')} must be an integer from 0 to {LARGEST_SEED}, got {self.seed}")
+        check_all_settings(self, called)
         warmup = self.max_update // 20 if self.warmup_updates is None else self.warmup_updates
         if not 0 <= warmup < self.max_update:
             raise UnifiedError(

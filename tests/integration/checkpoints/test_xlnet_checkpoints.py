@@ -315,7 +315,7 @@ def test_pieces_stand_at_their_characters(pieces):
 def test_what_is_no_xlnet_is_refused(folder, tmp_path, pieces):
     _, source = folder
     for change, says in (
-        ({"attn_type": "both"}, "attn_type must be one of \\('bi', 'uni'\\), got 'both'"),
+        ({"attn_type": "both"}, "attn_type must be one of bi, uni, got 'both'"),
         ({"same_length": True}, "same_length True; only False is built"),
         ({"d_head": 7}, "4 heads of 7 do not make d_model 32"),
         ({"ff_activation": "relu"}, "ff_activation 'relu'"),

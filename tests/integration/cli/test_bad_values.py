@@ -43,8 +43,8 @@ COMMANDS = {
         ("generate", "--device gpu", "--device gpu: PyTorch cannot compute there; use cpu, cuda or cuda:NUMBER"),
         ("predict", "--device cuda:77", "--device cuda:77: "),
         ("augment", "--device tpu:x", "--device tpu:x: PyTorch cannot compute there"),
-        ("generate", "--beam 0", "--beam must be an integer of at least 1, got 0"),
-        ("generate", "--max-length -1", "--max-length must be an integer of at least 1, got -1"),
+        ("generate", "--beam 0", "--beam must be at least 1, got 0"),
+        ("generate", "--max-length -1", "--max-length must be at least 1, got -1"),
         ("generate", "--threads 0", "argument --threads: must be an integer of at least 1, got '0'"),
         ("predict", "--threads -1", "argument --threads: must be an integer of at least 0, got '-1'"),
         ("augment", "--unanswerable 1.5", "argument --unanswerable: must be a number from 0 to 1, got '1.5'"),
@@ -57,7 +57,7 @@ COMMANDS = {
             "argument --auxiliary-masking: must be a number of at least 0, got '-1'",
         ),
         ("finetune", "--auxiliary-masking inf", "argument --auxiliary-masking: must be a number of at least 0"),
-        ("finetune", "--head 'classification(dropout=7)'", "dropout must be in [0, 1), got 7"),
+        ("finetune", "--head 'classification(dropout=7)'", "dropout must be at least 0 and below 1, got 7"),
         (
             "finetune",
             "--head 'classification(dropuot=0)'",
@@ -87,8 +87,8 @@ def test_options_are_refused_by_name(folder, capsys, command, options, says):
 @pytest.mark.parametrize(
     ("ask", "says"),
     [
-        (lambda lm: lm.generate(["a"], max_length=-1), "max_length must be an integer of at least 1, got -1"),
-        (lambda lm: lm.generate(["a"], beam=0), "beam must be an integer of at least 1, got 0"),
+        (lambda lm: lm.generate(["a"], max_length=-1), "max_length must be at least 1, got -1"),
+        (lambda lm: lm.generate(["a"], beam=0), "beam must be at least 1, got 0"),
         (lambda lm: lm.generate({"a": "b"}), "texts: expected a list of texts, got dict {'a': 'b'}"),
         (lambda lm: lm.generate(torch.tensor([1, 2])), r"expected a list of texts, got Tensor tensor\(1\)"),
         (lambda lm: lm.generate(["a"], prompt="yes"), "prompt must be True, False or None, got 'yes'"),

@@ -92,7 +92,7 @@ def test_options_change_it(data, tmp_path, capsys):
         ("pairs", "--objectives bert", "which holds source/target pairs"),
         ("documents", "--objectives xlnet", "--model unified_lm_small: objective xlnet predicts by a query stream"),
         ("documents", "--max-tokens 100", "--max-tokens 100 is less than one row of --tokens-per-sample 512"),
-        ("documents", "--max-update 0", "--max-update must be above 0, got 0"),
+        ("documents", "--max-update 0", "--max-update must be at least 1, got 0"),
         ("documents", "--warmup-updates 20000", "--warmup-updates must be from 0 to below --max-update 20000"),
         ("no_valid", "", "no text to validate on; make the folder with `unified prepare --valid FILE`"),
         ("nowhere", "", "nowhere: no such data folder"),

@@ -391,10 +391,10 @@ def test_settings_that_make_no_sense_are_refused(finetuned, tmp_path, capsys):
     folder, _ = finetuned
     paths = ("--data", tmp_path / "none", "--init", folder / "model", "--output", tmp_path / "run")
     for options, says in (
-        (["classification", "--epochs", 0], "--epochs must be above 0, got 0"),
-        (["classification", "--batch-size", -1], "--batch-size must be above 0, got -1"),
+        (["classification", "--epochs", 0], "--epochs must be at least 1, got 0"),
+        (["classification", "--batch-size", -1], "--batch-size must be at least 1, got -1"),
         (["classification", "--micro-batch", 0], "--micro-batch must be at least 1, got 0"),
-        (["classification", "--lr", "nan"], "--lr must be above 0, got nan"),
+        (["classification", "--lr", "nan"], "--lr must be a number, got nan"),
         (["classification", "--head-lr", 0], "--head-lr must be above 0, got 0.0"),
         (["sst2", "--layer-decay", 1.5], "--layer-decay must be above 0 and at most 1, got 1.5"),
         (["classification", "--max-length", 513], "--max-length 513: the model has 512 positions"),

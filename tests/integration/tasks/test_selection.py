@@ -132,7 +132,7 @@ def test_options_that_leave_no_checkpoint_are_refused(start, tmp_path, capsys):
         assert f"--fairseq --no-save: then there is no {select} checkpoint to score" in refused(
             capsys, "finetune", "classification", *shared, "--select", select, "--fairseq=--no-save"
         )
-    assert "--validations must be above 0, got 0" in refused(
+    assert "--validations must be at least 1, got 0" in refused(
         capsys, "finetune", "classification", *shared, "--validations", 0
     )
     says = "--validations 2: the last checkpoint is scored, which no validation chooses; add --select best, or leave"

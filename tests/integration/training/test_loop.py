@@ -149,7 +149,7 @@ def test_a_stopped_training_leaves_the_last_saved_model(documents, tmp_path, mon
         ({"model": 3}, "^model must be the name of a preset, a TransformerConfig or a UnifiedLM"),
         ({"model": TransformerConfig(vocabulary_size=7)}, "^model: vocabulary_size is 7, but the dictionary"),
         ({"model": replace(narrow(), max_positions=63)}, "64 exceeds .*63"),
-        ({"updates": 0}, "^updates must be above 0, got 0"),
+        ({"updates": 0}, "^updates must be at least 1, got 0"),
         ({"updates": 2.5}, "^updates must be an integer, got 2.5"),
         ({"lr": "1e-4"}, "^lr must be a number, got '1e-4'"),
         ({"save_every": 0}, "^save_every must be an integer of at least 1, got 0"),

@@ -62,19 +62,24 @@ def test_counts_have_bounds(tmp_path, name, least, most):
         return read_config(path)
 
     assert read(least) == {name: least}
-    assert refusal(read, least - 1) == f"{path}: {name!r} must be at least {least}, got {least - 1}"
+    wanted = f"at least {least}" if most is None else f"from {least} to {most:,}"
+    assert refusal(read, least - 1) == f"{path}: {name!r} must be {wanted}, got {least - 1}"
     if most is None:
         assert read(10**6)
     else:
         assert read(most) == {name: most}
-        assert refusal(read, most + 1) == f"{path}: {name!r} must be at most 1,000, got {most + 1}"
+        assert refusal(read, most + 1) == f"{path}: {name!r} must be {wanted}, got {most + 1}"
 
 
 @pytest.mark.parametrize("name", ["hidden_dropout_prob", "attention_probs_dropout_prob", "embedding_dropout",
                                   "mlp_dropout", "attention_dropout", "dropout"])  # fmt: skip
 def test_dropouts_are_probabilities(tmp_path, name):
     path = tmp_path / "config.json"
-    for value, wrong in ((None, "a number"), (1, "in [0, 1), got 1"), (-0.1, "in [0, 1), got -0.1")):
+    for value, wrong in (
+        (None, "a number"),
+        (1, "at least 0 and below 1, got 1"),
+        (-0.1, "at least 0 and below 1, got -0.1"),
+    ):
         path.write_text(json.dumps({name: value}))
         assert refusal(read_config, path) == f"{path}: {name!r} must be {wrong}"
     path.write_text(json.dumps({name: 0.5}))

@@ -203,7 +203,7 @@ def test_a_grid_and_seeds_are_several_runs(shared, tmp_path, monkeypatch, capsys
     ("words", "says"),
     [
         ("classification --micro-batch 0", "--micro-batch must be at least 1, got 0"),
-        ("classification --epochs 0", "--epochs must be above 0, got 0"),
+        ("classification --epochs 0", "--epochs must be at least 1, got 0"),
         ("classification --max-source 5", "--max-source 5: classification generates no text; --max-length cuts its "
          "sequences"),
         ("classification --max-target 0", "--max-target 0: classification generates no text; --max-length cuts its "

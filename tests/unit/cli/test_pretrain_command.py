@@ -183,7 +183,7 @@ def test_a_validation_text_is_needed_unless_fairseq_train_goes_without(folders, 
     ("line", "says"),
     [
         ("documents --model tny", "--model tny: no such model or folder (did you mean 'tiny'?)"),
-        ("documents --max-update 0", "--max-update must be above 0, got 0"),
+        ("documents --max-update 0", "--max-update must be at least 1, got 0"),
         ('documents --model tiny --fairseq="--a \'b"', '--fairseq "--a \'b": a quotation mark is not closed'),
         ("nowhere", "nowhere: no such data folder; make one with `unified prepare` or fairseq-preprocess"),
         (

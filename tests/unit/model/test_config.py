@@ -67,30 +67,36 @@ def test_defaults_are_unilms_base_size():
         config.layers = 3
 
 
+def in_words(name):
+    """The range of a field, for messages."""
+    _, least, most = FIELDS[name]
+    if isinstance(most, tuple):
+        return f"at least {least} and below {most[1]}"
+    return f"at least {least}" if most is None else f"from {least} to {most:,}"
+
+
 @pytest.mark.parametrize("name", [name for name, (_, least, _) in FIELDS.items() if least is not None])
 def test_the_lowest_value_is_taken_and_none_below(name):
     least, beside = FIELDS[name][1], BESIDE.get(name, {})
     taken = TransformerConfig(**beside, **{name: least})
     assert getattr(taken, name) == (3072 if name == "feed_forward" else least)
     below = least - (1 if isinstance(FIELDS[name][0], int) else 1e-9)
-    open_end = FIELDS[name][2]
-    wanted = f"in [{least}, {open_end[1]})" if isinstance(open_end, tuple) else f"at least {least}"
     with pytest.raises(UnifiedError) as raised:
         TransformerConfig(**beside, **{name: below})
-    assert str(raised.value) == f"{name} must be {wanted}, got {below!r}"
+    assert str(raised.value) == f"{name} must be {in_words(name)}, got {below!r}"
 
 
 @pytest.mark.parametrize("name", [name for name, (_, _, most) in FIELDS.items() if most is not None])
 def test_the_highest_value_is_taken_and_none_above(name):
     most, beside = FIELDS[name][2], BESIDE.get(name, {})
     if isinstance(most, tuple):
-        highest, above, wanted = math.nextafter(most[1], 0), float(most[1]), f"in [{FIELDS[name][1]}, {most[1]})"
+        highest, above = math.nextafter(most[1], 0), float(most[1])
     else:
-        highest, above, wanted = most, most + 1, f"at most {most:,}"
+        highest, above = most, most + 1
     assert getattr(TransformerConfig(**beside, **{name: highest}), name) == highest
     with pytest.raises(UnifiedError) as raised:
         TransformerConfig(**beside, **{name: above})
-    assert str(raised.value) == f"{name} must be {wanted}, got {above}"
+    assert str(raised.value) == f"{name} must be {in_words(name)}, got {above}"
 
 
 @pytest.mark.parametrize(
@@ -121,16 +127,16 @@ def test_settings_have_their_types(settings, message):
             "token_types 0 (no table) needs positions 'rotary', got 'relative'",
         ),
         ({"width": 50, "heads": 4}, "width must be a multiple of heads, got width 50 and heads 4"),
-        ({"norm": "between"}, "norm must be one of ('post', 'pre'), got 'between'"),
+        ({"norm": "between"}, "norm must be one of post, pre, got 'between'"),
         (
             {"norm_type": "batchnormalization"},
-            "norm_type must be one of ('layer', 'layer_without_bias', 'rms'), got 'batchnormalization'",
+            "norm_type must be one of layer, layer_without_bias, rms, got 'batchnormalization'",
         ),
-        ({"positions": "sines"}, "positions must be one of ('learned', 'relative', 'rotary'), got 'sines'"),
-        ({"activation": "tanh"}, "activation must be one of ('gelu', 'gelu_tanh', 'silu'), got 'tanh'"),
-        ({"token_head": "deep"}, "token_head must be one of ('transform', 'plain', 'none'), got 'deep'"),
-        ({"attn_type": "backwards"}, "attn_type must be one of ('bi', 'uni'), got 'backwards'"),
-        ({"norm": "pos"}, "norm must be one of ('post', 'pre'), got 'pos' (did you mean 'post'?)"),
+        ({"positions": "sines"}, "positions must be one of learned, relative, rotary, got 'sines'"),
+        ({"activation": "tanh"}, "activation must be one of gelu, gelu_tanh, silu, got 'tanh'"),
+        ({"token_head": "deep"}, "token_head must be one of transform, plain, none, got 'deep'"),
+        ({"attn_type": "backwards"}, "attn_type must be one of bi, uni, got 'backwards'"),
+        ({"norm": "pos"}, "norm must be one of post, pre, got 'pos' (did you mean 'post'?)"),
         ({"attn_type": "uni"}, "attn_type 'uni' needs positions 'relative', got 'learned'"),
         ({"attn_type": "uni", "positions": "rotary"}, "attn_type 'uni' needs positions 'relative', got 'rotary'"),
         ({"clamp_len": 1}, "clamp_len 1 needs positions 'relative', got 'learned'"),
@@ -138,8 +144,8 @@ def test_settings_have_their_types(settings, message):
             {"pair_separators": 2, "positions": "relative"},
             "pair_separators 2 needs positions 'learned' or 'rotary', got 'relative'",
         ),
-        ({"rotary_theta": 0.0, "positions": "rotary"}, "rotary_theta must be more than 0, got 0.0"),
-        ({"rotary_theta": -1.0, "positions": "rotary"}, "rotary_theta must be more than 0, got -1.0"),
+        ({"rotary_theta": 0.0, "positions": "rotary"}, "rotary_theta must be above 0, got 0.0"),
+        ({"rotary_theta": -1.0, "positions": "rotary"}, "rotary_theta must be above 0, got -1.0"),
         ({"rotary_theta": 10001.0}, "rotary_theta 10001.0 needs positions 'rotary', got 'learned'"),
         (
             {"local_rotary_theta": 0.5, "positions": "relative"},
@@ -191,7 +197,7 @@ def test_what_contradicts_itself_is_refused(settings, message):
 
 
 def test_a_mask_that_no_task_has_is_refused():
-    with pytest.raises(UnifiedError, match=r"^mask must be one of \('bidirectional', .*\), got 'sideways'$"):
+    with pytest.raises(UnifiedError, match=r"^mask must be one of bidirectional, .*, got 'sideways'$"):
         TransformerConfig(mask="sideways")
 
 

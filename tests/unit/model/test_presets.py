@@ -66,7 +66,7 @@ def test_what_is_given_takes_the_place_of_a_presets_own(name):
     changed = PRESETS[name](layers=3, width=64, heads=4, vocabulary_size=9, dropout=0.3)
     assert (changed.layers, changed.width, changed.heads, changed.vocabulary_size) == (3, 64, 4, 9)
     assert changed.dropout == 0.3
-    with pytest.raises(UnifiedError, match="^layers must be at least 1, got 0$"):
+    with pytest.raises(UnifiedError, match="^layers must be from 1 to 1,000, got 0$"):
         PRESETS[name](layers=0)
 
 

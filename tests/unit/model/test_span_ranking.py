@@ -227,14 +227,14 @@ def test_sizes_have_bounds(name):
     most = 1000 if name == "depth" else 1_048_576
     for taken in (1, most):
         assert vars(SpanRanking(**{name: taken}))[name] == taken
-    assert refusal(**{name: 0}) == f"coreference: {name} must be at least 1, got 0"
-    assert refusal(**{name: most + 1}) == f"coreference: {name} must be at most {most:,}, got {most + 1}"
+    assert refusal(**{name: 0}) == f"coreference: {name} must be from 1 to {most:,}, got 0"
+    assert refusal(**{name: most + 1}) == f"coreference: {name} must be from 1 to {most:,}, got {most + 1}"
 
 
 def test_shares_have_bounds():
     assert SpanRanking(dropout=0.0).dropout == 0.0 and SpanRanking(dropout=0.999).dropout == 0.999
-    assert refusal(dropout=1.0) == "coreference: dropout must be in [0, 1), got 1.0"
-    assert refusal(dropout=-0.1) == "coreference: dropout must be in [0, 1), got -0.1"
+    assert refusal(dropout=1.0) == "coreference: dropout must be at least 0 and below 1, got 1.0"
+    assert refusal(dropout=-0.1) == "coreference: dropout must be at least 0 and below 1, got -0.1"
     assert SpanRanking(spans_per_word=1e-9).spans_per_word == 1e-9
     assert refusal(spans_per_word=0.0) == "coreference: spans_per_word must be above 0, got 0.0"
     assert refusal(spans_per_word=-1.0) == "coreference: spans_per_word must be above 0, got -1.0"

@@ -341,8 +341,8 @@ def test_what_it_needs():
     [
         ("scheme='verb'", "scheme must be one of noun_phrase, entity, pos, token, got 'verb'"),
         ("mark_entities=2", "mark_entities must be True or False, got 2"),
-        ("mask_share=0", "mask_share must be a number above 0"),
-        ("span_share=1.5", "span_share must be a number from 0 to 1"),
+        ("mask_share=0", "mask_share must be above 0 and at most 1"),
+        ("span_share=1.5", "span_share must be from 0 to 1"),
         ("span_share=0.7, word_share=0.4", "span_share \\+ word_share must be at most 1, got 0.7 \\+ 0.4"),
         ("mask_replace_share=0.9, random_replace_share=0.2", "must be at most 1"),
     ],

@@ -184,9 +184,13 @@ def test_random_tokens_are_ordinary_ones():
     [
         ("left_to_right=True", "left_to_right=True needs next_sentence=False"),
         ("next_sentence=1", "next_sentence must be True or False"),
-        ("short_share=1.5", "short_share must be a number from 0 to 1"),
-        ("mask_share=0", "mask_share must be a number above 0"),
-        ("max_predictions=0", "max_predictions must be a whole number of at least 1"),
+        ("short_share=1.5", "short_share must be from 0 to 1"),
+        ("mask_share=0", "mask_share must be above 0 and at most 1"),
+        ("max_predictions=0", "max_predictions must be at least 1, got 0"),
+        (
+            f"max_predictions={2**70}",
+            "bert: max_predictions must be an integer or None, got an integer of more than 64",
+        ),
         ("mask_replace_share=0.95", "must be at most 1"),
         ("masks=3", "no setting 'masks'"),
     ],

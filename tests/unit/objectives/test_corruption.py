@@ -195,13 +195,13 @@ def test_prediction_count(share, length, expected):
 @pytest.mark.parametrize(
     "settings, message",
     [
-        ({"ngram_share": 1.5}, "hiding: ngram_share must be a number from 0 to 1, got 1.5"),
+        ({"ngram_share": 1.5}, "hiding: ngram_share must be from 0 to 1, got 1.5"),
         ({"ngram_share": -0.1}, "ngram_share .* got -0.1"),
         ({"mask_replace_share": float("nan")}, "mask_replace_share .* got nan"),
         ({"random_replace_share": "0.1"}, "random_replace_share .* got '0.1'"),
         ({"random_replace_share": True}, "random_replace_share .* got True"),
         ({"mask_replace_share": 0.8, "random_replace_share": 0.3}, r"must be at most 1, got 0.8 \+ 0.3"),
-        ({"ngram_max": 1}, "ngram_max must be a whole number of at least 2, got 1"),
+        ({"ngram_max": 1}, "ngram_max must be at least 2, got 1"),
         ({"ngram_max": 2.5}, "ngram_max .* got 2.5"),
         ({"whole_words": 1}, "whole_words must be True or False, got 1"),
     ],

@@ -165,7 +165,7 @@ def test_weight_zero_removes_an_objective():
             r"no setting 'mask_shar' \(did you mean 'mask_share'\?\); its settings are ngram_share",
         ),
         ("deshuffling(x=1)", "no setting 'x'; it has none"),
-        ("seq2seq(mask_share=2)", "seq2seq: mask_share must be a number above 0 and at most 1, got 2"),
+        ("seq2seq(mask_share=2)", "seq2seq: mask_share must be above 0 and at most 1, got 2"),
         ("seq2seq(0.2)", "settings must be name=value"),
         ("seq2seq(**{})", "settings must be name=value"),
         ("seq2seq(mask_share=)", "settings must be name=value"),

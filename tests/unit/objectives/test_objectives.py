@@ -309,13 +309,13 @@ def test_an_empty_text_is_refused(kind):
 @pytest.mark.parametrize(
     "kind, settings, message",
     [
-        (Seq2Seq, {"mask_share": 0}, "seq2seq: mask_share must be a number above 0 and at most 1, got 0"),
+        (Seq2Seq, {"mask_share": 0}, "seq2seq: mask_share must be above 0 and at most 1, got 0"),
         (Seq2Seq, {"mask_share": 15}, "mask_share .* got 15"),
         (LeftToRight, {"ngram_share": 2}, "left_to_right: ngram_share .* got 2"),
         (Bidirectional, {"next_sentence": 0}, "next_sentence must be True or False, got 0"),
         (TargetCloze, {"mask_probability": 0.0}, "mask_probability .* got 0.0"),
-        (TargetCloze, {"mask_source": -1}, "mask_source must be a number from 0 to 1, got -1"),
-        (TargetCloze, {"max_predictions": 0}, "max_predictions must be a whole number of at least 1, got 0"),
+        (TargetCloze, {"mask_source": -1}, "mask_source must be from 0 to 1, got -1"),
+        (TargetCloze, {"max_predictions": 0}, "max_predictions must be at least 1, got 0"),
     ],
 )
 def test_settings_are_checked(kind, settings, message):

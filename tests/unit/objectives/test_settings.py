@@ -1,11 +1,19 @@
 """Settings of every objective: their defaults, typed out, and what is refused before anything is read."""
 
-from dataclasses import fields
+from dataclasses import dataclass, fields
+from fractions import Fraction
+from typing import ClassVar
 
+import numpy as np
 import pytest
 
+from unified.arguments import setting
 from unified.errors import UnifiedError
-from unified.objectives import OBJECTIVES, parse_objectives
+from unified.objectives import OBJECTIVES, Mixture, parse_objectives
+from unified.objectives.bert import Bert
+from unified.objectives.corruption import Cloze
+from unified.objectives.unilm import LeftToRight
+from unified.testing import check_objective
 
 REPLACED = {"mask_replace_share": 0.8, "random_replace_share": 0.1}
 #: Of UniLM's pre-training objectives.
@@ -123,3 +131,82 @@ def test_bounds(name):
         for value in refused:
             with pytest.raises(UnifiedError, match=field.name):
                 parse_objectives(f"{name}({field.name}={value})")
+
+
+#: What else an integer needs to have an effect.
+BESIDE = {"sentence_limit": "extractive=True", "ngram_max": "ngram_share=1.0", "permutation_size": "context=2"}
+
+
+@pytest.mark.parametrize(
+    ("name", "setting"),
+    [(name, field.name) for name in OBJECTIVES for field in fields(OBJECTIVES[name]) if field.type.startswith("int")],
+)
+def test_the_greatest_integer_that_is_accepted_makes_examples(name, setting):
+    most = 2**20 if setting in ("max_words", "max_span") else 2**63 - 1
+    beside = f", {BESIDE[setting]}" if setting in BESIDE else ""
+    (objective,) = parse_objectives(f"{name}({setting}={most}{beside})").objectives
+    check_objective(objective)
+    with pytest.raises(UnifiedError, match=f"^{name}: {setting} must be "):
+        parse_objectives(f"{name}({setting}={most + 1}{beside})")
+
+
+# ---------------------------------------------------------------- objectives of users
+
+
+@dataclass(frozen=True)
+class Own(LeftToRight):
+    name: ClassVar[str] = "own"
+
+    sizes: tuple[int, ...] = (1,)
+    first: float = setting(0.5, least=0, most=1)
+    second: float = setting(0.25, above=0, most=1)
+    third: float = setting(0.0, least=0, most=1)
+    order: str = setting("random", one_of=("random", "sorted"))
+    owner: str | None = None
+
+    def __post_init__(self):
+        super().__post_init__()
+        self.require_shares("first", "second", "third")
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ("sizes=[1, 'a']", "own: sizes must be a list of integers, got (1, 'a')"),
+        ("first=1.5", "own: first must be from 0 to 1, got 1.5"),
+        ("second=0", "own: second must be above 0 and at most 1, got 0"),
+        ("order='sort'", "own: order must be one of random, sorted, got 'sort' (did you mean 'sorted'?)"),
+        ("owner=3", "own: owner must be a text or None, got 3"),
+        ("first=0.75, third=0.1", "own: first + second + third must be at most 1, got 0.75 + 0.25 + 0.1"),
+        ("mask_share=0", "own: mask_share must be above 0 and at most 1, got 0"),
+        ("ngram_max=1", "own: ngram_max must be at least 2, got 1"),
+    ],
+)
+def test_fields_of_an_own_objective_are_checked_as_they_are_declared(settings, says):
+    with pytest.raises(UnifiedError) as raised:
+        parse_objectives(f"{__name__}:Own({settings})")
+    assert str(raised.value) == says
+
+
+def test_a_list_of_an_own_objective_is_a_tuple():
+    (own,) = parse_objectives(f"{__name__}:Own(sizes=[1, 2], first=0.75)").objectives
+    assert own == Own(sizes=(1, 2), first=0.75)
+
+
+def test_shares_that_add_up_to_1_but_for_rounding_are_accepted():
+    Own(first=0.7, second=0.1, third=0.2)
+    Own(first=0.7, second=0.1, third=0.2 + 1e-10)
+    with pytest.raises(UnifiedError, match="^own: first [+] second [+] third must be at most 1, got "):
+        Own(first=0.7, second=0.1, third=0.2 + 1e-8)
+
+
+def test_settings_without_an_objective_are_named_by_their_class():
+    with pytest.raises(UnifiedError, match="^Cloze: ngram_max must be at least 2, got 1$"):
+        Cloze(ngram_max=1)
+
+
+def test_numbers_of_any_type_are_written_so_that_they_can_be_read_again():
+    objective = Bert(mask_share=np.float32(0.25), short_share=Fraction(1, 4), max_predictions=np.int64(7))
+    written = str(Mixture((objective,), (1,)))
+    assert written == "bert(short_share=0.25, mask_share=0.25, max_predictions=7):1"
+    assert parse_objectives(written).objectives == (objective,)

@@ -175,7 +175,7 @@ def test_without_sentences_it_is_refused_in_one_line(tmp_path):
         TargetCloze(extractive=True)(Text(np.array([10]), SPECIAL, np.array([11])), np.random.default_rng(0))
     with pytest.raises(UnifiedError, match="target_next: extractive must be True or False, got 20"):
         TargetNext(extractive=20)
-    with pytest.raises(UnifiedError, match="sentence_limit must be a whole number of at least 0, got -1"):
+    with pytest.raises(UnifiedError, match="sentence_limit must be at least 0, got -1"):
         TargetCloze(extractive=True, sentence_limit=-1)
     with pytest.raises(UnifiedError, match="target_cloze: sentence_limit=20 needs extractive=True"):
         TargetCloze(sentence_limit=20)

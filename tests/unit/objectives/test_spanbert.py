@@ -406,9 +406,11 @@ def test_words_are_needed():
     "settings, message",
     [
         ("scheme='entity'", "scheme must be one of geometric, whole_word, subword"),
-        ("p=0", "p must be a number above 0"),
-        ("max_words=0", "max_words must be a whole number of at least 1"),
-        ("boundary_offsets=-1", "boundary_offsets must be a whole number of at least 0"),
+        ("p=0", "p must be above 0 and at most 1"),
+        ("max_words=0", "max_words must be from 1 to 1,048,576, got 0"),
+        (f"max_words={2**70}", "spanbert: max_words must be an integer, got an integer of more than 64 bits"),
+        (f"max_words={2**31}", "spanbert: max_words must be from 1 to 1,048,576, got 2147483648"),
+        ("boundary_offsets=-1", "boundary_offsets must be at least 0"),
         ("mask_replace_share=0.9, random_replace_share=0.2", "must be at most 1"),
     ],
 )

@@ -310,10 +310,11 @@ def test_denoising_hides_the_same_indices_and_shows_everything():
 @pytest.mark.parametrize(
     "setting, says",
     [
-        ("context=1", "context must be a whole number of at least 2"),
-        ("max_span=0", "max_span must be a whole number of at least 1"),
-        ("reuse=0", "reuse must be a whole number of at least 1"),
-        ("permutation_size=1.5", "permutation_size must be a whole number"),
+        ("context=1", "context must be at least 2"),
+        ("max_span=0", "max_span must be from 1 to 1,048,576, got 0"),
+        (f"max_span={2**31}", "max_span must be from 1 to 1,048,576, got 2147483648"),
+        ("reuse=0", "reuse must be at least 1"),
+        ("permutation_size=1.5", "permutation_size must be an integer or None, got 1.5"),
         ("denoising=1", "denoising must be True or False"),
         ("mask_replace_share=0.95", "must be at most 1"),
     ],

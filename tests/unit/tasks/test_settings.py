@@ -19,26 +19,34 @@ def test_defaults_are_those_of_bert():
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ["epochs", "batch_size", "lr", "max_length", "head_lr", "validations"])
-def test_numbers_are_above_zero_and_finite(name):
-    Training(**{name: 1e-9})
-    for value in (0, -1, math.inf, math.nan):
-        with pytest.raises(UnifiedError) as raised:
-            Training(**{name: value})
-        assert str(raised.value) == f"{name} must be above 0, got {value}"
-        with pytest.raises(UnifiedError) as raised:
-            with_changes(Training(), **{name: value})
-        assert str(raised.value) == f"--{name.replace('_', '-')} must be above 0, got {value}"
-
-
-def test_a_share_of_layers_is_at_most_one():
-    Training(layer_decay=1e-9)
-    for value in (0, 1.001):
-        with pytest.raises(UnifiedError) as raised:
-            Training(layer_decay=value)
-        assert str(raised.value) == f"layer_decay must be above 0 and at most 1, got {value}"
-        with pytest.raises(UnifiedError, match=f"^--layer-decay must be above 0 and at most 1, got {value}$"):
-            with_changes(Training(), layer_decay=value)
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({"epochs": 2.5}, "epochs must be an integer, got 2.5"),
+        ({"epochs": True}, "epochs must be an integer, got True"),
+        ({"epochs": "3"}, "epochs must be an integer, got '3'"),
+        ({"batch_size": 0}, "batch_size must be at least 1, got 0"),
+        ({"lr": 0.0}, "lr must be above 0, got 0.0"),
+        ({"max_length": -1}, "max_length must be at least 1, got -1"),
+        ({"warmup": 7.0}, "warmup must be from 0 to 1, got 7.0"),
+        ({"warmup": math.nan}, "warmup must be a number, got nan"),
+        ({"optimizer": "adm"}, "optimizer must be one of adam, adamax, got 'adm' (did you mean 'adam'?)"),
+        ({"weight_decay": -1}, "weight_decay must be at least 0, got -1"),
+        ({"clip": -1}, "clip must be at least 0, got -1"),
+        ({"head_lr": 0}, "head_lr must be above 0, got 0"),
+        ({"head_weight_decay": -0.1}, "head_weight_decay must be at least 0, got -0.1"),
+        ({"layer_decay": 1.001}, "layer_decay must be above 0 and at most 1, got 1.001"),
+        ({"select": "lst"}, "select must be one of last, best, got 'lst' (did you mean 'last'?)"),
+        ({"validations": 0}, "validations must be at least 1, got 0"),
+    ],
+)
+def test_a_wrong_setting_is_named_as_field_and_as_option(settings, says):
+    with pytest.raises(UnifiedError) as raised:
+        Training(**settings)
+    assert str(raised.value) == says
+    with pytest.raises(UnifiedError) as raised:
+        with_changes(Training(), **settings)
+    assert str(raised.value) == f"--{says.partition(' ')[0].replace('_', '-')} {says.partition(' ')[2]}"
 
 
 def test_some_settings_change_and_are_checked_again():

@@ -102,9 +102,9 @@ def test_lengths_are_positive(name):
     for value in (0, -1):
         with pytest.raises(UnifiedError) as raised:
             WritingTraining(**{name: value})
-        assert str(raised.value) == f"{name} must be above 0, got {value}"
-    for field in ("lr", "epochs"):  # as of any fine-tuning
-        with pytest.raises(UnifiedError, match=f"^{field} must be above 0, got 0$"):
+        assert str(raised.value) == f"{name} must be at least 1, got {value}"
+    for field, wanted in (("lr", "above 0"), ("epochs", "at least 1")):  # as of any fine-tuning
+        with pytest.raises(UnifiedError, match=f"^{field} must be {wanted}, got 0$"):
             WritingTraining(**{field: 0})
 
 

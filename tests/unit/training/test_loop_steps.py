@@ -175,8 +175,8 @@ def test_objectives_that_do_not_fit_the_data_are_refused(documents, pairs):
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"updates": 0}, "updates must be above 0, got 0"),
-        ({"update_freq": 0}, "update_freq must be above 0, got 0"),
+        ({"updates": 0}, "updates must be at least 1, got 0"),
+        ({"update_freq": 0}, "update_freq must be at least 1, got 0"),
         ({"warmup_updates": 1}, "warmup_updates must be from 0 to below updates 1, got 1"),
         (
             {"max_tokens": 31},

@@ -60,10 +60,11 @@ def test_the_warm_up_is_a_twentieth_unless_it_is_given():
 
 @pytest.mark.parametrize("name", ["tokens_per_sample", "max_tokens", "update_freq", "max_update", "lr"])
 def test_numbers_are_above_zero_and_named_as_options_unless_told_otherwise(name):
+    wanted = "above 0" if name == "lr" else "at least 1"
     with pytest.raises(UnifiedError) as raised:
         TrainingSettings(**{name: 0}).checked()
-    assert str(raised.value) == f"--{name.replace('_', '-')} must be above 0, got 0"
-    with pytest.raises(UnifiedError, match=f"^my {name} must be above 0, got -1$"):
+    assert str(raised.value) == f"--{name.replace('_', '-')} must be {wanted}, got 0"
+    with pytest.raises(UnifiedError, match=f"^my {name} must be {wanted}, got -1$"):
         TrainingSettings(**{name: -1}).checked("my {}".format)
 
 
@@ -100,6 +101,6 @@ def test_a_seed_is_one_that_numpy_takes_in_every_epoch(seed):
     for called, name in ((as_option, "--seed"), (str, "seed")):
         with pytest.raises(UnifiedError) as refused:
             TrainingSettings(seed=seed).checked(called)
-        assert str(refused.value) == f"{name} must be an integer from 0 to 2147483647, got {seed}"
+        assert str(refused.value) == f"{name} must be from 0 to 2,147,483,647, got {seed}"
     for taken in (0, 2**31 - 1):
         assert TrainingSettings(seed=taken).checked().seed == taken

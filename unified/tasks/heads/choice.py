@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 
-from unified.arguments import number_setting
+from unified.arguments import setting
 from unified.data.example import Example
 from unified.errors import UnifiedError, require_fields
 from unified.files.ids import item_id, name_text
@@ -72,7 +72,7 @@ class Choice(EnsembleUnderstanding[ChoiceItem]):
     measures: ClassVar[tuple[str, ...]] = ("accuracy",)
     signature: ClassVar[str] = "rules:accuracy-of-items"
 
-    dropout: float = number_setting(0.1, 0, below=1)
+    dropout: float = setting(0.1, least=0, below=1)
 
     @classmethod
     def item(cls, fields: dict[str, Any], number: int, labelled: bool) -> ChoiceItem:

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 
-from unified.arguments import number_setting
+from unified.arguments import setting
 from unified.inference.sequences import Codec
 from unified.model.averaging import mean_classes, mean_scores
 from unified.model.config import TransformerConfig
@@ -53,7 +53,7 @@ class Classification(EnsembleUnderstanding[TextItem]):
 
     labels: tuple[str, ...]
     positive: str | None = None
-    dropout: float = number_setting(0.1, 0, below=1)
+    dropout: float = setting(0.1, least=0, below=1)
 
     def __post_init__(self) -> None:
         require_labels(self.labels, "a classification")
@@ -139,7 +139,7 @@ class Regression(EnsembleUnderstanding[TextItem]):
     measures: ClassVar[tuple[str, ...]] = ("pearson", "spearman")
     signature: ClassVar[str] = "rules:glue|ties:mean-rank"
 
-    dropout: float = number_setting(0.1, 0, below=1)
+    dropout: float = setting(0.1, least=0, below=1)
 
     @classmethod
     def item(cls, fields: dict[str, Any], number: int, labelled: bool) -> TextItem:

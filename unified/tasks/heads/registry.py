@@ -13,7 +13,7 @@ from unified.arguments import check_settings_of, shown
 from unified.data.targets import PREDICTION_HEADS
 from unified.errors import UnifiedError
 from unified.files.shapes import misfit
-from unified.notation import Entry, Refusal, check_settings, named_class, parse_entries, require_distinct
+from unified.notation import Entry, Refusal, check_settings, named_class, parse_entries, plain, require_distinct
 from unified.tasks.heads.base import Understanding
 from unified.tasks.heads.choice import Choice
 from unified.tasks.heads.classification import Classification, Regression
@@ -91,7 +91,6 @@ def parse_head(text: str) -> HeadEntry:
 def _head(entry: Entry, own_classes: bool) -> HeadEntry:
     head_class, settings = _class(entry, own_classes), entry.settings
     check_settings(head_class, entry.type, settings, entry.refusal, given=() if "labels" in settings else FROM_DATA)
-    settings = {one: _plain(value) for one, value in settings.items()}
     try:
         check_settings_of(head_class, settings)
     except UnifiedError as error:
@@ -125,18 +124,13 @@ def restored_task(name: str, head: Mapping[str, Any]) -> Understanding[Any]:
         )
     _require_free(name, refusal)
     head_class = TASK_HEADS[head["head"]]
-    settings = {one if isinstance(one, str) else shown(one): _plain(value) for one, value in head["settings"].items()}
+    settings = {one if isinstance(one, str) else shown(one): plain(value) for one, value in head["settings"].items()}
     check_settings(head_class, head["head"], settings, refusal)
     try:
         check_settings_of(head_class, settings)
         return head_class(**settings)
     except UnifiedError as error:
         raise refusal(error.details) from None
-
-
-def _plain(value: object) -> object:
-    """A setting as dataclasses have it: lists are tuples."""
-    return tuple(value) if isinstance(value, list) else value
 
 
 def _require_free(name: str, refusal: Refusal) -> None:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 
-from unified.arguments import number_setting
+from unified.arguments import setting
 from unified.errors import UnifiedError, require_fields
 from unified.files.ids import item_id
 from unified.inference.sequences import Codec
@@ -78,7 +78,7 @@ class Relation(EnsembleUnderstanding[RelationItem]):
     design: str = _MARKERS
     rules: str = _TACRED
     negative: str | None = "no_relation"
-    dropout: float = number_setting(0.1, 0, below=1)
+    dropout: float = setting(0.1, least=0, below=1)
 
     def __post_init__(self) -> None:
         require_labels(self.labels, "a relation")

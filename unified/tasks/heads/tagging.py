@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 
-from unified.arguments import number_setting
+from unified.arguments import setting
 from unified.data.targets import TASK
 from unified.errors import UnifiedError
 from unified.inference.sequences import Codec
@@ -45,10 +45,10 @@ class Tagging(EnsembleUnderstanding[WordsItem]):
     has_classes: ClassVar[bool] = True
 
     labels: tuple[str, ...]
-    dropout: float = number_setting(0.1, 0, below=1)
+    dropout: float = setting(0.1, least=0, below=1)
     context: bool = False
     features: str | None = None
-    recurrent_width: int = number_setting(768, 1, 1 << 17)
+    recurrent_width: int = setting(768, least=1, most=1 << 17)
 
     def __post_init__(self) -> None:
         require_labels(self.labels, "tagging")

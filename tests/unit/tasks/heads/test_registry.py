@@ -83,7 +83,7 @@ def test_labels_come_from_the_items_or_from_the_settings():
         ("", "the list of heads is empty; the heads are classification, regression, choice, tagging, relation, span, "
              "coreference"),
         ("tagging, tagging", "two heads are called tagging; give each a name of its own, as in other=tagging"),
-        ("choice(dropout=1)", "head 'choice(dropout=1)': dropout must be in [0, 1), got 1"),
+        ("choice(dropout=1)", "head 'choice(dropout=1)': dropout must be at least 0 and below 1, got 1"),
         ("choice(drop=1)",
          "head 'choice(drop=1)': no setting 'drop' (did you mean 'dropout'?); its settings are dropout"),
         ("classification(types=['a'])",
@@ -153,7 +153,8 @@ def test_a_name_is_that_of_one_class(own_head):
     ("name", "kept", "message"),
     [
         ("a", 3, "the head 'a': what is kept of it must be an object"),
-        ("a", {"head": "choice", "settings": {"dropout": 1.0}}, "the head 'a': dropout must be in [0, 1), got 1.0"),
+        ("a", {"head": "choice", "settings": {"dropout": 1.0}},
+         "the head 'a': dropout must be at least 0 and below 1, got 1.0"),
         ("a", {"head": "choice", "settings": {5: 1}}, "the head 'a': no setting '5'; its settings are dropout"),
         ("a", {"head": "classification", "settings": {"labels": ["b", "b"]}},
          "the head 'a': a classification has the label 'b' twice"),
@@ -185,11 +186,11 @@ def test_dropout_is_a_probability_below_1(head):
         assert vars(parse_head(f"{head}({labels}dropout={dropout})").for_items([]))["dropout"] == dropout
     for dropout in (-0.001, 1, 1.5):
         text = f"{head}({labels}dropout={dropout})"
-        assert refusal(parse_head, text) == f"head {text!r}: dropout must be in [0, 1), got {dropout}"
+        assert refusal(parse_head, text) == f"head {text!r}: dropout must be at least 0 and below 1, got {dropout}"
 
 
 def test_the_width_of_a_recurrent_network_has_limits():
-    for width, message in ((0, "at least 1"), (131073, "at most 131,072"), (1, None), (131072, None)):
+    for width, message in ((0, "from 1 to 131,072"), (131073, "from 1 to 131,072"), (1, None), (131072, None)):
         text = f"tagging(recurrent_width={width})"
         if message:
             assert refusal(parse_head, text) == f"head {text!r}: recurrent_width must be {message}, got {width}"
