@@ -174,7 +174,7 @@ def test_which_tasks_choose_a_threshold():
     assert not everything.may_abstain and not everything.chooses_threshold
     with pytest.raises(UnifiedError, match="all have an answer; it has no threshold"):
         everything.with_threshold(0.3)
-    with pytest.raises(UnifiedError, match="null_threshold is 1.5; expected a probability"):
+    with pytest.raises(UnifiedError, match="null_threshold must be from 0 to 1, got 1.5"):
         TASK.with_threshold(1.5)
 
 

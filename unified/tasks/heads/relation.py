@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 
-from unified.arguments import setting
+from unified.arguments import check_all_settings, setting
 from unified.errors import UnifiedError, require_fields
 from unified.files.ids import item_id
 from unified.inference.sequences import Codec
@@ -75,19 +75,14 @@ class Relation(EnsembleUnderstanding[RelationItem]):
 
     labels: tuple[str, ...]
     types: tuple[str, ...] = ()
-    design: str = _MARKERS
-    rules: str = _TACRED
+    design: str = setting(_MARKERS, one_of=(_MARKERS, _TYPES))
+    rules: str = setting(_TACRED, one_of=(_TACRED, _SEMEVAL))
     negative: str | None = "no_relation"
     dropout: float = setting(0.1, least=0, below=1)
 
     def __post_init__(self) -> None:
         require_labels(self.labels, "a relation")
-        for name, value, known in (
-            ("design", self.design, (_MARKERS, _TYPES)),
-            ("rules", self.rules, (_TACRED, _SEMEVAL)),
-        ):
-            if value not in known:
-                raise UnifiedError(f"relation: {name} must be {' or '.join(map(repr, known))}, got {value!r}")
+        check_all_settings(self, "relation: {}".format)
         if self.rules == _SEMEVAL:
             require_directions(self.labels)
         elif self.negative is not None and self.negative not in self.labels:

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 
+from unified.arguments import check_all_settings, setting
 from unified.errors import UnifiedError
 from unified.inference.sequences import Codec
 from unified.model.averaging import mean_scores
@@ -55,31 +56,18 @@ class SpanAnswers(EnsembleUnderstanding[QuestionItem]):
     marks_entities: ClassVar[bool] = True
 
     labels: tuple[str, ...] = ()
-    design: str = "bert"
-    max_query: int = 64
+    design: str = setting("bert", one_of=DESIGNS)
+    max_query: int = setting(64, least=1)
     passage_first: bool | None = None
-    stride: int = 128
-    max_answer: int = 30
-    nbest: int = 20
-    null_threshold: float | None = None
-    rules: str | None = None
+    stride: int = setting(128, least=1)
+    max_answer: int = setting(30, least=1)
+    nbest: int = setting(20, least=1)
+    null_threshold: float | None = setting(None, least=0, most=1)
+    rules: str | None = setting(None, one_of=ANSWER_RULES)
     threshold_found_on: str | None = None
 
     def __post_init__(self) -> None:
-        for name, value, known in (
-            ("design", self.design, tuple(DESIGNS)),
-            ("rules", self.rules, (None, *ANSWER_RULES)),
-        ):
-            if value not in known:
-                raise UnifiedError(f"{name} is {value!r}; expected one of {', '.join(map(repr, known))}")
-        for name in ("max_query", "stride", "max_answer", "nbest"):
-            value = getattr(self, name)
-            if not isinstance(value, int) or value < 1:
-                raise UnifiedError(f"{name} is {value!r}; expected an integer of at least 1")
-        if not isinstance(self.passage_first, bool | None):
-            raise UnifiedError(f"passage_first is {self.passage_first!r}; expected True, False or None")
-        if not 0 <= self.threshold <= 1:
-            raise UnifiedError(f"null_threshold is {self.null_threshold!r}; expected a probability")
+        check_all_settings(self)
         require_distinct(self.labels, "a span head")
         DESIGNS[self.design](self.labels)  # refuses labels that it cannot give
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 
-from unified.arguments import setting
+from unified.arguments import check_all_settings, setting
 from unified.data.targets import TASK
 from unified.errors import UnifiedError
 from unified.inference.sequences import Codec
@@ -47,14 +47,12 @@ class Tagging(EnsembleUnderstanding[WordsItem]):
     labels: tuple[str, ...]
     dropout: float = setting(0.1, least=0, below=1)
     context: bool = False
-    features: str | None = None
+    features: str | None = setting(None, one_of=COMBINATIONS)
     recurrent_width: int = setting(768, least=1, most=1 << 17)
 
     def __post_init__(self) -> None:
         require_labels(self.labels, "tagging")
-        if self.features is not None and self.features not in COMBINATIONS:
-            known = ", ".join(map(repr, COMBINATIONS))
-            raise UnifiedError(f"tagging: features must be one of {known}, got {self.features!r}")
+        check_all_settings(self, "tagging: {}".format)
 
     @property
     def entities(self) -> bool:

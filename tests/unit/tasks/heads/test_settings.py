@@ -48,8 +48,8 @@ def test_what_a_relation_is():
     ("settings", "message"),
     [
         ({"labels": ("a",)}, "a relation needs at least two labels, got ['a']"),
-        ({"design": "x"}, "relation: design must be 'markers' or 'types', got 'x'"),
-        ({"rules": "x"}, "relation: rules must be 'tacred' or 'semeval2010', got 'x'"),
+        ({"design": "x"}, "relation: design must be one of markers, types, got 'x'"),
+        ({"rules": "x"}, "relation: rules must be one of tacred, semeval2010, got 'x'"),
         (
             {"negative": "x"},
             "relation: no label is 'x', which the rules of TACRED leave out; set negative to the label of no relation, "
@@ -103,8 +103,8 @@ def test_what_a_tagging_is():
 def test_taggings_that_cannot_be_are_refused():
     assert refusal(Tagging, ("O",)) == "tagging needs at least two labels, got ['O']"
     assert refusal(Tagging, ("O", "B-x"), features="x") == (
-        "tagging: features must be one of 'embeddings', 'second_to_last', 'last', 'sum_last_four', 'concat_last_four', "
-        "'sum_all', got 'x'"
+        "tagging: features must be one of embeddings, second_to_last, last, sum_last_four, concat_last_four, "
+        "sum_all, got 'x'"
     )
     assert refusal(Tagging(("O", "B-x"), context=True).encode, [WordsItem("7", ("a",), ("O",))], runs.codec(9)) == (
         "item 7 has no 'document', which tagging(context=True) learns from"

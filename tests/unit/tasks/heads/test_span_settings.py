@@ -63,15 +63,16 @@ def test_what_follows_of_labels_and_rules(task, scored_by, may_abstain, chooses,
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"design": "x"}, "design is 'x'; expected one of 'bert', 'unilm', 'xlnet'"),
-        ({"rules": "x"}, "rules is 'x'; expected one of None, '1.1', '2.0', 'coqa'"),
+        ({"design": "x"}, "design must be one of bert, unilm, xlnet, got 'x'"),
+        ({"rules": "x"}, "rules must be one of 1.1, 2.0, coqa, got 'x'"),
         *(
-            ({name: value}, f"{name} is {value!r}; expected an integer of at least 1")
-            for name in ("max_query", "stride", "max_answer", "nbest") for value in (0, 1.5)
+            ({name: value}, f"{name} must be {wanted}, got {value}")
+            for name in ("max_query", "stride", "max_answer", "nbest")
+            for value, wanted in ((0, "at least 1"), (1.5, "an integer"), (True, "an integer"))
         ),
-        ({"passage_first": 0}, "passage_first is 0; expected True, False or None"),
-        ({"null_threshold": -0.1}, "null_threshold is -0.1; expected a probability"),
-        ({"null_threshold": 1.1}, "null_threshold is 1.1; expected a probability"),
+        ({"passage_first": 0}, "passage_first must be True or False or None, got 0"),
+        ({"null_threshold": -0.1}, "null_threshold must be from 0 to 1, got -0.1"),
+        ({"null_threshold": 1.1}, "null_threshold must be from 0 to 1, got 1.1"),
         ({"labels": ("", "")}, "a span head has the label '' twice"),
         (
             {"labels": ("", "no", "yes")},

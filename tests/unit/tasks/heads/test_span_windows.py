@@ -171,12 +171,12 @@ def test_refusals(words):  # noqa: F811
     with pytest.raises(UnifiedError, match="item 9 has the answer 'maybe', which stands in no passage; no training"):
         SpanAnswers(("yes",), design="unilm").encode([maybe], words)
     for settings, says in (
-        ({"design": "brt"}, "design is 'brt'; expected one of 'bert', 'unilm', 'xlnet'"),
-        ({"rules": "3"}, "rules is '3'; expected one of None, '1.1', '2.0', 'coqa'"),
-        ({"passage_first": 1}, "passage_first is 1; expected True, False or None"),
-        ({"stride": 0}, "stride is 0; expected an integer of at least 1"),
-        ({"nbest": 1.5}, "nbest is 1.5; expected"),
-        ({"null_threshold": 2}, "null_threshold is 2; expected a probability"),
+        ({"design": "brt"}, r"design must be one of bert, unilm, xlnet, got 'brt' \(did you mean 'bert'\?\)"),
+        ({"rules": "3"}, "rules must be one of 1.1, 2.0, coqa, got '3'"),
+        ({"passage_first": 1}, "passage_first must be True or False or None, got 1"),
+        ({"stride": 0}, "stride must be at least 1, got 0"),
+        ({"nbest": 1.5}, "nbest must be an integer, got 1.5"),
+        ({"null_threshold": 2}, "null_threshold must be from 0 to 1, got 2"),
         ({"labels": ("", "yes")}, r"some answers stand in no passage \(yes\); only the design 'unilm'"),
         ({"labels": ("no",), "design": "xlnet"}, "only the design 'unilm'"),
     ):

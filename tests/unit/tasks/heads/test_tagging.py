@@ -230,7 +230,7 @@ def test_features_that_a_model_lacks_are_refused():
         with pytest.raises(UnifiedError, match=f"features='{combination}' needs more than the 3 layers of the model"):
             RecurrentHead(small, 3, 0.0, combination, width=5)
     assert RecurrentHead(small, 3, 0.0, "sum_all", width=5).layers == (1, 2, 3)
-    with pytest.raises(UnifiedError, match="features must be one of 'embeddings', .*, got 'first'"):
+    with pytest.raises(UnifiedError, match="features must be one of embeddings, .*, got 'first'"):
         Tagging(("O", "B-x"), features="first")
 
 
