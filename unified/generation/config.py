@@ -45,14 +45,14 @@ def require_temperature(name: str, temperature: float) -> None:
 class GenerationConfig:
     """Settings of one search; greedy search is ``beam=1``.
 
-    ``beam`` is 5 by default. With sampling as many texts are drawn as ``nbest`` says, so that one text is one draw from
-    the model's distribution; of more draws the most probable ones are returned.
+    Where ``beam`` is None, 5 hypotheses are kept. With sampling as many texts are drawn as ``nbest`` says, so that one
+    text is one draw from the model's distribution; of more draws the most probable ones are returned.
 
     Raises:
         UnifiedError: a value is out of range, or two fields contradict each other; the message says what arrived.
     """
 
-    beam: int = setting(None, "hypotheses kept per sentence; with sampling, the number drawn", least=1)
+    beam: int | None = setting(None, "hypotheses kept per sentence; with sampling, the number drawn", least=1)
     max_length: int = setting(128, "most tokens to write, the end symbol not counted", least=1)
     min_length: int = setting(1, "fewest tokens to write, the end symbol not counted", least=0)
     nbest: int = setting(1, "hypotheses to return per sentence, best first", least=1)
@@ -73,15 +73,11 @@ class GenerationConfig:
     seed: int = setting(0, "seed of sampling; what is drawn for a sentence depends on (seed, its index) alone", least=0)
 
     def __post_init__(self) -> None:
-        given: int | None = self.beam
-        object.__setattr__(self, "beam", BEAM if given is None else given)
         check_all_settings(self)
-        if given is None and self.sampling:
-            object.__setattr__(self, "beam", self.nbest)
         if self.min_length > self.max_length:
             raise UnifiedError(f"min_length {self.min_length} exceeds max_length {self.max_length}")
-        if self.nbest > self.beam:
-            raise UnifiedError(f"nbest {self.nbest} exceeds beam {self.beam}; there are no more hypotheses than that")
+        if self.nbest > self.width:
+            raise UnifiedError(f"nbest {self.nbest} exceeds beam {self.width}; there are no more hypotheses than that")
         require_exponent("lenpen", self.length_penalty, self.lenpen, self.max_length + 1)
         require_temperature("temperature", self.temperature)
         if not self.sampling and (self.top_k or self.top_p < 1):
@@ -93,6 +89,13 @@ class GenerationConfig:
             raise UnifiedError(
                 "no_repeat_ngram_ignore names what no_repeat_ngram_size never blocks; it needs a size of at least 1"
             )
+
+    @property
+    def width(self) -> int:
+        """Rows of a sentence: ``beam``; where it is None, as many as are returned with sampling, else 5."""
+        if self.beam is not None:
+            return self.beam
+        return self.nbest if self.sampling else BEAM
 
     @classmethod
     def of_options(cls, vocabulary: Vocabulary, **options: Any) -> GenerationConfig:

@@ -97,17 +97,17 @@ class _Search:
                 raise UnifiedError(f"indices must name each of {count} sources, got {len(indices)}")
             for index in indices:
                 require_integer("an index of a source", index, 0)
-            self.uniforms = uniforms(config.seed, indices, config.max_length + 1, config.beam).to(self.device)
+            self.uniforms = uniforms(config.seed, indices, config.max_length + 1, config.width).to(self.device)
         source = decoder.encode(source_tokens)
         self.given = self._given(source_tokens, source.visible)
         decoder.check_positions(source.longest + config.max_length + 1)
-        self.state = decoder.begin(source, config.beam, config.max_length)
+        self.state = decoder.begin(source, config.width, config.max_length)
         self.sentences = list(range(count))
         self.finished: list[list[Hypothesis]] = [[] for _ in range(count)]
-        self.tokens = torch.zeros(count * config.beam, 0, dtype=torch.long, device=self.device)
-        self.log_probs = torch.zeros(count * config.beam, 0, device=self.device)
+        self.tokens = torch.zeros(count * config.width, 0, dtype=torch.long, device=self.device)
+        self.log_probs = torch.zeros(count * config.width, 0, device=self.device)
         # All rows of a sentence begin alike, so a search starts from one of them; samples are independent.
-        self.totals = torch.zeros(count, config.beam, device=self.device)
+        self.totals = torch.zeros(count, config.width, device=self.device)
         if not config.sampling:
             self.totals[:, 1:] = -torch.inf
 
@@ -116,7 +116,7 @@ class _Search:
         for step in range(self.config.max_length + 1):
             cut = step == self.config.max_length
             log_probs = self._allowed(self.decoder.step(last, self.state, self.config.temperature), step)
-            log_probs = log_probs.unflatten(0, (-1, self.config.beam))
+            log_probs = log_probs.unflatten(0, (-1, self.config.width))
             rows, tokens = self._sampled(log_probs, step) if self.config.sampling else self._best(log_probs, cut)
             self._advance(log_probs, rows, tokens, cut)
             if not self.sentences:
@@ -136,11 +136,11 @@ class _Search:
             return _only(allowed, torch.full_like(ending, self.end, dtype=torch.long))
         forced = None
         if self.prefix is not None and step < self.prefix.size(1):
-            given = self.prefix[:, step].repeat_interleave(self.config.beam)
+            given = self.prefix[:, step].repeat_interleave(self.config.width)
             forced = (given != self.decoder.special.pad).unsqueeze(1), _only(allowed, given)
         allowed.index_fill_(1, self.never, -torch.inf)
         if self.blocker is not None:
-            given = self.given.repeat_interleave(self.config.beam, dim=0)
+            given = self.given.repeat_interleave(self.config.width, dim=0)
             allowed = self.blocker(torch.cat([given, self.tokens], dim=1), allowed)
         if step < self.config.min_length:
             allowed[:, self.end] = -torch.inf
@@ -156,7 +156,7 @@ class _Search:
         """The 2 x beam best continuations of each sentence: enough even if every row would end."""
         if cut and self.decoder.scheme.prompt:  # the end that is left does not count
             log_probs = log_probs.where(log_probs.isneginf(), 0.0)
-        wanted = 2 * self.config.beam
+        wanted = 2 * self.config.width
         # No row has more of them: sums with all of its log-probabilities would be one more pass over the vocabulary.
         own, tokens = log_probs.topk(min(wanted, log_probs.size(-1)))
         joint = (self.totals.unsqueeze(-1) + own).flatten(1)
@@ -168,13 +168,13 @@ class _Search:
         trimmed = trim(log_probs, self.config.top_k, self.config.top_p)
         assert self.uniforms is not None  # they are drawn where there is sampling
         tokens = draw(trimmed, self.uniforms[:, step])
-        return torch.arange(self.config.beam, device=self.device).expand_as(tokens), tokens
+        return torch.arange(self.config.width, device=self.device).expand_as(tokens), tokens
 
     # From candidates to rows
 
     def _advance(self, log_probs: torch.Tensor, rows: torch.Tensor, tokens: torch.Tensor, cut: bool) -> None:
         """Finish hypotheses that end, choose the rows that go on, let sentences leave that are done."""
-        beam = self.config.beam
+        beam = self.config.width
         gained = log_probs.flatten(1).gather(1, rows * log_probs.size(-1) + tokens)
         totals = self.totals.gather(1, rows) + gained
         ends = tokens == self.end
@@ -222,7 +222,7 @@ class _Search:
         if not finishing:
             return
         sentence, candidate = torch.tensor(finishing, device=self.device).unbind(1)
-        row = sentence * self.config.beam + rows[sentence, candidate]
+        row = sentence * self.config.width + rows[sentence, candidate]
         tokens = self.tokens[row].cpu()
         log_probs = torch.cat([self.log_probs[row], gained[sentence, candidate].unsqueeze(1)], dim=1).cpu()
         counted = log_probs[:, :-1] if cut and self.decoder.scheme.prompt else log_probs
@@ -230,7 +230,7 @@ class _Search:
         scores = (counted.double().sum(1) / penalty).tolist()
         for i, (where, _) in enumerate(finishing):
             hypotheses = self.finished[self.sentences[where]]
-            if len(hypotheses) < self.config.beam:
+            if len(hypotheses) < self.config.width:
                 hypotheses.append(Hypothesis(tokens[i], log_probs[i], scores[i]))
 
     def _given(self, source_tokens: torch.Tensor, visible: torch.Tensor) -> torch.Tensor:

@@ -10,7 +10,7 @@ from unified.errors import UnifiedError
 from unified.generation import GenerationConfig
 
 DEFAULTS = {
-    "beam": 5,
+    "beam": None,
     "max_length": 128,
     "min_length": 1,
     "nbest": 1,

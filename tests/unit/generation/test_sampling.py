@@ -1,6 +1,7 @@
 """Samples against the probabilities they are drawn from; n-gram blocking and length penalties against definitions."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -72,7 +73,9 @@ def test_one_text_is_one_draw_and_not_the_most_probable_of_several():
     assert not fits([best for (best,) in generate(cached, rows, GenerationConfig(**options, beam=5))], expected)
     several = generate(cached, rows[: samples // 2], GenerationConfig(**options, nbest=2))
     assert fits([one for some in several for one in some], expected) and {len(some) for some in several} == {2}
-    assert GenerationConfig(**options, nbest=2, beam=5).beam == 5 and GenerationConfig().beam == 5
+    assert GenerationConfig(**options, nbest=2, beam=5).width == 5 == GenerationConfig().width
+    drawn = replace(GenerationConfig(), sampling=True)  # what was not said is decided by the settings as they are
+    assert drawn.width == 1 and replace(drawn, nbest=3).width == 3 and replace(drawn, sampling=False).width == 5
 
 
 def fits(drawn, expected) -> bool:

@@ -326,7 +326,7 @@ def test_where_blocking_leaves_nothing_the_text_ends_early():
     ("options", "message"),
     [
         ({"beam": 0}, "beam must be at least 1, got 0"),
-        ({"beam": 2.0}, "beam must be an integer, got 2.0"),
+        ({"beam": 2.0}, "beam must be an integer or None, got 2.0"),
         ({"max_length": 0}, "max_length must be at least 1, got 0"),
         ({"min_length": -1}, "min_length must be at least 0, got -1"),
         ({"min_length": 9, "max_length": 8}, "min_length 9 exceeds max_length 8"),
@@ -334,7 +334,7 @@ def test_where_blocking_leaves_nothing_the_text_ends_early():
         ({"length_penalty": "gnmt"}, "length_penalty must be one of fairseq, unilm, got 'gnmt'"),
         ({"temperature": 0}, "temperature must be above 0, got 0"),
         ({"sampling": True, "top_p": 0}, "top_p must be above 0 and at most 1, got 0"),
-        ({"beam": 10**30}, "^beam must be an integer, got an integer of more than 64 bits"),
+        ({"beam": 10**30}, "^beam must be an integer or None, got an integer of more than 64 bits"),
         ({"lenpen": 10**30}, "^lenpen must be a number, got an integer of more than 64 bits"),
         ({"length_penalty": [1]}, r"^length_penalty must be a text, got \[1\]"),
         ({"top_k": 3}, "top_k 3 and top_p 1.0 choose what is drawn; they need sampling"),

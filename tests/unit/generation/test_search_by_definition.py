@@ -107,14 +107,14 @@ def by_definition(
             scores = (table.table[state].double() / config.temperature).log_softmax(0).tolist()
             for token in followers(prompt, list(text), config, prefix):
                 found.append((total if is_cut else total + scores[token], text, token))
-        found = sorted(found, reverse=True)[: 2 * config.beam]
+        found = sorted(found, reverse=True)[: 2 * config.width]
         counted = length if is_cut else length + 1
         penalty = PENALTIES[config.length_penalty](counted, config.lenpen)
         for rank, (total, text, token) in enumerate(found):
-            if token == END and rank < config.beam and len(finished) < config.beam:
+            if token == END and rank < config.width and len(finished) < config.width:
                 finished.append((list(text), total / penalty))
-        going = [((*text, token), total) for total, text, token in found if token != END][: config.beam]
-        if len(finished) == config.beam or not going:
+        going = [((*text, token), total) for total, text, token in found if token != END][: config.width]
+        if len(finished) == config.width or not going:
             break
     return sorted(finished, key=lambda one: -one[1])[: config.nbest]
 

@@ -72,7 +72,7 @@ def alone(text: int, beam: int, max_length: int):
 
 def test_the_defaults_are_those_of_the_library():
     known = asdict(Search())
-    ours = asdict(GenerationConfig()) | {"no_repeat_ngram_ignore": ()}
+    ours = asdict(GenerationConfig()) | {"no_repeat_ngram_ignore": (), "beam": GenerationConfig().width}
     assert known == {name: ours[name] for name in known} and not GenerationConfig().no_repeat_ngram_ignore
     assert known == {
         "beam": 5, "max_length": 128, "min_length": 1, "nbest": 1, "length_penalty": "fairseq", "lenpen": 1.0,
