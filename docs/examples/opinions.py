@@ -22,7 +22,7 @@ LABELS = ("bad", "good")
 _FILES = {"train": (("train.tsv",),), "valid": (("dev.tsv",),), "test": (("test.tsv",),)}
 
 
-def read_opinions(path: str | Path, labelled: bool = True) -> list[TextItem]:
+def read_opinions(path: str | Path) -> list[TextItem]:
     """Items of a file; all lines that are wrong are named together.
 
     Raises:
@@ -33,10 +33,10 @@ def read_opinions(path: str | Path, labelled: bool = True) -> list[TextItem]:
         location = f"line {number}"
         if len(cells) != 2 or not cells[1]:
             entries.wrong(location, "expected a label, a tab and a text")
-        elif labelled and cells[0] not in LABELS:
+        elif cells[0] not in LABELS:
             entries.wrong(location, f"the label {cells[0]!r} is none of {', '.join(LABELS)}")
         else:
-            items.append(TextItem(str(number), cells[1], label=cells[0] if labelled else None))
+            items.append(TextItem(str(number), cells[1], label=cells[0]))
     return checked(items, entries, "opinion")
 
 

@@ -17,7 +17,7 @@ from unified.tasks.settings import Task
 _COLUMNS = 7
 
 
-def read_codah(path: str | Path, labelled: bool = True) -> list[ChoiceItem]:
+def read_codah(path: str | Path) -> list[ChoiceItem]:
     """CODAH's TSV: category, prompt, four endings, number of the right one; rows are numbered from 0.
 
     Raises:
@@ -31,7 +31,7 @@ def read_codah(path: str | Path, labelled: bool = True) -> list[ChoiceItem]:
             entries.wrong(location, f"{counted(len(cells), 'column')} instead of {_COLUMNS}")
             continue
         _, prompt, *choices, label = cells
-        add_choice(items, entries, location, str(position), prompt, choices, label if labelled else None)
+        add_choice(items, entries, location, str(position), prompt, choices, label)
     return checked(items, entries, "question")
 
 

@@ -17,9 +17,7 @@ _DOCUMENT = "-DOCSTART-"
 _TAG = re.compile(r"O|[BI]-\S+")
 
 
-def read_columns(
-    path: str | Path, cells_of: Callable[[str], list[str]], columns: int, labelled: bool
-) -> list[WordsItem]:
+def read_columns(path: str | Path, cells_of: Callable[[str], list[str]], columns: int) -> list[WordsItem]:
     """Sentences between empty lines, and the documents that lines of ``-DOCSTART-`` begin.
 
     Args:
@@ -38,7 +36,7 @@ def read_columns(
         if rows:
             words, *_, tags = zip(*rows, strict=True)
             name = str(document) if document else None
-            items.append(WordsItem(str(len(items)), words, tags if labelled else None, name))
+            items.append(WordsItem(str(len(items)), words, tags, name))
             rows.clear()
 
     for number, line in numbered_lines(path):
@@ -53,7 +51,7 @@ def read_columns(
             entries.wrong(f"line {number}", f"{counted(len(cells), 'column')} instead of {columns}")
         elif not cells[0].strip():
             entries.wrong(f"line {number}", "the word is empty")
-        elif labelled and not _TAG.fullmatch(cells[-1]):
+        elif not _TAG.fullmatch(cells[-1]):
             entries.wrong(f"line {number}", f"the tag {cells[-1]!r} is not O, B-TYPE or I-TYPE")
         else:
             rows.append(cells)

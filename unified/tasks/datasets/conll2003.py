@@ -21,7 +21,7 @@ _FILES = {
 }
 
 
-def read_conll2003(path: str | Path, labelled: bool = True, bio: bool = True) -> list[WordsItem]:
+def read_conll2003(path: str | Path, bio: bool = True) -> list[WordsItem]:
     """Sentences of CoNLL-2003's format: word, part of speech, chunk and tag, documents begun by ``-DOCSTART-``.
 
     The original files are in IOB1, where B stands only behind an entity of the same type; others are in BIO.
@@ -32,8 +32,8 @@ def read_conll2003(path: str | Path, labelled: bool = True, bio: bool = True) ->
     Raises:
         UnifiedError: the file cannot be read, holds no sentence, or lines are wrong; the first ten are named.
     """
-    items = read_columns(path, lambda line: re.split("[ \t]+", line.strip(" \t")), 4, labelled)
-    if not (bio and labelled):
+    items = read_columns(path, lambda line: re.split("[ \t]+", line.strip(" \t")), 4)
+    if not bio:
         return items
     return [replace(item, tags=to_bio(stated(item.tags, item, "tags"))) for item in items]
 

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 from functools import partial
-from pathlib import Path
 
 from unified.tasks.datasets.files import read_splits
-from unified.tasks.heads.documents import DocumentItem, read_conll
+from unified.tasks.heads.documents import read_conll
 from unified.tasks.settings import Task, Training
 
 _FILES = {
     split: ((f"{name}.english.v4_gold_conll",), (f"{name}.conll",))
     for split, name in (("train", "train"), ("valid", "dev"), ("test", "test"))
 }
-
-
-def _read(path: Path, labelled: bool) -> list[DocumentItem]:
-    return read_conll(path)
 
 
 def _settings(windows: int, max_length: int, rate: float, head_lr: float) -> tuple[str, Training]:
@@ -39,7 +34,7 @@ TASKS = (
     Task(
         name="conll2012",
         head=_HEAD,
-        read=partial(read_splits, _FILES, _read),
+        read=partial(read_splits, _FILES, read_conll),
         training=_TRAINING,
         published={
             "test": {

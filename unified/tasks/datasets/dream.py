@@ -16,7 +16,7 @@ from unified.tasks.settings import Task
 _FILES = {"train": (("train.json",),), "valid": (("dev.json",),), "test": (("test.json",),)}
 
 
-def read_dream(path: str | Path, labelled: bool = True) -> list[ChoiceItem]:
+def read_dream(path: str | Path) -> list[ChoiceItem]:
     """DREAM's JSON: a list of [turns of a dialogue, questions with choices and an answer, id].
 
     An item's ``id`` is the dialogue's and the number of the question, such as ``5-510-0``.
@@ -39,20 +39,19 @@ def read_dream(path: str | Path, labelled: bool = True) -> list[ChoiceItem]:
         entries.once(identity, location)
         for i, question in enumerate(entries.objects({"questions": dialogue[1]}, "questions", location)):
             where = f"{location}, question {i + 1}"
-            text, choices, answer = entries.text(question, "question", where), question.get("choice"), None
+            text, choices = entries.text(question, "question", where), question.get("choice")
             if "choice" not in question:
                 entries.wrong(where, MissingField("choice", list(question)))
                 continue
             if not are_strings(choices):
                 entries.wrong(where, "no list of texts 'choice'")
                 continue
-            if labelled:
-                answer = entries.text(question, "answer", where)
-                count = choices.count(answer)
-                if count != 1:
-                    entries.wrong(where, f"the answer {answer!r} must equal one choice, but equals {count}")
-                    continue
-            label = None if answer is None else str(choices.index(answer))
+            answer = entries.text(question, "answer", where)
+            count = choices.count(answer)
+            if count != 1:
+                entries.wrong(where, f"the answer {answer!r} must equal one choice, but equals {count}")
+                continue
+            label = str(choices.index(answer))
             add_choice(items, entries, where, f"{identity}-{i}", "\n".join(turns), choices, label, text)
     return checked(items, entries, "question")
 

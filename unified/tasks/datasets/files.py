@@ -48,21 +48,14 @@ def split_files(folder: Path, files: Mapping[str, Alternatives]) -> dict[str, li
 
 
 def read_splits(
-    files: Mapping[str, Alternatives],
-    read: Callable[[Path, bool], list[_Record]],
-    folder: Path,
-    unlabelled: Sequence[str] = (),
+    files: Mapping[str, Alternatives], read: Callable[[Path], list[_Record]], folder: Path
 ) -> dict[str, list[_Record]]:
-    """Items of the splits that are there, each of one file or folder.
-
-    Args:
-        read: makes items of it, with labels or without.
-        unlabelled: splits without labels.
+    """Items of the splits that are there, each of one file or folder, of which ``read`` makes items.
 
     Raises:
         UnifiedError: as :func:`split_files` and ``read``.
     """
-    return {split: read(path, split not in unlabelled) for split, (path,) in split_files(folder, files).items()}
+    return {split: read(path) for split, (path,) in split_files(folder, files).items()}
 
 
 def matching_files(folder: Path, pattern: str) -> list[Path]:

@@ -15,7 +15,7 @@ from unified.tasks.settings import Task, Training
 LABELS = ("neg", "pos")
 
 
-def read_imdb(folder: str | Path, labelled: bool = True) -> list[TextItem]:
+def read_imdb(folder: str | Path) -> list[TextItem]:
     """IMDB's folder of a split: a file a review in ``neg`` and ``pos``, which are the labels.
 
     An item's ``id`` is the file, such as ``pos/127_10.txt``. HTML's line break is a space, as in XLNet's code.
@@ -40,7 +40,7 @@ def read_imdb(folder: str | Path, labelled: bool = True) -> list[TextItem]:
                 continue
             if not text:
                 entries.wrong(f"{label}/{path.name}", "empty")
-            items.append(TextItem(identity, text, label=label if labelled else None))
+            items.append(TextItem(identity, text, label=label))
     entries.check()
     return items
 

@@ -20,7 +20,7 @@ _LETTERS = "ABCDEFGH"
 _LEVELS = ("middle", "high")
 
 
-def read_race(folder: str | Path, labelled: bool = True) -> list[ChoiceItem]:
+def read_race(folder: str | Path) -> list[ChoiceItem]:
     """RACE's folder of a split: a JSON file a passage in ``middle`` and ``high``, or in one of them.
 
     An item's ``id`` is the file and the number of the question, such as ``high/1020.txt-0``, and its ``subset`` the
@@ -45,17 +45,13 @@ def read_race(folder: str | Path, labelled: bool = True) -> list[ChoiceItem]:
             entries.unreadable(name, path, error)
             continue
         level = path.parent.name if path.parent.name in _LEVELS else None
-        _add_race(items, entries, name, passage, labelled, level)
+        _add_race(items, entries, name, passage, level)
     return checked(items, entries, "question")
 
 
-def _add_race(
-    items: list[ChoiceItem], entries: Entries, name: str, passage: object, labelled: bool, level: str | None
-) -> None:
+def _add_race(items: list[ChoiceItem], entries: Entries, name: str, passage: object, level: str | None) -> None:
     fields = passage if isinstance(passage, dict) else {}
     questions, options, answers = (fields.get(key) for key in ("questions", "options", "answers"))
-    if not labelled:
-        answers = [None] * len(questions) if isinstance(questions, list) else None
     article = entries.text(fields, "article", name)
     lists = [one for one in (questions, options, answers) if isinstance(one, list)]
     if len(lists) != 3 or len(set(map(len, lists))) != 1 or not are_strings(questions):
@@ -69,9 +65,9 @@ def _add_race(
             entries.wrong(location, "its 'options' are no list of texts")
             continue
         letters = list(_LETTERS[: len(choices)])
-        if labelled and answer in letters:
+        if answer in letters:
             label = str(letters.index(answer))
-        elif labelled and len(letters) > 1:
+        elif len(letters) > 1:
             entries.wrong(location, f"the answer {answer!r} is the letter of no option, A to {letters[-1]}")
         add_choice(items, entries, location, f"{name}-{i}", article, choices, label, question, empty=True, subset=level)
 

@@ -33,13 +33,10 @@ _ENTITIES = re.compile(r"(.*)<e1>(.*)</e1>(.*)<e2>(.*)</e2>(.*)")
 _RELATION = re.compile(rf"{OTHER}|[A-Z][A-Za-z]*-[A-Z][A-Za-z]*\((e1,e2|e2,e1)\)")
 
 
-def read_semeval2010(path: str | Path, labelled: bool = True) -> list[RelationItem]:
+def read_semeval2010(path: str | Path) -> list[RelationItem]:
     """SemEval's text: ``number<tab>"sentence with <e1>…</e1> and <e2>…</e2>"``, then the relation, and a comment.
 
     Words end at white space and at the marks. Its entities have no types.
-
-    Args:
-        labelled: relations follow the sentences; a test file without them has sentences alone.
 
     Raises:
         UnifiedError: the file cannot be read, holds no sentence, or lines are wrong, a repeated number among them; the
@@ -52,8 +49,8 @@ def read_semeval2010(path: str | Path, labelled: bool = True) -> list[RelationIt
         if match is None or sentence is None:
             entries.wrong(f"line {number}", 'expected number<tab>"… <e1>…</e1> … <e2>…</e2> …"')
             continue
-        label = following[0] if following and labelled else None
-        if labelled and not _RELATION.fullmatch(label or ""):
+        label = following[0] if following else ""
+        if not _RELATION.fullmatch(label):
             entries.wrong(f"line {number}", f"a relation such as 'Cause-Effect(e2,e1)' or {OTHER!r} must follow")
             continue
         parts = [part.split() for part in sentence.groups()]

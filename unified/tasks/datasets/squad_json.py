@@ -68,16 +68,13 @@ class SquadParagraph:
     questions: tuple[SquadQuestion, ...]
 
 
-def read_squad_file(path: str | Path, labelled: bool = True) -> list[SquadParagraph]:
+def read_squad_file(path: str | Path) -> list[SquadParagraph]:
     """The passages of a file of SQuAD's JSON, plain or compressed, in its order.
-
-    Args:
-        labelled: every question must have an answer, or be said to have none.
 
     Raises:
         UnifiedError: the file cannot be read, holds no question, or has wrong entries: missing fields, empty texts, an
-            id that occurs twice, answers that contradict ``is_impossible``. The first ten are named by article,
-            paragraph and question.
+            id that occurs twice, a question that has neither an answer nor ``is_impossible``, or both. The first ten
+            are named by article, paragraph and question.
     """
     entries, paragraphs, ids = Entries(path), [], set()
     document = read_json(path)
@@ -88,7 +85,7 @@ def read_squad_file(path: str | Path, labelled: bool = True) -> list[SquadParagr
             location = f"{named}, paragraph {p}"
             context = entries.text(paragraph, "context", location)
             questions = [
-                _question(question, context, f"{location}, question {q}", entries, labelled)
+                _question(question, context, f"{location}, question {q}", entries)
                 for q, question in enumerate(entries.objects(paragraph, "qas", location), 1)
             ]
             for question in questions:
@@ -109,17 +106,17 @@ def misaligned_reasons(paragraphs: Iterable[SquadParagraph]) -> Counter[str]:
     )
 
 
-def _question(fields: dict[str, Any], context: str, location: str, entries: Entries, labelled: bool) -> SquadQuestion:
+def _question(fields: dict[str, Any], context: str, location: str, entries: Entries) -> SquadQuestion:
     identity = entries.identity(fields, "id", location)
     location = f"{location} ({identity})"
     text = entries.text(fields, "question", location)
     is_impossible = fields.get("is_impossible", False)
     if not isinstance(is_impossible, bool):
         entries.wrong(location, f"'is_impossible' is neither true nor false: {is_impossible!r}")
-    listed = entries.objects(fields, "answers", location, optional=not labelled)
+    listed = entries.objects(fields, "answers", location)
     if is_impossible and listed:
         entries.wrong(location, "has answers, but is_impossible")
-    if labelled and not is_impossible and not listed:
+    if not is_impossible and not listed:
         entries.wrong(location, "has no answer, but is not is_impossible")
     answers: list[SquadAnswer] = []
     misaligned: list[MisalignedAnswer] = []

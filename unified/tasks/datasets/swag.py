@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from functools import partial
 from pathlib import Path
 
 from unified.errors import MissingField, UnifiedError
 from unified.files.json_files import Entries, Fields
 from unified.files.rows import read_rows
 from unified.tasks.datasets.choices import add_choice
-from unified.tasks.datasets.files import checked, read_splits
+from unified.tasks.datasets.files import checked, split_files
 from unified.tasks.heads.choice import ChoiceItem
 from unified.tasks.settings import Task, Training
 
@@ -58,6 +57,11 @@ _FILES = {"train": (("train.csv",),), "valid": (("val.csv",),), "test": (("test.
 _UNLABELLED = ("test",)
 
 
+def _splits(folder: Path) -> dict[str, list[ChoiceItem]]:
+    files = split_files(folder, _FILES)
+    return {split: read_swag(path, split not in _UNLABELLED) for split, (path,) in files.items()}
+
+
 #: BERT's settings, which other data sets of this kind take over.
 BERT_TRAINING = Training(epochs=3, batch_size=16, lr=2e-5)
 
@@ -65,7 +69,7 @@ TASKS = (
     Task(
         name="swag",
         head="choice",
-        read=partial(read_splits, _FILES, read_swag, unlabelled=_UNLABELLED),
+        read=_splits,
         training=BERT_TRAINING,
         published={"test": {"BERT large": {"accuracy": 86.3}}},
         source="Devlin et al. 2019, section 4.4",

@@ -22,7 +22,7 @@ _FILES = {split: ((f"{name}.json",),) for split, name in
 _BRACKETS = {"-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", "-LCB-": "{", "-RCB-": "}"}
 
 
-def read_tacred(path: str | Path, labelled: bool = True) -> list[RelationItem]:
+def read_tacred(path: str | Path) -> list[RelationItem]:
     """TACRED's JSON: a list of sentences with subject, object and relation; brackets as they were written.
 
     Raises:
@@ -44,7 +44,7 @@ def read_tacred(path: str | Path, labelled: bool = True) -> list[RelationItem]:
         except UnifiedError as problem:
             entries.wrong(location, problem)
         subject, other = (_entity(fields, role, len(words), location, entries) for role in ("subj", "obj"))
-        label = entries.text(fields, "relation", location) if labelled else None
+        label = entries.text(fields, "relation", location)
         identity = str(number) if fields.get("id") is None else entries.identity(fields, "id", location)
         entries.once(identity, location)
         words = tuple(_BRACKETS.get(word, word) for word in words)

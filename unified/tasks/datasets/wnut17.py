@@ -17,13 +17,13 @@ _FILES = {
 }
 
 
-def read_wnut17(path: str | Path, labelled: bool = True) -> list[WordsItem]:
+def read_wnut17(path: str | Path) -> list[WordsItem]:
     """Sentences of WNUT-17's format: word, tab, tag, in BIO; no documents.
 
     Raises:
         UnifiedError: as :func:`unified.tasks.datasets.columns.read_columns`.
     """
-    return read_columns(path, lambda line: line.split("\t"), 2, labelled)
+    return read_columns(path, lambda line: line.split("\t"), 2)
 
 
 TASKS = (

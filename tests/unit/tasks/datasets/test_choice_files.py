@@ -122,7 +122,6 @@ def test_codah_has_seven_columns_and_numbers_its_rows_from_0(tmp_path):
     assert read_codah(path) == [
         ChoiceItem("0", "p", ("a", "b", "c", "d"), None, 0), ChoiceItem("1", "r", ("e", "f", "g", "h"), None, 3),
     ]  # fmt: skip
-    assert [item.label for item in read_codah(path, labelled=False)] == [None, None]
     path.write_text("o\tp\ta\tb\tc\td\t4\no\tp\ta\tb\tc\td\t0\tx\n")
     assert refused(read_codah, path) == (
         f"{path}: line 1: the label '4' is the number of no choice, 0 to 3; line 2: 8 columns instead of 7"
@@ -148,19 +147,11 @@ def test_race_reads_middle_schools_first_and_files_in_the_order_of_their_numbers
     assert items[0] == ChoiceItem("middle/4.txt-0", "Bob ran.", ("Ann", "Bob"), "Who?", 1, "middle")
 
 
-def test_race_without_answers_is_read_as_unlabelled_alone(tmp_path):
-    race(tmp_path, "high/1.txt", answers=None)
-    assert [item.label for item in read_race(tmp_path, labelled=False)] == [None]
-    assert refused(read_race, tmp_path) == (
-        f"{tmp_path}: high/1.txt: expected as many 'questions' as 'options' and 'answers'"
-    )
-
-
 @pytest.mark.parametrize(
     "fields",
     [
         {"answers": []}, {"answers": ["A", "B"]}, {"options": []}, {"questions": ["a", "b"]}, {"questions": "W"},
-        {"questions": [3]}, {"questions": None}, {"options": None},
+        {"questions": [3]}, {"questions": None}, {"options": None}, {"answers": None},
         {"questions": ["a", "b"], "options": [["a", "b"]] * 2},
     ],
 )  # fmt: skip
@@ -168,8 +159,6 @@ def test_race_has_as_many_questions_as_options_and_answers(tmp_path, fields):
     race(tmp_path, "high/1.txt", **fields)
     says = f"{tmp_path}: high/1.txt: expected as many 'questions' as 'options' and 'answers'"
     assert refused(read_race, tmp_path) == says
-    if "answers" not in fields and len(fields) == 1:
-        assert refused(read_race, tmp_path, labelled=False) == says
 
 
 @pytest.mark.parametrize("answer", ["C", "I", "b", "AB", "", 1, True, None])
@@ -244,8 +233,8 @@ def test_dream_numbers_the_questions_of_a_dialogue_from_0(tmp_path):
     path = dream(tmp_path / "a.json", [["M: Hi.", "W: No."], [QUESTION, {**QUESTION, "answer": "A."}], "5-1"])
     own = ("M: Hi.\nW: No.", ("A.", "B."), "Who?")
     assert read_dream(path) == [ChoiceItem("5-1-0", *own, 1), ChoiceItem("5-1-1", *own, 0)]
-    path = dream(tmp_path / "b.json", [["M: Hi."], [{"question": "Who?", "choice": ["A.", "B."]}], 7])
-    assert read_dream(path, labelled=False) == [ChoiceItem("7-0", "M: Hi.", ("A.", "B."), "Who?")]
+    path = dream(tmp_path / "b.json", [["M: Hi."], [QUESTION], 7])
+    assert read_dream(path) == [ChoiceItem("7-0", "M: Hi.", ("A.", "B."), "Who?", 1)]
 
 
 def without(name: str) -> dict:

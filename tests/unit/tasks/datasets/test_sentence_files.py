@@ -33,7 +33,7 @@ def written(path: Path, text: str) -> Path:
 def test_blank_lines_end_sentences_and_docstart_begins_documents(tmp_path):
     text = "\n \na|x|O\nb|y|B-p.q\n\t\n-DOCSTART-\nc|z|I-x\n-DOCSTART-|\n\nd|x|O\n\n\n"
     path = written(tmp_path / "a", text)
-    assert read_columns(path, lambda line: line.split("|"), 3, True) == [
+    assert read_columns(path, lambda line: line.split("|"), 3) == [
         WordsItem("0", ("a", "b"), ("O", "B-p.q")),
         WordsItem("1", ("c",), ("I-x",), "1"),
         WordsItem("2", ("d",), ("O",), "2"),
@@ -44,12 +44,8 @@ def test_all_wrong_lines_of_columns_are_named(tmp_path):
     path = written(tmp_path / "a", "a|x|O\nb|O\n |x|O\nc|x|x\nd|x|B-\ne|x|\nf|x|BO\ng|x|O-x\nh|x|B-a b\ni|x|O|z\n")
     tags = ("x", "B-", "", "BO", "O-x", "B-a b")
     said = "; ".join(f"line {n}: the tag {tag!r} is not O, B-TYPE or I-TYPE" for n, tag in enumerate(tags, 4))
-    assert refused(read_columns, path, lambda line: line.split("|"), 3, True) == (
+    assert refused(read_columns, path, lambda line: line.split("|"), 3) == (
         f"{path}: line 2: 2 columns instead of 3; line 3: the word is empty; {said}; line 10: 4 columns instead of 3"
-    )
-    # Without labels tags are not read, but their column must be there.
-    assert refused(read_columns, path, lambda line: line.split("|"), 3, False) == (
-        f"{path}: line 2: 2 columns instead of 3; line 3: the word is empty; line 10: 4 columns instead of 3"
     )
 
 
@@ -58,10 +54,8 @@ def test_columns_of_conll_are_divided_by_blanks_and_tabs_and_those_of_wnut_by_ta
     assert refused(read_conll2003, path) == f"{path}: line 2: the word is empty"
     path = written(path, "EU\tNNP  I-NP I-ORG \nof\u2028it NNP I-NP O\n")
     assert read_conll2003(path) == [WordsItem("0", ("EU", "of\u2028it"), ("B-ORG", "O"))]
-    assert read_conll2003(path, labelled=False) == [WordsItem("0", ("EU", "of\u2028it"), None)]
     path = written(path, "a b\tB-x\n")
     assert read_wnut17(path) == [WordsItem("0", ("a b",), ("B-x",))]
-    assert read_wnut17(path, labelled=False) == [WordsItem("0", ("a b",), None)]
 
 
 @pytest.mark.parametrize(
@@ -102,7 +96,6 @@ def test_tacred_has_brackets_for_their_names_and_numbers_for_missing_ids(tmp_pat
         RelationItem("7", ("Tom", "said", "he"), (Entity(0, 3, "PERSON"), pair[1]), "per:title"),
     ]
     unlabelled = tacred(path, {name: value for name, value in SENTENCE.items() if name != "relation"})
-    assert read_tacred(unlabelled, labelled=False)[0].label is None
     assert refused(read_tacred, unlabelled).startswith(f"{path}: sentence 1: no field 'relation'")
 
 
@@ -147,7 +140,6 @@ def test_a_block_of_semeval_is_a_sentence_with_its_relation_and_comments(tmp_pat
         RelationItem("3", ("x", "y", "z", '"', "v", "w"), (Entity(1, 2), Entity(4, 6)), "Other"),
         RelationItem("4", ("a", "b"), (Entity(0, 1), Entity(1, 2)), "Message-Topic(e2,e1)"),
     ]
-    assert [item.label for item in read_semeval2010(tmp_path / "a.txt", labelled=False)] == [None] * 3
 
 
 FORM = 'expected number<tab>"… <e1>…</e1> … <e2>…</e2> …"'
@@ -208,7 +200,6 @@ def reviews(tmp_path) -> Path:
 def test_reviews_are_named_by_their_files_and_have_no_line_breaks(reviews):
     found = [(item.id, item.text, item.label) for item in read_imdb(reviews)]
     assert found == [("neg/10_1.txt", "x", "neg"), ("neg/2_1.txt", "Bad.  No.", "neg"), ("pos/1_9.txt", "Good.", "pos")]
-    assert [item.label for item in read_imdb(reviews, labelled=False)] == [None] * 3
 
 
 def test_empty_unreadable_and_doubled_reviews_are_refused(reviews):

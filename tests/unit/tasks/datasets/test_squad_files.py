@@ -120,12 +120,6 @@ def test_ten_problems_are_named_and_the_others_counted(tmp_path):
     assert len(str(refusal.value)) <= 300 and re.search(r"; and \d+ more$", str(refusal.value))
 
 
-def test_without_labels_answers_may_be_absent(tmp_path):
-    path = written(tmp_path, document(without(question(), "answers"), question("q2")))
-    first, second = read_squad_file(path, labelled=False)[0].questions
-    assert first.answers == () and not first.is_impossible and len(second.answers) == 1
-
-
 def test_a_file_that_is_cut_off_is_named_with_its_line(tmp_path):
     path = tmp_path / "squad.json.xz"
     path.write_bytes(lzma.compress(json.dumps(document(question()), indent=1)[:-20].encode()))

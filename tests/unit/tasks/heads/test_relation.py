@@ -211,7 +211,6 @@ def test_tacred(tmp_path):
     words = ("(", "He", "said", ")", "Tom", "Thabane")
     pair = (Entity(4, 6, "PERSON"), Entity(1, 2, "TITLE"))
     assert read_tacred(path) == [RelationItem("e7", words, pair, "per:title")]
-    assert read_tacred(path, labelled=False)[0].label is None
     bad = [TACRED | {"subj_end": 6}, TACRED | {"token": []}, TACRED | {"relation": 3}, TACRED | {"obj_type": ""}, 3]
     path.write_text(json.dumps(bad))
     with pytest.raises(UnifiedError) as caught:
@@ -244,8 +243,6 @@ def test_semeval2010(tmp_path):
         RelationItem("7", words, (Entity(1, 3), Entity(6, 8)), "Cause-Effect(e2,e1)"),
         RelationItem("8", ("One", '"of"', "two"), (Entity(0, 1), Entity(2, 3)), "Other"),
     ]
-    path.write_text("\n".join(line for line in SEMEVAL.splitlines() if line[:2] in ("7\t", "8\t")))
-    assert [item.label for item in read_semeval2010(path, labelled=False)] == [None, None]
     path.write_text(SEMEVAL + '9\t"<e1>One</e1> and two"\nOther\n10\t"<e1>a</e1> <e2>b</e2>"\nEntity-Origin\n')
     with pytest.raises(UnifiedError, match="line 9: expected number.*; line 11: a relation such as"):
         read_semeval2010(path)
