@@ -31,12 +31,11 @@ from word_head import Words
 from unified.errors import UnifiedError
 from unified.files.destination import MANIFEST
 from unified.reports.results import write_result
-from unified.tasks.catalogue import task_named, with_changes
+from unified.tasks.catalogue import SingleTask, task_named, with_changes
 from unified.tasks.evaluation import write_predictions
 from unified.tasks.finetuning import data_hash
 from unified.tasks.heads import Understanding, parse_head
-from unified.tasks.settings import Task, Training
-from unified.tasks.writing import WritingTask
+from unified.tasks.settings import Training
 
 #: The peer's task for each of our heads, by the head's name.
 PEERS: dict[str, type[PeerTask]] = {
@@ -59,7 +58,7 @@ def peer_of(task: Understanding, model: Path, longest: int) -> PeerTask:
     return PEERS[task.name](task, model, longest)
 
 
-def settings(arguments: argparse.Namespace, task: Task | WritingTask) -> Training:
+def settings(arguments: argparse.Namespace, task: SingleTask) -> Training:
     """The task's, with those that were given."""
     names = ("epochs", "batch_size", "lr", "max_length")
     return with_changes(task.training, **{name: getattr(arguments, name) for name in names})
@@ -142,7 +141,7 @@ def parse(words: list[str] | None = None) -> argparse.Namespace:
     return parser.parse_args(words)
 
 
-def check(arguments: argparse.Namespace, task: Task | WritingTask) -> None:
+def check(arguments: argparse.Namespace, task: SingleTask) -> None:
     """
     Raises:
         UnifiedError: a folder does not hold what it should.

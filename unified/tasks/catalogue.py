@@ -55,13 +55,15 @@ _DATA_SETS = (
 )
 
 #: Tasks with a format of their own, by name. Published figures stand under the split that they are of.
-TASKS: dict[str, Task | WritingTask] = {task.name: task for data_set in _DATA_SETS for task in data_set.TASKS}
+#: One task, of understanding or of generation.
+SingleTask = Task | WritingTask
+TASKS: dict[str, SingleTask] = {task.name: task for data_set in _DATA_SETS for task in data_set.TASKS}
 
 #: Tasks that are learnt one after another, by the name of all.
 TASK_GROUPS: dict[str, TaskGroup] = {group.name: group for group in mrqa.TASK_GROUPS}
 
 
-def task_named(name: str) -> Task | WritingTask:
+def task_named(name: str) -> SingleTask:
     """The entry of a task, or of a head, whose data are then files of rows (:mod:`unified.tasks.datasets.own_files`).
 
     A head of another package, named here or by its task, is registered (:func:`unified.tasks.heads.register`).
@@ -106,7 +108,7 @@ def with_changes(training: Training, **changes: Any) -> Training:
     return training.changed(**given)
 
 
-def _own_task(name: str, path: str) -> Task | WritingTask:
+def _own_task(name: str, path: str) -> SingleTask:
     def refusal(problem: str) -> UnifiedError:
         return UnifiedError(f"task {path!r}: {problem}")
 
@@ -114,7 +116,7 @@ def _own_task(name: str, path: str) -> Task | WritingTask:
     if isinstance(own, type) and issubclass(own, Understanding):
         head = parse_head(name).head_class.name
         return Task(name=head, head=name, read=head_files(TASK_HEADS[head]))
-    if name != path or not isinstance(own, Task | WritingTask):
+    if name != path or not isinstance(own, SingleTask):
         raise refusal(f"{path.rpartition(':')[2]} is no Task, WritingTask or head")
     if isinstance(own, Task):
         parse_head(own.head)

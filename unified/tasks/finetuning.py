@@ -24,13 +24,13 @@ from unified.files.rows import is_hub
 from unified.inference.trained_model import TrainedModel
 from unified.model import TransformerConfig
 from unified.reports.results import FILE_NAME
+from unified.tasks.catalogue import SingleTask
 from unified.tasks.heads.base import Understanding
 from unified.tasks.heads.items import Splits, write_items
 from unified.tasks.heads.named_entities import annotated, named_entities_of
-from unified.tasks.prediction import Predictor
-from unified.tasks.settings import Task, Training
-from unified.tasks.several import SeveralTasks
-from unified.tasks.writing import Writer, WritingTask
+from unified.tasks.prediction import AnyPredictor
+from unified.tasks.settings import Training
+from unified.tasks.several import AnyTask
 from unified.tokenization import Tokenizer, load_tokenizer
 from unified.training.fairseq_options import OPTIMIZERS, flags, log_options, schedule, words_of
 
@@ -133,11 +133,11 @@ class Learnt:
         together: names of all tasks, where the model has learnt several.
     """
 
-    task: Task | WritingTask
+    task: SingleTask
     folder: Path
     splits: Splits
     data: Mapping[str, str]
-    predictor: Predictor | Writer
+    predictor: AnyPredictor
     measure: str
     together: tuple[str, ...] = ()
 
@@ -153,7 +153,7 @@ class Job(ABC):
         folder: everything goes here.
     """
 
-    task: Task | WritingTask | SeveralTasks
+    task: AnyTask
     training: Training
     start: Start
     folder: Path

@@ -33,13 +33,13 @@ from unified.tasks.heads.registry import parse_head, parse_heads
 from unified.tasks.heads.returned import encoded_items
 from unified.tasks.loading import require_language_model, require_task_model
 from unified.tasks.settings import Task, Training
-from unified.tasks.several import SeveralTasks, WeightedTask, folders_of
+from unified.tasks.several import AnyTask, SeveralTasks, WeightedTask, folders_of
 from unified.tasks.windows import TokenCounter
 from unified.tasks.writing import TokenBudget, Writer, WritingTask, WritingTraining
 from unified.tokenization.symbols import require_symbol
 
 
-def job_of(task: Task | WritingTask | SeveralTasks, training: Training, start: Start, folder: Path) -> Job:
+def job_of(task: AnyTask, training: Training, start: Start, folder: Path) -> Job:
     """The job of a task of any kind.
 
     Raises:

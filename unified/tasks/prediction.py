@@ -20,6 +20,7 @@ from unified.tasks.heads.items import require_whole_characters
 from unified.tasks.heads.named_entities import NOTHING_TO_MARK, annotated
 from unified.tasks.heads.returned import encoded_items, predicted_items
 from unified.tasks.metrics.bootstrap import Examples
+from unified.tasks.writing import Writer
 
 
 @dataclass(frozen=True)
@@ -150,3 +151,7 @@ def cut_note(cut: int, count: int, reads: str) -> str | None:
         reads: the predictor's.
     """
     return f"{cut:,} of {count:,} texts were cut; the model reads {reads}" if cut else None
+
+
+#: What answers a task: of understanding, or of generation.
+AnyPredictor = Predictor | Writer

@@ -14,10 +14,8 @@ from unified.tasks.datasets.own_files import OwnFiles
 from unified.tasks.heads.items import Splits
 from unified.tasks.heads.registry import parse_head
 from unified.tasks.settings import Task
-from unified.tasks.several import SeveralTasks
+from unified.tasks.several import AnyTask, SeveralTasks
 from unified.tasks.writing import TokenBudget, WritingItem, WritingTask
-
-AnyTask = Task | WritingTask | SeveralTasks
 
 
 def require_development_set(task: AnyTask, option: str) -> None:

@@ -11,11 +11,9 @@ import numpy as np
 
 from unified.errors import UnifiedError
 from unified.notation import Entry, parse_entries, require_distinct, split_entries
-from unified.tasks.catalogue import TASK_GROUPS, TASKS, task_named
-from unified.tasks.grids import Grid
+from unified.tasks.catalogue import TASK_GROUPS, TASKS, SingleTask, task_named
 from unified.tasks.heads.registry import TASK_HEADS
 from unified.tasks.settings import Task, Training
-from unified.tasks.writing import WritingTask
 
 #: [MT-DNN, sec. 4.2]; UniLM has them for each task of GLUE by itself.
 MT_DNN = Training(epochs=5, batch_size=32, lr=5e-5, max_length=512, optimizer="adamax", weight_decay=0.0)
@@ -46,12 +44,10 @@ class SeveralTasks:
     Attributes:
         members: at least two tasks.
         training: settings of all.
-        grid: settings to choose among; none is published.
     """
 
     members: tuple[WeightedTask, ...]
     training: Training = MT_DNN
-    grid: Grid | None = None
 
     @property
     def name(self) -> str:
@@ -80,7 +76,11 @@ class SeveralTasks:
         return SeveralTasks(members, tasks[0].training)
 
 
-def tasks_named(text: str) -> Task | WritingTask | SeveralTasks:
+#: What one fine-tuning learns.
+AnyTask = SingleTask | SeveralTasks
+
+
+def tasks_named(text: str) -> AnyTask:
     """A task, see :func:`unified.tasks.catalogue.task_named`, or several in the notation of :mod:`unified.notation`.
 
     Raises:

@@ -14,7 +14,6 @@ from unified.errors import UnifiedError, nearest
 from unified.generation import GenerationConfig
 from unified.inference.language_model import UnifiedLM
 from unified.inference.source_windows import ShortSources, Source
-from unified.tasks.grids import Grid
 from unified.tasks.heads.base import require_examples, require_measures
 from unified.tasks.heads.items import require_whole_characters
 from unified.tasks.metrics.bootstrap import Examples
@@ -156,8 +155,6 @@ class WritingTask:
         official: items and predictions as an official program reads them, text or JSON by file name; None where there
             is no such program.
         measures: scores worth watching, the one that chooses a checkpoint first.
-        grid: settings that the paper chose among; none is published for such tasks.
-        submit: writes files for a server, as that of :class:`unified.tasks.settings.Task`; no generation task has one.
     """
 
     name: str
@@ -174,8 +171,6 @@ class WritingTask:
     unlabelled: tuple[str, ...] = ()
     official: Callable[[Sequence[WritingItem], Sequence[Mapping[str, Any]]], dict[str, Any]] | None = None
     measures: tuple[str, ...] = ("rougeL", "rouge1", "rouge2")
-    grid: Grid | None = None
-    submit: Callable[[Path, Path], list[Path]] | None = None
 
     def __post_init__(self) -> None:
         if self.may_repeat and not self.decoding.get("no_repeat_ngram_size"):

@@ -80,7 +80,7 @@ def test_what_a_generation_task_need_not_say():
     needed = {name: getattr(TASK, name) for name in ("name", "read", "item", "scored", "training", "decoding")}
     plain = WritingTask(**needed)
     assert (plain.parts, plain.may_repeat, plain.separator, plain.published) == ({}, (), None, {})
-    assert (plain.source, plain.unlabelled, plain.official, plain.grid, plain.submit) == ("", (), None, None, None)
+    assert (plain.source, plain.unlabelled, plain.official) == ("", (), None)
     assert plain.measures == ("rougeL", "rouge1", "rouge2")
     with pytest.raises(TypeError):
         WritingTask(*needed.values())

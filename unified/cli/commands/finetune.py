@@ -34,10 +34,8 @@ if TYPE_CHECKING:
     from unified.model import TransformerConfig
     from unified.tasks.finetuning import Job
     from unified.tasks.heads.items import Splits
-    from unified.tasks.settings import Task
-    from unified.tasks.several import SeveralTasks
+    from unified.tasks.several import AnyTask
     from unified.tasks.thresholds import Threshold
-    from unified.tasks.writing import WritingTask
 
 #: Advice about a folder of another fine-tuning.
 _ANOTHER = "give another --output, or remove the folder"
@@ -218,7 +216,7 @@ def _run(args: argparse.Namespace) -> int:
     return _finetune(args)
 
 
-def _task_of(args: argparse.Namespace) -> Task | WritingTask | SeveralTasks:
+def _task_of(args: argparse.Namespace) -> AnyTask:
     """The task that the options name, with the head and the data that they choose."""
     from unified.tasks.catalogue import with_head
     from unified.tasks.several import SeveralTasks, tasks_named
@@ -239,9 +237,7 @@ def _task_of(args: argparse.Namespace) -> Task | WritingTask | SeveralTasks:
     return with_own_data(args, task)
 
 
-def _for_model(
-    task: Task | WritingTask | SeveralTasks, config: TransformerConfig, args: argparse.Namespace
-) -> Task | WritingTask | SeveralTasks:
+def _for_model(task: AnyTask, config: TransformerConfig, args: argparse.Namespace) -> AnyTask:
     """A generation task with the settings for encoders, where the model is one and --system is not given."""
     from unified.tasks.writing import ENCODER, PUBLISHED, WritingTask
 

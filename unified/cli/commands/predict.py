@@ -26,11 +26,10 @@ if TYPE_CHECKING:
     from unified.files.claims import Claim
     from unified.files.fields import FieldNames
     from unified.inference.trained_model import TrainedModel
+    from unified.tasks.catalogue import SingleTask
     from unified.tasks.heads.span import SpanAnswers
-    from unified.tasks.prediction import Predictor
-    from unified.tasks.settings import Task
+    from unified.tasks.prediction import AnyPredictor
     from unified.tasks.thresholds import Threshold
-    from unified.tasks.writing import Writer, WritingTask
 
 #: Advice about predictions of another run.
 _REMOVE = "remove it, or give another --output"
@@ -193,7 +192,7 @@ def _plain_text(args: argparse.Namespace, names: FieldNames) -> str | None:
     return None
 
 
-def predictor_of(args: argparse.Namespace, task: Task | WritingTask, handle: TrainedModel) -> Predictor | Writer:
+def predictor_of(args: argparse.Namespace, task: SingleTask, handle: TrainedModel) -> AnyPredictor:
     """The object that answers or writes."""
     from unified.tasks.catalogue import TASKS
     from unified.tasks.heads import parse_head
@@ -255,7 +254,7 @@ def _by_threshold(task: SpanAnswers, threshold: Threshold | None, args: argparse
     return task
 
 
-def _names(args: argparse.Namespace, task: Task | WritingTask) -> FieldNames:
+def _names(args: argparse.Namespace, task: SingleTask) -> FieldNames:
     """Names of INPUT's fields that are read: labels and targets may be there, or be empty.
 
     Raises:
@@ -273,7 +272,7 @@ def _names(args: argparse.Namespace, task: Task | WritingTask) -> FieldNames:
 
 @contextmanager
 def _destination(
-    args: argparse.Namespace, handle: TrainedModel, predictor: Predictor | Writer, items: Iterator[Any]
+    args: argparse.Namespace, handle: TrainedModel, predictor: AnyPredictor, items: Iterator[Any]
 ) -> Iterator[tuple[TextIO, int, Iterator[Any]]]:
     """The file to write, the number of predictions that an earlier run left, and the items that have none yet.
 
@@ -296,7 +295,7 @@ def _destination(
         partial.replace(args.output)
 
 
-def _claim(args: argparse.Namespace, handle: TrainedModel, predictor: Predictor | Writer) -> Claim:
+def _claim(args: argparse.Namespace, handle: TrainedModel, predictor: AnyPredictor) -> Claim:
     """The settings that decide the predictions. Two streams cannot be compared, so each counts as another one."""
     from unified.checkpoints.trained import contents
     from unified.cli.commands.predicting.inputs import called, is_object
@@ -332,7 +331,7 @@ def _claim(args: argparse.Namespace, handle: TrainedModel, predictor: Predictor 
     return Claim(settings, {"--model": contents(checkpoints, handle.vocabulary, handle.tokenizer), "INPUT": read})
 
 
-def _pass_over(partial: Path, items: Iterator[Any], predictor: Predictor | Writer) -> tuple[int, Iterator[Any]]:
+def _pass_over(partial: Path, items: Iterator[Any], predictor: AnyPredictor) -> tuple[int, Iterator[Any]]:
     """The number of predictions that a file has, and the items behind them.
 
     A last line that is not whole is taken away, and so are all of the last document, whose items read each other.

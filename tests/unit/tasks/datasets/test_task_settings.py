@@ -137,7 +137,7 @@ def test_measures_that_choose_a_checkpoint_and_splits_without_labels():
     assert unlabelled == {
         **dict.fromkeys(GLUE, of_one), "mnli": ("test", "test_mismatched", "diagnostic"), "swag": of_one,
     }  # fmt: skip
-    assert {name for name, task in TASKS.items() if task.submit} == {*GLUE, "sick"}
+    assert {name for name, task in UNDERSTOOD.items() if task.submit} == {*GLUE, "sick"}
 
 
 #: Summaries of UniLM are searched for with five beams, without a trigram that comes twice.

@@ -26,9 +26,7 @@ from unified.tasks.grids import (
 )
 
 if TYPE_CHECKING:
-    from unified.tasks.settings import Task
-    from unified.tasks.several import SeveralTasks
-    from unified.tasks.writing import WritingTask
+    from unified.tasks.several import AnyTask
 
 
 #: Options that runs of one folder may differ in, or that decide no score; contents count of what is read.
@@ -37,7 +35,7 @@ _FREE = frozenset("command run grid seeds seed init data output micro_batch dry_
 
 def finetune_grid(
     args: argparse.Namespace,
-    task: Task | WritingTask | SeveralTasks,
+    task: AnyTask,
     finetune: Callable[[argparse.Namespace], int],
 ) -> int:
     """Fine-tune with each setting and seed; runs that are finished are not repeated. Then write down the choice.
@@ -62,7 +60,7 @@ def finetune_grid(
 
 def _run(
     args: argparse.Namespace,
-    task: Task | WritingTask | SeveralTasks,
+    task: AnyTask,
     grid: Grid,
     seeds: Sequence[int],
     finetune: Callable[[argparse.Namespace], int],
@@ -92,11 +90,14 @@ def _run(
         _report(args, task.name, grid, seeds, tried, measure)
 
 
-def _grid_of(args: argparse.Namespace, task: Task | WritingTask | SeveralTasks) -> Grid:
+def _grid_of(args: argparse.Namespace, task: AnyTask) -> Grid:
     """The grid that the options name: the user's, the published one, or one setting with several seeds."""
+    from unified.tasks.settings import Task
+
     if args.grid is None:
         return Grid({})
-    grid = parse_grid(args.grid) if args.grid else task.grid
+    published = task.grid if isinstance(task, Task) else None
+    grid = parse_grid(args.grid) if args.grid else published
     if grid is None:
         system = f" of {args.system}" if args.system else ""
         raise UnifiedError(
@@ -125,7 +126,7 @@ def _claim(args: argparse.Namespace) -> Claim:
     return Claim(settings, {"--init": hashes([start]), "--data": hashes(files)})
 
 
-def _result_files(task: Task | WritingTask | SeveralTasks, folder: Path) -> list[Path]:
+def _result_files(task: AnyTask, folder: Path) -> list[Path]:
     """Names of the files that a finished run has written: one, or one for each of several tasks."""
     from unified.tasks.several import SeveralTasks
 

@@ -13,10 +13,9 @@ from unified.cli.fields import READ_FIELDS, add_field_arguments, field_names, fi
 from unified.errors import UnifiedError
 
 if TYPE_CHECKING:
+    from unified.tasks.catalogue import SingleTask
     from unified.tasks.finetuning import Learnt
-    from unified.tasks.settings import Task
-    from unified.tasks.several import SeveralTasks
-    from unified.tasks.writing import WritingTask
+    from unified.tasks.several import AnyTask
 
 #: Share of the rows that validate where there is one file and nobody says which.
 _SHARE = 0.1
@@ -41,9 +40,7 @@ def add_data_arguments(parser: argparse.ArgumentParser) -> None:
     add_field_arguments(parser, "text", "second", "label", "source", "target", labels=True)
 
 
-def with_own_data(
-    args: argparse.Namespace, task: Task | WritingTask | SeveralTasks
-) -> Task | WritingTask | SeveralTasks:
+def with_own_data(args: argparse.Namespace, task: AnyTask) -> AnyTask:
     """The task with the files and the fields that the options name, and its validation split.
 
     Raises:
@@ -92,7 +89,7 @@ def with_own_data(
     return task if share is None else with_valid_share(task, share)
 
 
-def _of_several(task: Task | WritingTask) -> tuple[str, dict[str, str]]:
+def _of_several(task: SingleTask) -> tuple[str, dict[str, str]]:
     """Returns the name of one of several tasks for ``unified predict``, and the option that names its head."""
     from unified.tasks.catalogue import TASKS
     from unified.tasks.settings import Task

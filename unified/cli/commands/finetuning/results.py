@@ -14,11 +14,10 @@ from unified.cli.commands.finetuning.own_data import next_command
 from unified.errors import UnifiedError
 
 if TYPE_CHECKING:
+    from unified.tasks.catalogue import SingleTask
     from unified.tasks.finetuning import Job, Learnt
     from unified.tasks.heads.items import Splits
-    from unified.tasks.settings import Task
     from unified.tasks.thresholds import FoundThreshold, Threshold
-    from unified.tasks.writing import WritingTask
 
 
 def report(
@@ -79,10 +78,14 @@ def report(
         print(f"the model is in {job.folder}; predict with it:\n  {following}", file=sys.stderr)
 
 
-def _submit(task: Task | WritingTask, folder: Path) -> None:
+def _submit(task: SingleTask, folder: Path) -> None:
     """Writes files for the task's server, where there is one and its whole test set was predicted."""
+    from unified.tasks.settings import Task
+
+    if not isinstance(task, Task) or task.submit is None:
+        return
     try:
-        written = task.submit(folder, folder / "submission") if task.submit else []
+        written = task.submit(folder, folder / "submission")
     except UnifiedError as problem:
         print(f"no submission: {problem}", file=sys.stderr)
         return

@@ -9,9 +9,7 @@ from unified.cli.fairseq_train import require_without
 from unified.errors import UnifiedError
 
 if TYPE_CHECKING:
-    from unified.tasks.settings import Task
-    from unified.tasks.several import SeveralTasks
-    from unified.tasks.writing import WritingTask
+    from unified.tasks.several import AnyTask
 
 #: Options of ``fairseq-train`` with which there is no such checkpoint.
 _NEEDED = {"best": ("--disable-validation", "--no-save"), "last": ("--no-last-checkpoints", "--no-save")}
@@ -50,9 +48,7 @@ def add_selection_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def check_selection(
-    task: Task | WritingTask | SeveralTasks, select: str, validations: int | None, fairseq: str
-) -> None:
+def check_selection(task: AnyTask, select: str, validations: int | None, fairseq: str) -> None:
     """Refuse to choose on a test set, and options under which the checkpoint to be scored is never written or chosen.
 
     Args:

@@ -15,11 +15,10 @@ from unified.files.rows import Row, read_rows, row_of_line
 from unified.files.text_files import BYTE_ORDER_MARK
 
 if TYPE_CHECKING:
-    from unified.tasks.prediction import Predictor
-    from unified.tasks.writing import Writer
+    from unified.tasks.prediction import AnyPredictor
 
 
-def checked(source: str, predictor: Predictor | Writer, names: FieldNames) -> int:
+def checked(source: str, predictor: AnyPredictor, names: FieldNames) -> int:
     """Read a file to its end, before anything is answered; returns how many items it holds.
 
     Standard error says how many rows are left out because a field is empty, where ``names.skip_empty`` asks for that.
@@ -44,7 +43,7 @@ def checked(source: str, predictor: Predictor | Writer, names: FieldNames) -> in
 
 def items_of(
     source: str,
-    predictor: Predictor | Writer,
+    predictor: AnyPredictor,
     names: FieldNames,
     problems: Problems | None = None,
     empty: Counter[str] | None = None,
@@ -72,7 +71,7 @@ def items_of(
             yield item
 
 
-def _item_of(row: Row, source: str, predictor: Predictor | Writer, names: FieldNames) -> Any:
+def _item_of(row: Row, source: str, predictor: AnyPredictor, names: FieldNames) -> Any:
     """The item of a row; of one that is no single object a missing field is named with the option for its name."""
     fields = names.renamed(row.fields)
     if is_object(source):

@@ -14,8 +14,7 @@ from unified.files.fields import FieldNames, option_of
 from unified.files.rows import TEXT, has_fields, is_hub, is_name_of_data, read_rows
 
 if TYPE_CHECKING:
-    from unified.tasks.prediction import Predictor
-    from unified.tasks.writing import Writer
+    from unified.tasks.prediction import AnyPredictor
 
 
 def is_plain_text(source: str) -> bool:
@@ -64,7 +63,7 @@ def names_in_file(source: str, names: FieldNames) -> FieldNames:
     return replace(names, given={**names.given, part: TEXT})
 
 
-def item_of_text(text: str, second: str | None, predictor: Predictor | Writer, names: FieldNames, task: str) -> Any:
+def item_of_text(text: str, second: str | None, predictor: AnyPredictor, names: FieldNames, task: str) -> Any:
     """The item that a text, or a pair of texts, stands for.
 
     Args:
