@@ -153,5 +153,5 @@ def cut_note(cut: int, count: int, reads: str) -> str | None:
     return f"{cut:,} of {count:,} texts were cut; the model reads {reads}" if cut else None
 
 
-#: What answers a task: of understanding, or of generation.
+#: The class that answers a task of understanding, and that of a generation task.
 AnyPredictor = Predictor | Writer

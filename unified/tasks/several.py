@@ -76,7 +76,7 @@ class SeveralTasks:
         return SeveralTasks(members, tasks[0].training)
 
 
-#: What one fine-tuning learns.
+#: A task, or several that one model learns together.
 AnyTask = SingleTask | SeveralTasks
 
 
