@@ -1,6 +1,6 @@
 """Heads of understanding tasks: their items, how they learn from them, and how they answer."""
 
-from unified.tasks.heads.base import Encoded, EnsembleUnderstanding, Understanding
+from unified.tasks.heads.base import ClassUnderstanding, Encoded, EnsembleUnderstanding, Understanding
 from unified.tasks.heads.choice import Choice
 from unified.tasks.heads.classification import Classification, Regression
 from unified.tasks.heads.coreference import Coreference
@@ -11,6 +11,7 @@ from unified.tasks.heads.tagging import Tagging
 __all__ = [
     "TASK_HEADS",
     "Choice",
+    "ClassUnderstanding",
     "Classification",
     "Coreference",
     "Encoded",

@@ -17,8 +17,9 @@ from unified.data.example import Example
 from unified.data.targets import TASK
 from unified.errors import UnifiedError
 from unified.inference.sequences import Codec
+from unified.model.averaging import mean_classes
 from unified.model.config import TransformerConfig
-from unified.model.heads import LossSum, TaskHead
+from unified.model.heads import LossSum, TaskHead, class_loss
 from unified.tasks.heads.items import Item, read_items
 from unified.tasks.metrics.bootstrap import Examples
 from unified.tasks.metrics.examples import Joined, Noted
@@ -255,6 +256,41 @@ class EnsembleUnderstanding(Understanding[ItemT]):
     @abstractmethod
     def averaged(self, scores: Sequence[Any], reading: Reading) -> Any:
         """Scores of an ensemble, as :meth:`predict` reads them, from those of its models for one batch."""
+
+
+@dataclass(frozen=True)
+class ClassUnderstanding(EnsembleUnderstanding[ItemT]):
+    """A form of fine-tuning that predicts classes, by default one for each item; the loss is their cross-entropy.
+
+    Attributes:
+        labels: names of the classes, at least two, in the order of their scores.
+    """
+
+    has_classes: ClassVar[bool] = True
+
+    labels: tuple[str, ...]
+
+    def loss(self, scores: torch.Tensor, reading: Reading) -> LossSum:
+        return class_loss(scores, reading["labels"])
+
+    def predict(
+        self,
+        items: Sequence[ItemT],
+        encoded: Encoded,
+        members: np.ndarray,
+        scores: torch.Tensor,
+        reading: Reading,
+    ) -> list[dict[str, Any]]:
+        """``label`` and the ``probabilities`` of all labels."""
+        rows = probabilities(scores)[np.argsort(members)]
+        return [
+            {"id": item.id, "label": self.labels[row.argmax()], "probabilities": by_label(self.labels, row)}
+            for item, row in zip(items, rows, strict=True)
+        ]
+
+    def averaged(self, scores: Sequence[torch.Tensor], reading: Reading) -> torch.Tensor:
+        """Logarithms of the mean probabilities."""
+        return mean_classes(scores)
 
 
 def require_markable(head_class: type[Understanding[Any]]) -> None:

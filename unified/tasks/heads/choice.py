@@ -76,7 +76,23 @@ class Choice(EnsembleUnderstanding[ChoiceItem]):
 
     @classmethod
     def item(cls, fields: dict[str, Any], number: int, labelled: bool) -> ChoiceItem:
-        return choice_item(fields, number, labelled)
+        """Reads ``context`` and ``choices``, and if present ``question``, ``label``, ``subset`` and ``id``."""
+        require_fields(fields, "context", "choices", *(["label"] if labelled else []))
+        context, choices, question, label = (fields.get(name) for name in ("context", "choices", "question", "label"))
+        if not isinstance(context, str) or not context.strip():
+            raise UnifiedError("'context' must be a text that is not empty")
+        if not isinstance(choices, list) or len(choices) < 2 or not all(isinstance(choice, str) for choice in choices):
+            raise UnifiedError("'choices' must be a list of two texts or more")
+        if question is not None and not isinstance(question, str):
+            raise UnifiedError(f"'question' must be a text, got {question!r}")
+        item = ChoiceItem(item_id(fields, number), context, tuple(choices), question, subset=item_subset(fields))
+        if not labelled:
+            return item
+        number_of = {str(i): i for i in range(len(choices))}
+        name = name_text(label)
+        if name not in number_of:
+            raise UnifiedError(f"'label' must be the number of a choice, 0 to {len(choices) - 1}, got {label!r}")
+        return replace(item, label=number_of[name])
 
     @classmethod
     def of(cls, items: Sequence[ChoiceItem], **settings: Any) -> Choice:
@@ -181,26 +197,3 @@ def _example(context: np.ndarray, second: np.ndarray, codec: Codec) -> Example:
     max_tokens = codec.room(codec.special_tokens(2), least=2)
     kept = second[max(0, len(second) - max_tokens) :]
     return sequence((context[: max_tokens - len(kept)], kept), codec)
-
-
-def choice_item(fields: dict[str, Any], number: int, labelled: bool) -> ChoiceItem:
-    """Reads ``context`` and ``choices``, and if present ``question``, ``label``, ``subset`` and ``id``.
-
-    As :func:`unified.tasks.heads.items.text_item`.
-    """
-    require_fields(fields, "context", "choices", *(["label"] if labelled else []))
-    context, choices, question, label = (fields.get(name) for name in ("context", "choices", "question", "label"))
-    if not isinstance(context, str) or not context.strip():
-        raise UnifiedError("'context' must be a text that is not empty")
-    if not isinstance(choices, list) or len(choices) < 2 or not all(isinstance(choice, str) for choice in choices):
-        raise UnifiedError("'choices' must be a list of two texts or more")
-    if question is not None and not isinstance(question, str):
-        raise UnifiedError(f"'question' must be a text, got {question!r}")
-    item = ChoiceItem(item_id(fields, number), context, tuple(choices), question, subset=item_subset(fields))
-    if not labelled:
-        return item
-    number_of = {str(i): i for i in range(len(choices))}
-    name = name_text(label)
-    if name not in number_of:
-        raise UnifiedError(f"'label' must be the number of a choice, 0 to {len(choices) - 1}, got {label!r}")
-    return replace(item, label=number_of[name])

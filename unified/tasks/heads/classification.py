@@ -14,16 +14,15 @@ import torch
 
 from unified.arguments import setting
 from unified.inference.sequences import Codec
-from unified.model.averaging import mean_classes, mean_scores
+from unified.model.averaging import mean_scores
 from unified.model.config import TransformerConfig
-from unified.model.heads import LossSum, PooledHead, TaskHead, class_loss
+from unified.model.heads import LossSum, PooledHead, TaskHead
 from unified.tasks.heads.base import (
+    ClassUnderstanding,
     Encoded,
     EnsembleUnderstanding,
     Reading,
-    by_label,
     classes,
-    probabilities,
     require_label,
     require_labels,
     unlearnt_label,
@@ -37,21 +36,18 @@ from unified.tasks.metrics.examples import Shaped
 
 
 @dataclass(frozen=True)
-class Classification(EnsembleUnderstanding[TextItem]):
+class Classification(ClassUnderstanding[TextItem]):
     """One of several classes.
 
     Attributes:
-        labels: their names, at least two, in the order of their scores.
         positive: the class whose F1 is watched, where there is one (MRPC and QQP: the paraphrases).
         dropout: before the last projection.
     """
 
     name: ClassVar[str] = "classification"
     parts: ClassVar[Mapping[str, str]] = {"text": "text", "second": "second", "label": "label"}
-    has_classes: ClassVar[bool] = True
     marks_entities: ClassVar[bool] = True
 
-    labels: tuple[str, ...]
     positive: str | None = None
     dropout: float = setting(0.1, least=0, below=1)
 
@@ -92,28 +88,6 @@ class Classification(EnsembleUnderstanding[TextItem]):
 
     def head(self, config: TransformerConfig) -> TaskHead:
         return PooledHead(config, len(self.labels), self.dropout)
-
-    def loss(self, scores: torch.Tensor, reading: Reading) -> LossSum:
-        return class_loss(scores, reading["labels"])
-
-    def predict(
-        self,
-        items: Sequence[TextItem],
-        encoded: Encoded,
-        members: np.ndarray,
-        scores: torch.Tensor,
-        reading: Reading,
-    ) -> list[dict[str, Any]]:
-        """``label`` and the ``probabilities`` of all labels."""
-        rows = probabilities(scores)[np.argsort(members)]
-        return [
-            {"id": item.id, "label": self.labels[row.argmax()], "probabilities": by_label(self.labels, row)}
-            for item, row in zip(items, rows, strict=True)
-        ]
-
-    def averaged(self, scores: Sequence[torch.Tensor], reading: Reading) -> torch.Tensor:
-        """Logarithms of the mean probabilities."""
-        return mean_classes(scores)
 
     def scored(self, items: Sequence[TextItem], predictions: Sequence[Mapping[str, Any]]) -> Examples:
         """Items with the measures of :func:`unified.tasks.metrics.score_classification`.

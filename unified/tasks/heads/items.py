@@ -211,29 +211,6 @@ def class_name(label: object) -> str:
     return name
 
 
-def words_item(fields: dict[str, Any], number: int, labelled: bool) -> WordsItem:
-    """Reads ``words``, and if present ``tags``, ``document`` and ``id``; errors are those of :func:`text_item`.
-
-    Words and tags may be texts, which are divided at white space.
-    """
-    require_fields(fields, "words", *(["tags"] if labelled else []))
-    words, tags, document = (fields.get(name) for name in ("words", "tags", "document"))
-    if isinstance(words, str):
-        refuse_printed("words", words, of_quoted_texts=True)
-    if isinstance(tags, str):
-        refuse_printed("tags", tags)
-    words, tags = (value.split() if isinstance(value, str) else value for value in (words, tags))
-    if not are_texts(words) or not words:
-        raise UnifiedError("'words' must be a list of texts that are not empty")
-    if document is not None and not isinstance(document, str):
-        raise UnifiedError(f"'document' must be a text, got {document!r}")
-    if not labelled:
-        return WordsItem(item_id(fields, number), tuple(words), None, document)
-    if not are_texts(tags) or len(tags) != len(words):
-        raise UnifiedError(f"'tags' must be a list of {len(words)} names, one for each word")
-    return WordsItem(item_id(fields, number), tuple(words), tuple(tags), document)
-
-
 def refuse_printed(name: str, text: str, of_quoted_texts: bool = False) -> None:
     """Refuse a text that is a list or an object, as pandas writes one into a cell: "['Anna', 'slept']".
 

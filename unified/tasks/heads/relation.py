@@ -7,22 +7,17 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-import torch
 
 from unified.arguments import check_all_settings, setting
 from unified.errors import UnifiedError, require_fields
 from unified.files.ids import item_id
 from unified.inference.sequences import Codec
-from unified.model.averaging import mean_classes
 from unified.model.config import TransformerConfig
-from unified.model.heads import LossSum, PairHead, PooledHead, TaskHead, class_loss
+from unified.model.heads import PairHead, PooledHead, TaskHead
 from unified.tasks.heads.base import (
+    ClassUnderstanding,
     Encoded,
-    EnsembleUnderstanding,
-    Reading,
-    by_label,
     classes,
-    probabilities,
     require_labels,
     unlearnt_label,
 )
@@ -54,11 +49,10 @@ class RelationItem:
 
 
 @dataclass(frozen=True)
-class Relation(EnsembleUnderstanding[RelationItem]):
+class Relation(ClassUnderstanding[RelationItem]):
     """One of several relations, or none.
 
     Attributes:
-        labels: their names, at least two, in the order of their scores.
         types: roles and types of entities, such as ``SUBJ=PERSON``, which have a symbol each; for design ``types``.
         design: "markers": each entity stands between two symbols, and the states of the two that begin them are read
             (Baldini Soares et al. 2019); "types": a symbol for its role and type stands in its place, and CLS is read
@@ -71,9 +65,7 @@ class Relation(EnsembleUnderstanding[RelationItem]):
 
     name: ClassVar[str] = "relation"
     parts: ClassVar[Mapping[str, str]] = {"text": "words", "label": "label"}
-    has_classes: ClassVar[bool] = True
 
-    labels: tuple[str, ...]
     types: tuple[str, ...] = ()
     design: str = setting(_MARKERS, one_of=(_MARKERS, _TYPES))
     rules: str = setting(_TACRED, one_of=(_TACRED, _SEMEVAL))
@@ -108,7 +100,18 @@ class Relation(EnsembleUnderstanding[RelationItem]):
 
     @classmethod
     def item(cls, fields: dict[str, Any], number: int, labelled: bool) -> RelationItem:
-        return relation_item(fields, number, labelled)
+        """Reads ``words``, ``entities`` (objects with ``start``, ``stop``, perhaps ``type``), ``label`` and ``id``."""
+        require_fields(fields, "words", "entities", *(["label"] if labelled else []))
+        words, entities, label = (fields.get(name) for name in ("words", "entities", "label"))
+        if not are_texts(words) or not words:
+            raise UnifiedError("'words' must be a list of texts that are not empty")
+        if not isinstance(entities, list) or len(entities) != 2 or not all(isinstance(one, dict) for one in entities):
+            raise UnifiedError("'entities' must be a list of two objects")
+        first, second = (_entity(entity, len(words)) for entity in entities)
+        identity = item_id(fields, number)
+        if not labelled:
+            return RelationItem(identity, tuple(words), (first, second))
+        return RelationItem(identity, tuple(words), (first, second), class_name(label))
 
     @classmethod
     def of(cls, items: Sequence[RelationItem], **settings: Any) -> Relation:
@@ -146,51 +149,11 @@ class Relation(EnsembleUnderstanding[RelationItem]):
         head_class = PairHead if self.design == _MARKERS else PooledHead
         return head_class(config, len(self.labels), self.dropout)
 
-    def loss(self, scores: torch.Tensor, reading: Reading) -> LossSum:
-        return class_loss(scores, reading["labels"])
-
-    def predict(
-        self,
-        items: Sequence[RelationItem],
-        encoded: Encoded,
-        members: np.ndarray,
-        scores: torch.Tensor,
-        reading: Reading,
-    ) -> list[dict[str, Any]]:
-        """``label`` and the ``probabilities`` of all labels."""
-        rows = probabilities(scores)[np.argsort(members)]
-        return [
-            {"id": item.id, "label": self.labels[row.argmax()], "probabilities": by_label(self.labels, row)}
-            for item, row in zip(items, rows, strict=True)
-        ]
-
-    def averaged(self, scores: Sequence[torch.Tensor], reading: Reading) -> torch.Tensor:
-        """Logarithms of the mean probabilities."""
-        return mean_classes(scores)
-
     def scored(self, items: Sequence[RelationItem], predictions: Sequence[Mapping[str, Any]]) -> Examples:
         """Items with the scores by the official rules of the data set, see :mod:`unified.tasks.metrics.relations`."""
         gold = [stated(item.label, item, "label") for item in items]
         confusion = Confusion.of(gold, [prediction["label"] for prediction in predictions])
         return SemevalRelations(confusion) if self.rules == _SEMEVAL else Relations(confusion, self.negative)
-
-
-def relation_item(fields: dict[str, Any], number: int, labelled: bool) -> RelationItem:
-    """Reads ``words``, ``entities`` (objects with ``start``, ``stop``, perhaps ``type``), ``label`` and ``id``.
-
-    As :func:`unified.tasks.heads.items.text_item`.
-    """
-    require_fields(fields, "words", "entities", *(["label"] if labelled else []))
-    words, entities, label = (fields.get(name) for name in ("words", "entities", "label"))
-    if not are_texts(words) or not words:
-        raise UnifiedError("'words' must be a list of texts that are not empty")
-    if not isinstance(entities, list) or len(entities) != 2 or not all(isinstance(one, dict) for one in entities):
-        raise UnifiedError("'entities' must be a list of two objects")
-    first, second = (_entity(entity, len(words)) for entity in entities)
-    identity = item_id(fields, number)
-    if not labelled:
-        return RelationItem(identity, tuple(words), (first, second))
-    return RelationItem(identity, tuple(words), (first, second), class_name(label))
 
 
 def _entity(fields: dict[str, Any], words: int) -> Entity:

@@ -11,27 +11,26 @@ import torch
 
 from unified.arguments import check_all_settings, setting
 from unified.data.targets import TASK
-from unified.errors import UnifiedError
+from unified.errors import UnifiedError, require_fields
+from unified.files.ids import item_id
 from unified.inference.sequences import Codec
-from unified.model.averaging import mean_classes
 from unified.model.config import TransformerConfig
 from unified.model.features import COMBINATIONS, RecurrentHead
-from unified.model.heads import LinearHead, LossSum, TaskHead, class_loss
-from unified.tasks.heads.base import Encoded, EnsembleUnderstanding, Reading, classes, require_labels, unlearnt_label
+from unified.model.heads import LinearHead, TaskHead
+from unified.tasks.heads.base import ClassUnderstanding, Encoded, Reading, classes, require_labels, unlearnt_label
 from unified.tasks.heads.encoded_texts import encode_words
-from unified.tasks.heads.items import WordsItem, stated, words_item
+from unified.tasks.heads.items import WordsItem, are_texts, refuse_printed, stated
 from unified.tasks.metrics.bootstrap import Examples
 from unified.tasks.metrics.tagging import TagAccuracy, TaggedSentences, is_entity_tag
 
 
 @dataclass(frozen=True)
-class Tagging(EnsembleUnderstanding[WordsItem]):
+class Tagging(ClassUnderstanding[WordsItem]):
     """Named entities, parts of speech and the like.
 
     Tags in BIO or IOB1 are scored as entities; of others only the accuracy is known.
 
     Attributes:
-        labels: the tags, at least two, in the order of their scores.
         dropout: before the projection.
         context: a sequence holds as much of the document around its words as fits; items are its sentences in order.
         features: the model stays fixed, and a recurrent network reads a combination of its layers, one of
@@ -42,9 +41,7 @@ class Tagging(EnsembleUnderstanding[WordsItem]):
     name: ClassVar[str] = "tagging"
     reads_windows: ClassVar[bool] = True
     parts: ClassVar[Mapping[str, str]] = {"text": "words", "label": "tags"}
-    has_classes: ClassVar[bool] = True
 
-    labels: tuple[str, ...]
     dropout: float = setting(0.1, least=0, below=1)
     context: bool = False
     features: str | None = setting(None, one_of=COMBINATIONS)
@@ -69,7 +66,26 @@ class Tagging(EnsembleUnderstanding[WordsItem]):
 
     @classmethod
     def item(cls, fields: dict[str, Any], number: int, labelled: bool) -> WordsItem:
-        return words_item(fields, number, labelled)
+        """Reads ``words``, and if present ``tags``, ``document`` and ``id``.
+
+        Words and tags may be texts, which are divided at white space.
+        """
+        require_fields(fields, "words", *(["tags"] if labelled else []))
+        words, tags, document = (fields.get(name) for name in ("words", "tags", "document"))
+        if isinstance(words, str):
+            refuse_printed("words", words, of_quoted_texts=True)
+        if isinstance(tags, str):
+            refuse_printed("tags", tags)
+        words, tags = (value.split() if isinstance(value, str) else value for value in (words, tags))
+        if not are_texts(words) or not words:
+            raise UnifiedError("'words' must be a list of texts that are not empty")
+        if document is not None and not isinstance(document, str):
+            raise UnifiedError(f"'document' must be a text, got {document!r}")
+        if not labelled:
+            return WordsItem(item_id(fields, number), tuple(words), None, document)
+        if not are_texts(tags) or len(tags) != len(words):
+            raise UnifiedError(f"'tags' must be a list of {len(words)} names, one for each word")
+        return WordsItem(item_id(fields, number), tuple(words), tuple(tags), document)
 
     @classmethod
     def of(cls, items: Sequence[WordsItem], **settings: Any) -> Tagging:
@@ -108,9 +124,6 @@ class Tagging(EnsembleUnderstanding[WordsItem]):
             return LinearHead(config, len(self.labels), self.dropout)
         return RecurrentHead(config, len(self.labels), self.dropout, self.features, self.recurrent_width)
 
-    def loss(self, scores: torch.Tensor, reading: Reading) -> LossSum:
-        return class_loss(scores, reading["labels"])
-
     def predict(
         self,
         items: Sequence[WordsItem],
@@ -123,10 +136,6 @@ class Tagging(EnsembleUnderstanding[WordsItem]):
         best = np.split(scores.argmax(-1).cpu().numpy(), np.cumsum(reading["sizes"].cpu().numpy())[:-1])
         tags = iter([self.labels[tag] for i in np.argsort(members) for tag in best[i]])
         return [{"id": item.id, "words": list(item.words), "tags": [next(tags) for _ in item.words]} for item in items]
-
-    def averaged(self, scores: Sequence[torch.Tensor], reading: Reading) -> torch.Tensor:
-        """Logarithms of the mean probabilities."""
-        return mean_classes(scores)
 
     def scored(self, items: Sequence[WordsItem], predictions: Sequence[Mapping[str, Any]]) -> Examples:
         """Items with the measures of :func:`unified.tasks.metrics.score_tagging`; of other tags ``accuracy`` alone."""

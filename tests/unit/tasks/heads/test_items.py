@@ -10,6 +10,7 @@ import pytest
 
 from unified.errors import MissingField, UnifiedError
 from unified.files.fields import FieldNames
+from unified.tasks.heads import Tagging
 from unified.tasks.heads.documents import DocumentItem
 from unified.tasks.heads.items import (
     TextItem,
@@ -22,7 +23,6 @@ from unified.tasks.heads.items import (
     require_whole_characters,
     stated,
     text_item,
-    words_item,
     write_items,
 )
 from unified.tasks.heads.questions import Answer, QuestionItem
@@ -139,9 +139,9 @@ def test_words_are_read_of_lists_and_of_texts():
     whole = WordsItem("4", ("a", "b"), ("O", "B-x"), "d")
     for words, tags in ((["a", "b"], ["O", "B-x"]), (" a  b ", "O B-x")):
         fields = {"id": "4", "words": words, "tags": tags, "document": "d"}
-        assert words_item(fields, 1, labelled=True) == whole
-        assert words_item(fields, 1, labelled=False) == WordsItem("4", ("a", "b"), None, "d")
-    assert words_item({"words": ["a"]}, 7, labelled=False) == WordsItem("7", ("a",))
+        assert Tagging.item(fields, 1, labelled=True) == whole
+        assert Tagging.item(fields, 1, labelled=False) == WordsItem("4", ("a", "b"), None, "d")
+    assert Tagging.item({"words": ["a"]}, 7, labelled=False) == WordsItem("7", ("a",))
 
 
 @pytest.mark.parametrize(
@@ -159,7 +159,7 @@ def test_words_are_read_of_lists_and_of_texts():
     ],
 )
 def test_bad_words_are_refused(fields, message):
-    assert refusal(words_item, fields, 1, labelled=True) == message
+    assert refusal(Tagging.item, fields, 1, labelled=True) == message
 
 
 def test_lists_of_texts():
@@ -248,7 +248,7 @@ def test_a_missing_field_is_refused_by_its_own_class():
     ],
 )
 def test_lists_that_a_program_wrote_as_texts_are_no_words_and_tags(words, tags, field):
-    assert refusal(words_item, {"words": words, "tags": tags}, 1, True) == (
+    assert refusal(Tagging.item, {"words": words, "tags": tags}, 1, True) == (
         f"{field!r} is a list or an object that was written as a text, as in tables of pandas; write the rows as JSON "
         "lines (.jsonl) or Parquet"
     )
@@ -256,9 +256,9 @@ def test_lists_that_a_program_wrote_as_texts_are_no_words_and_tags(words, tags, 
 
 def test_brackets_and_quotation_marks_may_be_words():
     for words in ("[ Anna ]", "[ Anna slept ' ]", "[ ' Anna", "' Anna ' ]", "['Anna\"]"):
-        assert words_item({"words": words}, 1, False).words == tuple(words.split())
+        assert Tagging.item({"words": words}, 1, False).words == tuple(words.split())
     words = ["['Anna']", "[1]"]
-    assert words_item({"words": words, "tags": words}, 1, True) == WordsItem("1", tuple(words), tuple(words))
+    assert Tagging.item({"words": words, "tags": words}, 1, True) == WordsItem("1", tuple(words), tuple(words))
 
 
 HALF = "a \ud83d"
