@@ -11,11 +11,12 @@ import torch
 
 from fairseq_plugins.dataset import Planned, Sample, batch_fields
 from unified.data import randomness
+from unified.data.batching import batches_of
 from unified.data.collate import collate
 from unified.data.vocabulary import SpecialTokens
 from unified.tasks.heads.auxiliary import masked_all
 from unified.tasks.heads.base import Encoded
-from unified.tasks.heads.batches import arranged, assembled, batches_of, drawn, runs_of, units_of
+from unified.tasks.heads.batches import arranged, assembled, drawn, runs_of, units_of
 
 
 @dataclass(frozen=True)

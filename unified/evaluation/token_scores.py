@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from unified.data.batching import batches_of
 from unified.data.collate import collate_flat
 from unified.data.example import Examples
 from unified.data.targets import TOKEN
@@ -82,7 +83,10 @@ def token_scores(
     distinct = sorted(alike.values(), key=lambda numbers: len(texts[numbers[0]]))
     found: dict[int, TokenScores] = {}
     form = form_of(lm, scoring)
-    for portion in _portions(distinct, texts, firsts, scoring, sampling):
+    lengths = [(len(texts[numbers[0]]), firsts[numbers[0]]) for numbers in distinct]
+    costs = [scoring.cost(length, max(length - first, 0), sampling.draws) for length, first in lengths]
+    for members in batches_of(np.arange(len(distinct)), np.array(costs, dtype=np.int64), None, TOKENS_AT_ONCE):
+        portion = [distinct[member] for member in members]
         of_portion = TokenizedTexts.of(
             [texts[numbers[0]] for numbers in portion], [firsts[numbers[0]] for numbers in portion]
         )
@@ -102,28 +106,6 @@ def token_scores(
                 found[number] = TokenScores(sums[start:stop], never[start:stop])
         done(sum(map(len, portion)))
     return [found[number] for number in range(len(texts))]
-
-
-def _portions(
-    distinct: Sequence[list[int]],
-    texts: Sequence[Integers],
-    firsts: Sequence[int],
-    scoring: Scoring,
-    sampling: Sampling,
-) -> Iterator[list[list[int]]]:
-    """Texts that are made into examples together: about :data:`TOKENS_AT_ONCE`, or a single text that takes more."""
-    portion: list[list[int]] = []
-    cost = 0
-    for numbers in distinct:
-        length, first = len(texts[numbers[0]]), firsts[numbers[0]]
-        own = scoring.cost(length, max(length - first, 0), sampling.draws)
-        if portion and cost + own > TOKENS_AT_ONCE:
-            yield portion
-            portion, cost = [], 0
-        portion.append(numbers)
-        cost += own
-    if portion:
-        yield portion
 
 
 def _predicted(lm: UnifiedLM, examples: Examples) -> tuple[np.ndarray, np.ndarray]:

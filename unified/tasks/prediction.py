@@ -10,12 +10,13 @@ import numpy as np
 import torch
 
 from unified.corpus.annotate import Annotator
+from unified.data.batching import batches_of
 from unified.data.example import Batch
 from unified.errors import UnifiedError
 from unified.inference.sequences import Codec
 from unified.model import UnifiedModel
 from unified.tasks.heads.base import EnsembleUnderstanding, Reading, Understanding
-from unified.tasks.heads.batches import assembled, batches_of, packed_length, units_of
+from unified.tasks.heads.batches import assembled, packed_length, units_of
 from unified.tasks.heads.items import require_whole_characters
 from unified.tasks.heads.named_entities import NOTHING_TO_MARK, annotated
 from unified.tasks.heads.returned import encoded_items, predicted_items

@@ -9,13 +9,14 @@ from tests.support.understanding_runs import TASK as TASK
 from tests.support.understanding_runs import refusal_to_train, train, validations
 from unified.checkpoints.heads import task_head_prefixes, with_pooler, without_other_sizes
 from unified.checkpoints.parameters import load_parameters
+from unified.data.batching import batches_of
 from unified.data.collate import collate
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
 from unified.inference.sequences import Codec
 from unified.model import TransformerConfig, UnifiedModel
 from unified.tasks.heads import Classification, Regression, Tagging
-from unified.tasks.heads.batches import assembled, batches_of, units_of
+from unified.tasks.heads.batches import assembled, units_of
 from unified.tasks.heads.choice import Choice
 from unified.tasks.heads.coreference import Coreference
 from unified.tasks.heads.encoded_texts import encode_texts, encode_words

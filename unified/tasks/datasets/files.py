@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from unified.errors import UnifiedError
 from unified.files.json_files import Entries
+from unified.tasks.heads.items import Item
 
 #: Names of the files that hold a split together, and others that may instead.
 Alternatives = tuple[tuple[str, ...], ...]
@@ -16,15 +17,7 @@ _COMPRESSIONS = ("", ".gz", ".xz", ".zst")
 _NEEDED = ("train", "valid")
 _Record = TypeVar("_Record")
 _Item = TypeVar("_Item")
-_Question = TypeVar("_Question", bound="HasId")
-
-
-class HasId(Protocol):
-    """An item that predictions name by its ``id``."""
-
-    @property
-    def id(self) -> str:
-        """Name of the item in predictions."""
+_Question = TypeVar("_Question", bound=Item)
 
 
 def split_files(folder: Path, files: Mapping[str, Alternatives]) -> dict[str, list[Path]]:

@@ -12,12 +12,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from unified.arguments import counted
+from unified.arguments import counted, finite
 from unified.errors import MissingField, UnifiedError
 from unified.files.json_files import Entries
 from unified.tasks.datasets.files import Alternatives, split_files
 from unified.tasks.datasets.sentiment_trees import read_sentiment_trees
-from unified.tasks.datasets.tables import number_of, tab_rows
+from unified.tasks.datasets.tables import tab_rows
 from unified.tasks.heads.items import TextItem
 
 _LOGGER = logging.getLogger(__name__)
@@ -278,7 +278,7 @@ def _item(task: GlueTask, fields: dict[str, str], position: int, labelled: bool)
         if cell not in task.labels:
             return f"the label {cell!r} is none of {', '.join(task.labels)}"
         return TextItem(identity, fields[task.text], second, cell)
-    label = number_of(cell)
+    label = finite(cell)
     if label is None or not task.least <= label <= task.most:
         return f"the label {cell!r} is no number from {task.least:g} to {task.most:g}"
     return TextItem(identity, fields[task.text], second, label)

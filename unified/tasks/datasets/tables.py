@@ -17,12 +17,3 @@ def tab_rows(path: str | Path) -> Iterator[tuple[int, list[str]]]:
     for number, line in numbered_lines(path):
         if line:
             yield number, [cell.strip() for cell in line.split("\t")]
-
-
-def number_of(cell: str) -> float | None:
-    """The finite number that a cell holds, None where it holds something else."""
-    try:
-        number = float(cell)
-    except ValueError:
-        return None
-    return number if abs(number) < float("inf") else None

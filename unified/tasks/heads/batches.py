@@ -44,24 +44,6 @@ def runs_of(units: list[np.ndarray], longest: int, rng: np.random.Generator) -> 
     return [unit[begin : begin + longest] for unit, begin in zip(units, begins, strict=True)]
 
 
-def batches_of(order: np.ndarray, lengths: np.ndarray, units: int | None, max_tokens: int | None) -> list[np.ndarray]:
-    """Runs of ``order`` of limited units and tokens; a unit above the limit is alone.
-
-    Args:
-        order: int64 (U,), numbers of units.
-        lengths: int64 (units in all,), tokens of each.
-        units, max_tokens: limits; None for none.
-    """
-    starts, count, total = [0], 0, 0
-    for i, size in enumerate(lengths[order].tolist()):
-        full = (units and count == units) or (max_tokens and count and total + size > max_tokens)
-        if full:
-            starts.append(i)
-            count, total = 0, 0
-        count, total = count + 1, total + size
-    return np.split(order, starts[1:])
-
-
 def assembled(
     encoded: Encoded, members: np.ndarray, row_length: int | None, pad: int
 ) -> tuple[np.ndarray, Batch, dict[str, torch.Tensor]]:

@@ -19,7 +19,7 @@ from unified.tasks.datasets.files import (
     split_questions,
 )
 from unified.tasks.datasets.glue_tables import GLUE
-from unified.tasks.datasets.tables import number_of, tab_rows
+from unified.tasks.datasets.tables import tab_rows
 
 FILES = {
     "train": (("train.tsv",), ("part1.tsv", "part2.tsv")),
@@ -135,15 +135,6 @@ def test_rows_of_a_table_are_its_lines_divided_at_tabs(tmp_path):
     path = tmp_path / "a.tsv.gz"
     path.write_bytes(gzip.compress(b' a\t"b \n\n\t\nc, d\t\te\r\n'))
     assert list(tab_rows(path)) == [(1, ["a", '"b']), (3, ["", ""]), (4, ["c, d", "", "e"])]
-
-
-@pytest.mark.parametrize(
-    ("cell", "number"),
-    [("3", 3.0), ("-2.5", -2.5), ("1e3", 1000.0), ("", None), ("x", None), ("nan", None), ("inf", None), ("-inf", None),
-     ("1e308", 1e308), ("1e309", None)],
-)  # fmt: skip
-def test_a_cell_holds_a_finite_number_or_none(cell, number):
-    assert number_of(cell) == number
 
 
 USUAL = {"train": ["train.tsv"], "valid": ["dev.tsv"], "test": ["test.tsv"]}
