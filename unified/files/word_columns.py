@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 from unified.arguments import counted
@@ -12,6 +13,33 @@ from unified.files.text_files import numbered_lines
 
 #: Word in the first column where a document begins.
 DOCUMENT = "-DOCSTART-"
+
+
+def numbered_sentences(
+    path: str | Path, cells_of: Callable[[str], list[str]]
+) -> Iterator[tuple[int, list[tuple[int, list[str]]]]]:
+    """Sentences between empty lines: the number of the document of each, and the number and the cells of its lines.
+
+    Documents are begun by lines of :data:`DOCUMENT` and numbered from 1; before the first of them the number is 0.
+
+    Args:
+        cells_of: divides a line that is not empty.
+
+    Raises:
+        UnifiedError: the file cannot be read.
+    """
+    sentence: list[tuple[int, list[str]]] = []
+    document = 0
+    for number, line in numbered_lines(path):
+        cells = cells_of(line) if line.strip() else []
+        if cells and cells[0] != DOCUMENT:
+            sentence.append((number, cells))
+            continue
+        if sentence:
+            yield document, sentence
+        sentence, document = [], document + bool(cells)
+    if sentence:
+        yield document, sentence
 
 
 def conll_entries(path: str) -> Iterator[tuple[str, Fields | UnifiedError]]:
@@ -24,27 +52,23 @@ def conll_entries(path: str) -> Iterator[tuple[str, Fields | UnifiedError]]:
     Raises:
         UnifiedError: the file cannot be read.
     """
-    sentence: list[list[str]] = []
-    first, document = 0, 0
-    columns, first_of_all = 0, 0
-    problem: tuple[str, UnifiedError] | None = None
-    for number, line in numbered_lines(path):
-        cells = [cell.strip() for cell in (line.split("\t") if "\t" in line else line.split())] if line.strip() else []
-        if not cells or cells[0] == DOCUMENT:
-            if sentence:
-                yield problem or (f"line {first}", _fields(sentence, document))
-            sentence, problem, document = [], None, document + bool(cells)
-            continue
-        first = first if sentence else number
-        columns, first_of_all = columns or len(cells), first_of_all or number
-        sentence.append(cells)
-        if len(cells) != columns:
-            wrong = UnifiedError(f"{counted(len(cells), 'column')}, but line {first_of_all} has {columns}")
-            problem = problem or (f"line {number}", wrong)
-        elif not all((cells[0], cells[-1])):
-            problem = problem or (f"line {number}", UnifiedError(f"the {'tag' if cells[0] else 'word'} is empty"))
-    if sentence:
-        yield problem or (f"line {first}", _fields(sentence, document))
+    columns = first = 0
+    for document, sentence in numbered_sentences(path, _cells):
+        if not columns:
+            first, columns = sentence[0][0], len(sentence[0][1])
+        for number, cells in sentence:
+            if len(cells) != columns:
+                yield f"line {number}", UnifiedError(f"{counted(len(cells), 'column')}, but line {first} has {columns}")
+                break
+            if not all((cells[0], cells[-1])):
+                yield f"line {number}", UnifiedError(f"the {'tag' if cells[0] else 'word'} is empty")
+                break
+        else:
+            yield f"line {sentence[0][0]}", _fields([cells for _, cells in sentence], document)
+
+
+def _cells(line: str) -> list[str]:
+    return [cell.strip() for cell in (line.split("\t") if "\t" in line else line.split())]
 
 
 def _fields(sentence: list[list[str]], document: int) -> Fields:

@@ -8,12 +8,10 @@ from pathlib import Path
 
 from unified.arguments import counted
 from unified.files.json_files import Entries
-from unified.files.text_files import numbered_lines
+from unified.files.word_columns import numbered_sentences
 from unified.tasks.datasets.files import checked
 from unified.tasks.heads.items import WordsItem
 
-#: Word in the first column where a document begins.
-_DOCUMENT = "-DOCSTART-"
 _TAG = re.compile(r"O|[BI]-\S+")
 
 
@@ -29,31 +27,18 @@ def read_columns(path: str | Path, cells_of: Callable[[str], list[str]], columns
     """
     entries = Entries(path)
     items: list[WordsItem] = []
-    rows: list[list[str]] = []
-    document = 0
-
-    def finish() -> None:
+    for document, lines in numbered_sentences(path, cells_of):
+        rows = []
+        for number, cells in lines:
+            if len(cells) != columns:
+                entries.wrong(f"line {number}", f"{counted(len(cells), 'column')} instead of {columns}")
+            elif not cells[0].strip():
+                entries.wrong(f"line {number}", "the word is empty")
+            elif not _TAG.fullmatch(cells[-1]):
+                entries.wrong(f"line {number}", f"the tag {cells[-1]!r} is not O, B-TYPE or I-TYPE")
+            else:
+                rows.append(cells)
         if rows:
             words, *_, tags = zip(*rows, strict=True)
-            name = str(document) if document else None
-            items.append(WordsItem(str(len(items)), words, tags, name))
-            rows.clear()
-
-    for number, line in numbered_lines(path):
-        if not line.strip():
-            finish()
-            continue
-        cells = cells_of(line)
-        if cells[0] == _DOCUMENT:
-            finish()
-            document += 1
-        elif len(cells) != columns:
-            entries.wrong(f"line {number}", f"{counted(len(cells), 'column')} instead of {columns}")
-        elif not cells[0].strip():
-            entries.wrong(f"line {number}", "the word is empty")
-        elif not _TAG.fullmatch(cells[-1]):
-            entries.wrong(f"line {number}", f"the tag {cells[-1]!r} is not O, B-TYPE or I-TYPE")
-        else:
-            rows.append(cells)
-    finish()
+            items.append(WordsItem(str(len(items)), words, tags, str(document) if document else None))
     return checked(items, entries, "sentence")
