@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -13,10 +13,7 @@ from typing import Any
 from unified.errors import UnifiedError
 from unified.files.json_files import Entries
 from unified.files.rows import read_rows
-from unified.tasks.datasets.files import (
-    split_files,
-    split_questions,
-)
+from unified.tasks.datasets.files import checked, split_files, split_questions
 from unified.tasks.datasets.squad import SPANBERT
 from unified.tasks.grids import SPANBERT_GRID
 from unified.tasks.heads.questions import Answer, QuestionItem
@@ -25,33 +22,17 @@ from unified.tasks.settings import Task
 from unified.tasks.task_groups import TaskGroup
 
 
-@dataclass(frozen=True)
-class MrqaQuestion:
-    """A question about a context.
+def read_mrqa_file(path: str | Path) -> list[QuestionItem]:
+    """Items of a file of JSON lines, plain or compressed; a first line with ``header`` is passed over.
 
-    Attributes:
-        id: what predictions are named by.
-        text: the question.
-        context: the passage, with the marks of the shared task such as ``[PAR]``.
-        answers: all of them, free texts.
-        detected: the detected answer that stands first in the context, as SpanBERT's authors train on it: its text, its
-            first character and the one behind its last. None where nothing was detected.
-    """
-
-    id: str
-    text: str
-    context: str
-    answers: tuple[str, ...]
-    detected: tuple[str, int, int] | None
-
-
-def read_mrqa_file(path: str | Path) -> list[MrqaQuestion]:
-    """The questions of a file of JSON lines, plain or compressed; a first line with ``header`` is passed over.
+    Learnt is the detected answer that stands first in the context, as by SpanBERT's authors, or where nothing was
+    detected the first answer; scores compare with all answers. Contexts keep the marks of the shared task such as
+    ``[PAR]``.
 
     Raises:
         UnifiedError: the file cannot be read, holds no question, or has wrong lines; the first ten are named.
     """
-    entries, questions, ids = Entries(path), [], set()
+    entries, items, ids = Entries(path), [], set()
     for row in read_rows(path):
         location = row.location
         try:
@@ -67,14 +48,11 @@ def read_mrqa_file(path: str | Path) -> list[MrqaQuestion]:
             if read.id in ids:
                 entries.wrong(location, f"question id {read.id!r} was in the file before")
             ids.add(read.id)
-            questions.append(read)
-    entries.check()
-    if not questions:
-        raise UnifiedError(f"{path}: holds no question")
-    return questions
+            items.append(read)
+    return checked(items, entries, "question")
 
 
-def _question(fields: dict[str, Any], context: str, location: str, entries: Entries) -> MrqaQuestion:
+def _question(fields: dict[str, Any], context: str, location: str, entries: Entries) -> QuestionItem:
     identity = entries.identity(fields, "qid", location)
     location = f"{location}, question {identity}"
     answers = fields.get("answers")
@@ -83,8 +61,14 @@ def _question(fields: dict[str, Any], context: str, location: str, entries: Entr
         answers = []
     found = entries.objects(fields, "detected_answers", location, optional=True)
     spans = [span for answer in found for span in _detected(answer, context, location, entries)]
-    detected = min(spans, key=lambda span: span[1:], default=None)
-    return MrqaQuestion(identity, entries.text(fields, "question", location), context, tuple(answers), detected)
+    learnt = tuple(map(Answer, answers[:1]))
+    if spans:
+        text, start, end = min(spans, key=lambda span: span[1:])
+        shown = context[start:end]
+        # Capitals and spaces may differ from the answer's; of anything else the span is wrong, which is counted.
+        learnt = (Answer(shown if normalize_answer(shown) == normalize_answer(text) else text, start),)
+    question = entries.text(fields, "question", location)
+    return QuestionItem(identity, question, context, learnt, references=tuple(answers))
 
 
 def _detected(fields: dict[str, Any], context: str, location: str, entries: Entries) -> list[tuple[str, int, int]]:
@@ -123,7 +107,7 @@ def read_mrqa(folder: Path, names: Sequence[str]) -> dict[str, list[QuestionItem
     files = split_files(
         folder, {split: tuple((f"{own}/{name}.jsonl",) for name in names) for split, own in folders.items()}
     )
-    splits = {split: mrqa_items(read_mrqa_file(path)) for split, (path,) in files.items()}
+    splits = {split: read_mrqa_file(path) for split, (path,) in files.items()}
     if "test" in splits:
         return splits
     valid, test = _divided(splits["valid"], files["valid"][0])
@@ -173,30 +157,7 @@ def _divided(items: Sequence[QuestionItem], path: Path) -> tuple[list[QuestionIt
 
 def _mrqa_subset(path: Path) -> list[QuestionItem]:
     name = path.name.partition(".")[0]
-    return [replace(item, subset=name) for item in mrqa_items(read_mrqa_file(path))]
-
-
-def mrqa_items(questions: Iterable[MrqaQuestion]) -> list[QuestionItem]:
-    """Items of MRQA's questions; the first detected answer is learnt, all answers are scored against."""
-    return [
-        QuestionItem(
-            question.id,
-            question.text,
-            question.context,
-            _answers_learnt(question),
-            references=question.answers,
-        )
-        for question in questions
-    ]
-
-
-def _answers_learnt(question: MrqaQuestion) -> tuple[Answer, ...]:
-    if question.detected is None:
-        return (Answer(question.answers[0]),)
-    text, start, end = question.detected
-    shown = question.context[start:end]
-    # Capitals and spaces may differ from the answer's; of anything else the span is wrong, which is counted.
-    return (Answer(shown if normalize_answer(shown) == normalize_answer(text) else text, start),)
+    return [replace(item, subset=name) for item in read_mrqa_file(path)]
 
 
 #: Data sets of MRQA: the task of each, and what its files may be called; the average is without SQuAD, which SpanBERT's

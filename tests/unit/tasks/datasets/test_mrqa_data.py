@@ -12,7 +12,7 @@ import pytest
 
 from tests.support.refusals import refused
 from unified.tasks.catalogue import TASK_GROUPS, task_named
-from unified.tasks.datasets.mrqa import halves, mrqa_items, read_mrqa, read_mrqa_file, read_mrqa_together
+from unified.tasks.datasets.mrqa import halves, read_mrqa, read_mrqa_file, read_mrqa_together
 from unified.tasks.heads.questions import Answer, QuestionItem
 
 
@@ -64,7 +64,7 @@ def test_the_detected_answer_that_stands_first_is_learnt_and_all_answers_are_ref
 ):
     path = mrqa(tmp_path / "a.jsonl", HEADER, about(PASSAGE, asked("1", *answers, detected=detected)))
     item = QuestionItem("1", "Who?", PASSAGE, (learnt,), references=tuple(answers))
-    assert mrqa_items(read_mrqa_file(path)) == [item]
+    assert read_mrqa_file(path) == [item]
 
 
 def test_only_the_first_line_of_mrqa_may_be_a_header(tmp_path):
@@ -113,7 +113,7 @@ def folder(tmp_path) -> Path:
 
 
 def test_without_a_test_set_half_of_the_development_set_is_one(folder):
-    valid, test = halves(mrqa_items(read_mrqa_file(folder / "dev" / "TriviaQA-web.jsonl.gz")))
+    valid, test = halves(read_mrqa_file(folder / "dev" / "TriviaQA-web.jsonl.gz"))
     assert (len(valid), len(test)) == (2, 1)
     splits, together = read_mrqa(folder, NAMES), read_mrqa_together(folder)
     assert (splits["valid"], splits["test"]) == (valid, test)

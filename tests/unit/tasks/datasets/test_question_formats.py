@@ -15,7 +15,7 @@ from unified.cli import main
 from unified.errors import UnifiedError
 from unified.tasks.datasets.coqa import coqa_items, most_similar_span, read_coqa, read_coqa_answers
 from unified.tasks.datasets.coqa_json import read_coqa_file
-from unified.tasks.datasets.mrqa import mrqa_items, read_mrqa_file, read_mrqa_together
+from unified.tasks.datasets.mrqa import read_mrqa_file, read_mrqa_together
 from unified.tasks.datasets.squad import read_squad, read_squad_questions, squad_items
 from unified.tasks.datasets.squad_json import read_squad_file
 from unified.tasks.heads.items import write_items
@@ -111,7 +111,7 @@ def test_mrqa(tmp_path):
     ]
     path = tmp_path / "news.jsonl.gz"
     path.write_bytes(gzip.compress("\n".join(mrqa_lines({"context": CONTEXT, "qas": questions})).encode()))
-    items = mrqa_items(read_mrqa_file(path))
+    items = read_mrqa_file(path)
     assert [item.answers for item in items] == [(Answer("Anna Berg", 11),), (Answer("1990"),), (Answer("3", 0),)]
     assert [item.gold for item in items] == [["anna berg", "Berg"], ["1990"], ["3"]]
     write_items(tmp_path / "train.jsonl", items)
