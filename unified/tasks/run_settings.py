@@ -15,40 +15,15 @@ from unified.tasks.heads.items import Splits, items_text
 from unified.tasks.writing import WritingTask
 from unified.training.fairseq_options import decisive_options
 
-#: Options of ``unified finetune`` that decide no score, whose contents are compared instead, or whose effect is named
-#: by what they lead to: head and training.
-NOT_SETTINGS = frozenset(
-    (
-        "command",
-        "config",
-        "run",
-        "task",
-        "data",
-        "init",
-        "output",
-        "run_name",
-        "system",
-        "seed",
-        "grid",
-        "seeds",
-        "micro_batch",
-        "device",
-        "dry_run",
-        "json",
-        "report_to",
-        "overwrite",
-        "valid",
-        "test",
-        "text_field",
-        "second_field",
-        "label_field",
-        "source_field",
-        "target_field",
-        "labels",
-        "skip_empty",
-        "max_source",
-        "max_target",
-    )
+#: Options of ``unified finetune`` that decide no score, or whose contents are compared instead; and the seed.
+NOT_DECISIVE = frozenset(
+    "command config run data init output seed seeds grid micro_batch device dry_run json report_to".split()
+)
+#: Options that are no settings of a result: besides those above, names, and options whose effect is named by what they
+#: lead to, as head, items and training.
+NOT_SETTINGS = NOT_DECISIVE.union(
+    "task run_name system valid test text_field second_field label_field source_field target_field labels skip_empty "
+    "max_source max_target".split()
 )
 
 

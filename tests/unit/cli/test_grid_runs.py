@@ -57,7 +57,7 @@ def args(tmp_path, monkeypatch) -> Namespace:
     return Namespace(
         task="rte", data="data", init="model.pt", output="out", grid=["lr=1,2,4"], seeds="3,5", seed=7, dry_run=False,
         run_name="mine", system=None, lr=None, batch_size=None, head_lr=0.5, command="finetune", valid=None, test=None,
-        json=False, config=None, report_to=None, micro_batch=2, max_length=9,
+        json=False, config=None, report_to=None, micro_batch=2, max_length=9, device="cpu",
     )  # fmt: skip
 
 
@@ -189,7 +189,15 @@ def test_files_of_the_output_are_no_data_and_a_data_set_of_the_hub_is_no_file(ar
 
 def test_options_that_decide_no_score_may_change_and_others_may_not(args):
     assert finetune_grid(args, task_named("rte"), Runs()) == 0
-    free = {"json": True, "config": "run.yaml", "report_to": "wandb", "micro_batch": 1, "seed": 8, "command": "x"}
+    free = {
+        "json": True,
+        "config": "run.yaml",
+        "report_to": "wandb",
+        "micro_batch": 1,
+        "seed": 8,
+        "command": "x",
+        "device": "cuda",
+    }
     again = Runs()
     assert finetune_grid(changed(args, **free), task_named("rte"), again) == 0 and again.asked == []
     for name, value in (("max_length", 8), ("head_lr", None), ("system", "spanbert"), ("task", "wnli")):

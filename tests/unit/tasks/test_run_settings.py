@@ -70,7 +70,7 @@ def test_settings_of_a_task_that_writes_are_its_search(start, tmp_path):
 #: Options of `unified finetune` that change no score, or whose effect is seen in the data, the head or the training.
 NOT_DECISIVE = (
     "command config run task data init output run_name system seed grid seeds micro_batch device dry_run json "
-    "report_to overwrite valid test text_field second_field label_field source_field target_field labels skip_empty "
+    "report_to valid test text_field second_field label_field source_field target_field labels skip_empty "
     "max_source max_target"
 ).split()
 

@@ -29,10 +29,6 @@ if TYPE_CHECKING:
     from unified.tasks.several import AnyTask
 
 
-#: Options that runs of one folder may differ in, or that decide no score; contents count of what is read.
-_FREE = frozenset("command run grid seeds seed init data output micro_batch dry_run config json report_to".split())
-
-
 def finetune_grid(
     args: argparse.Namespace,
     task: AnyTask,
@@ -113,6 +109,7 @@ def _grid_of(args: argparse.Namespace, task: AnyTask) -> Grid:
 def _claim(args: argparse.Namespace) -> Claim:
     """The settings that all runs of a folder share; further settings and seeds may be tried in it later."""
     from unified.conversions.named_models import checkpoint_named
+    from unified.tasks.run_settings import NOT_DECISIVE
 
     data, output, start = Path(args.data), Path(args.output).resolve(), checkpoint_named(args.init)
     for name, path in (("--data", data), ("--init", start)):
@@ -121,7 +118,7 @@ def _claim(args: argparse.Namespace) -> Claim:
     files = sorted(path for path in data.rglob("*") if path.is_file()) if data.is_dir() else [data]
     files += [Path(path) for path in (args.valid, args.test) if path is not None]
     files = [path for path in files if not (is_hub(path) or path.resolve().is_relative_to(output))]
-    options = {name: value for name, value in vars(args).items() if name not in _FREE}
+    options = {name: value for name, value in vars(args).items() if name not in NOT_DECISIVE}
     settings = {name if name == "task" else f"--{option(name)}": value for name, value in options.items()}
     return Claim(settings, {"--init": hashes([start]), "--data": hashes(files)})
 
