@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
 
 from unified.checkpoints.trained import Trained, write
+from unified.corpus.annotate import Annotator
 from unified.data.vocabulary import Vocabulary
 from unified.model import TransformerConfig, UnifiedModel
+from unified.tasks.finetuning import Job
 from unified.tasks.heads.items import write_items
 from unified.tokenization.wordpiece import WordPieceTokenizer
 
@@ -45,3 +48,10 @@ def language_model(path: Path, *more: str, writes: str = "nothing", **changes) -
     config = TransformerConfig(vocabulary_size=len(known), **shape | changes)
     write(Trained(config, writes, UnifiedModel.for_language(config).state_dict(), known), path)
     return path
+
+
+def read_and_written(job: Job, source: Path, annotator: Annotator | None = None) -> dict[str, Sequence[Any]]:
+    """Items of all splits of a fine-tuning, once they are written down."""
+    splits = job.items_of(source, annotator)
+    job.write(splits, annotator)
+    return splits

@@ -16,7 +16,6 @@ from unified.data import randomness
 from unified.data.annotations import Annotations, Spans
 from unified.data.extents import Extents, ranges
 from unified.data.randomness import Draws
-from unified.data.text import Text
 from unified.data.texts import UNASKED, Texts
 from unified.data.token_files import TokenFile
 from unified.data.vocabulary import SpecialTokens
@@ -105,11 +104,6 @@ class DocumentTexts:
         else:
             plan = plan_single_blocks(bounds, starts, limits.row_length, limits.overhead, wanted)
         return plan if slope == 1 else _in_tokens(plan, slope)
-
-    def text(self, start: int, length: int, objective: TextRequest, rng: np.random.Generator) -> Text:
-        """One of :meth:`texts`."""
-        draws = Draws.from_generator(rng)
-        return self.texts(np.array([start]), np.array([length]), objective, draws).texts()[0]
 
     def texts(
         self,

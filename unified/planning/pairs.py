@@ -10,7 +10,6 @@ from unified.arguments import counted
 from unified.data import randomness
 from unified.data.annotations import Annotations, Spans
 from unified.data.randomness import Draws
-from unified.data.text import Text
 from unified.data.texts import UNASKED, Texts
 from unified.data.token_files import TokenFile
 from unified.data.vocabulary import SpecialTokens
@@ -115,10 +114,6 @@ class PairTexts:
         else:
             members, offsets = np.arange(len(lengths)), np.arange(len(lengths) + 1)
         return RowPlan(np.arange(len(lengths)), self.lengths, members, offsets)
-
-    def text(self, start: int, length: int, objective: TextRequest, rng: np.random.Generator) -> Text:
-        """One of :meth:`texts`; ``rng`` is not used."""
-        return self.texts(np.array([start]), np.array([length]), objective, None).texts()[0]
 
     def texts(
         self,

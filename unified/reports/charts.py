@@ -93,11 +93,11 @@ class Bar:
         return [line for text in (self.name, self.settings) for line in textwrap.wrap(text, _LABEL_CHARACTERS)]
 
 
-def new_figure(height: float, width: float = _WIDTH) -> Figure:
-    """An empty figure of this size in inches."""
+def new_figure(height: float) -> Figure:
+    """An empty figure of this height in inches, as wide as all."""
     from matplotlib.figure import Figure
 
-    return Figure(figsize=(width, height), layout="constrained")
+    return Figure(figsize=(_WIDTH, height), layout="constrained")
 
 
 def svg(chart: Chart) -> str:

@@ -187,12 +187,6 @@ class Job(ABC):
         """Whether there are a checkpoint or results."""
         return any(self.folder.glob("checkpoint*.pt")) or any(path.is_file() for path in self.results)
 
-    def read(self, source: Path, annotator: Annotator | None = None) -> dict[str, Sequence[Any]]:
-        """Items of all splits, written down, see :meth:`items_of` and :meth:`write`."""
-        splits = self.items_of(source, annotator)
-        self.write(splits, annotator)
-        return splits
-
     def items_of(self, source: Path, annotator: Annotator | None = None) -> dict[str, Sequence[Any]]:
         """Items of all splits; splits of several tasks have names such as ``rte/train``.
 

@@ -237,10 +237,6 @@ class RowDataset:
         """Tokens that each row has in a batch of rows of its length, int64 (rows,): packed rows are filled up."""
         return np.full(len(self), self.row_length) if self.packed else self.lengths
 
-    def padding_share(self) -> float:
-        """Share of ``row_length`` tokens in each row that are padding."""
-        return 1 - int(self.lengths.sum()) / (len(self) * self.row_length)
-
     def order(self) -> np.ndarray:
         """The rows in this epoch's order, int64 (rows,): at random; without packing by length, ties at random."""
         shuffled = randomness.generator(self.seed, self.epoch, randomness.ORDER).permutation(len(self))

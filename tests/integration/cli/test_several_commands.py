@@ -12,7 +12,7 @@ from scipy.stats import pearsonr
 from fairseq_plugins.items import HeadsFairseqDataset, ItemFairseqDataset, TrainingOrder
 from tests.integration.cli.test_task_commands import finetune, lines, refused, said, value_of
 from tests.support import fairseq_runs as fairseq
-from tests.support.task_folders import WORDS, language_model
+from tests.support.task_folders import WORDS, language_model, read_and_written
 from unified.checkpoints.trained import find_checkpoint
 from unified.errors import UnifiedError
 from unified.files.destination import new_folder, write_manifest
@@ -280,7 +280,7 @@ def test_what_several_tasks_cannot_have_is_refused(start, tmp_path, capsys):
     assert isinstance(tasks, SeveralTasks)
     job = job_of(tasks, with_changes(tasks.training, max_length=64), Start.of(start / "model"), tmp_path / "run")
     with pytest.raises(UnifiedError, match="rte"):
-        job.read(tmp_path / "half")
+        read_and_written(job, tmp_path / "half")
     assert not (tmp_path / "run").exists()
 
 

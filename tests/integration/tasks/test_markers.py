@@ -10,6 +10,7 @@ import transformers
 
 from fairseq_plugins.models.unified_lm import UnifiedLMModel
 from tests.support.published_models import published
+from tests.support.task_folders import read_and_written
 from tests.unit.tasks.heads.test_relation import TACRED, numbered_semeval
 from unified import load, masks
 from unified.checkpoints import load_checkpoint
@@ -103,7 +104,7 @@ def test_every_tokenizer_gets_the_markers_it_lacks(tmp_path, kind, head):
     start = Start.of(folder)
     task = task_named("relation")
     job = job_of(with_head(task, head), with_changes(task.training, max_length=40), start, tmp_path / "out")
-    splits = job.read(data)
+    splits = read_and_written(job, data)
     assert str(start.checkpoint) in job.command(splits, 1, 0)
     made, tokenizer = Vocabulary.load(tmp_path / "out" / "data" / "dict.txt"), load_tokenizer(tmp_path / "out" / "data")
     added = [f"[unused{i}]" for i in range(1, 5 if head == "relation" else 4)]
@@ -144,7 +145,7 @@ def test_reserved_symbols_are_taken_before_any_is_added(tmp_path, caplog, kind, 
     folder = new_model(tokenizer, vocabulary, tmp_path / "model")
     task, start = task_named("relation"), Start.of(folder)
     job = job_of(task, with_changes(task.training, max_length=40), start, tmp_path / "out")
-    splits = job.read(data)
+    splits = read_and_written(job, data)
     job.command(splits, 1, 0)
     made = Vocabulary.load(tmp_path / "out" / "data" / "dict.txt")
     assert made.symbols == [*vocabulary.symbols, *(f"[unused{i}]" for i in range(reserve + 1, 5))]

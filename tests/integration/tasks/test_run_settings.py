@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from tests.support.task_folders import WORDS, language_model
+from tests.support.task_folders import WORDS, language_model, read_and_written
 from unified.cli.commands.finetune import add_arguments
 from unified.reports.result_runs import runs_of
 from unified.reports.results import read_results, write_result
@@ -45,7 +45,7 @@ def planned(folder, words: str = ""):
     training = with_changes(task.training, **{name: getattr(args, name) for name in names})
     start = Start.of(args.init).with_changes(mask=args.mask, lstm=args.lstm)
     job = job_of(task, training, start, folder / "run")
-    command = job.command(job.read(folder / "data"), args.seed, 0, args.micro_batch)
+    command = job.command(read_and_written(job, folder / "data"), args.seed, 0, args.micro_batch)
     return model_of(args.init, job), settings_of(vars(args), job, command)
 
 

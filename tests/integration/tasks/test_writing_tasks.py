@@ -12,7 +12,7 @@ import pytest
 from tests.integration.cli.test_task_commands import broken_run
 from tests.support import fairseq_runs as fairseq
 from tests.support.prepared_python import interpreter
-from tests.support.task_folders import language_model, tokenizer, vocabulary
+from tests.support.task_folders import language_model, read_and_written, tokenizer, vocabulary
 from unified import UnifiedLM
 from unified.cli import main
 from unified.errors import UnifiedError
@@ -302,10 +302,10 @@ def test_sentences_of_the_oracle_reach_the_data_folder(tmp_path):
     start = Start.of(language_model(tmp_path / "start", *MORE, max_positions=768))
     task = task_named("cnn_dailymail")
     job = job_of(task, task.training, start, tmp_path / "run")
-    splits = job.read(tmp_path)
+    splits = read_and_written(job, tmp_path)
     assert splits["train"][0].oracle == (1,) and splits["train"][0].sentences == (0, len("w1 is w2 . "))
     assert list(job.data.glob("train.*.oracle.bin")) and "extractive=True" in " ".join(job.command(splits, 1, 0))
-    assert job.read(tmp_path) == splits  # made anew after a crash
+    assert read_and_written(job, tmp_path) == splits  # made anew after a crash
 
 
 def test_questions_are_those_of_the_recipe(tmp_path):

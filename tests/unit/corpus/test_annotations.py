@@ -8,6 +8,7 @@ import pytest
 
 from tests.support.annotators import PATTERNS, Patterns, PatternSource, calls_in, tokens_of_spans
 from tests.support.corpora import random_documents, raw_text, tree, write
+from tests.support.many import one_text
 from tests.support.token_files import SPECIAL, Reads, equal, numbered_documents, random_sizes, write_documents
 from tests.support.token_files import write as write_items
 from unified.corpus.annotate import KeptAnnotator
@@ -167,7 +168,7 @@ def test_spans_of_every_block_are_those_within_it(tmp_path):
         total = sum(map(len, sentences))
         for _ in range(60):
             start, stop = sorted(rng.choice(total + 1, 2, replace=False).tolist())
-            text = texts.text(index + start, stop - start, ONE, rng)
+            text = one_text(texts, index + start, stop - start, ONE, rng)
             assert set(text.spans) == set(ONE.annotations)
             for kind, found in text.spans.items():
                 assert found.dtype == np.int64 and found.shape[1:] == (2,)
@@ -186,7 +187,7 @@ def test_spans_of_both_segments(tmp_path, objective):
     seen = []
     for start, length in zip(plan.starts.tolist(), plan.lengths.tolist(), strict=True):
         for _ in range(5):
-            text = texts.text(start, length, objective, rng)
+            text = one_text(texts, start, length, objective, rng)
             seen.append(text.is_next)
             for kind, found in text.spans.items():
                 first, second = (spans_within(part, spans[kind]) for part in (text.tokens, text.second))
@@ -200,33 +201,33 @@ def test_a_block_of_one_token_at_the_very_end(tmp_path):
     write_items(span_prefix(file.prefix, "entities"), [[0, 2], [], [0, 1, 2, 3], []])
     texts = DocumentTexts(file, SPECIAL, annotations=Annotations(file))
     for objective in (TWO, PAIR):
-        text = texts.text(4, 1, objective, np.random.default_rng(0))
+        text = one_text(texts, 4, 1, objective, np.random.default_rng(0))
         assert len(text.tokens) == 1 and len(text.second) == 0
         assert text.spans["entities"].tolist() == [[0, 1]]
 
 
 def test_only_what_is_asked_for_is_read(tmp_path):
     texts, _, _ = annotated_texts(tmp_path, np.random.default_rng(2))
-    assert texts.text(0, 5, Reads(), np.random.default_rng(0)).spans == {}
+    assert one_text(texts, 0, 5, Reads(), np.random.default_rng(0)).spans == {}
     assert texts.annotation_kinds == {"noun_phrases", "entities"}
     bare = DocumentTexts(texts.file, SPECIAL)
-    assert bare.annotation_kinds == frozenset() and bare.text(0, 5, ONE, np.random.default_rng(0)).spans == {}
+    assert bare.annotation_kinds == frozenset() and one_text(bare, 0, 5, ONE, np.random.default_rng(0)).spans == {}
 
 
 def test_a_separator_within_an_annotated_sentence_is_refused(tmp_path):
     file = write_items(tmp_path / "train", [[5, 6, SPECIAL.separator, 7, SPECIAL.separator]])
     write_items(span_prefix(file.prefix, "entities"), [[3, 4]])
     plain, texts = (DocumentTexts(file, SPECIAL, annotations=a) for a in (None, Annotations(file)))
-    assert plain.text(0, 4, ONE, np.random.default_rng(0)).tokens.tolist() == [5, 6, 7]
+    assert one_text(plain, 0, 4, ONE, np.random.default_rng(0)).tokens.tolist() == [5, 6, 7]
     with pytest.raises(UnifiedError, match="train: a sentence has </s> within"):
-        texts.text(0, 4, ONE, np.random.default_rng(0))
+        one_text(texts, 0, 4, ONE, np.random.default_rng(0))
 
 
 def test_spans_leave_the_random_choices_as_they_are(tmp_path):
     texts, _, _ = annotated_texts(tmp_path, np.random.default_rng(2))
     bare = DocumentTexts(texts.file, SPECIAL)
     for seed in range(50):
-        one, other = (t.text(3, 40, PAIR, np.random.default_rng(seed)) for t in (texts, bare))
+        one, other = (one_text(t, 3, 40, PAIR, np.random.default_rng(seed)) for t in (texts, bare))
         assert np.array_equal(one.tokens, other.tokens) and np.array_equal(one.second, other.second)
         assert one.is_next == other.is_next
 
@@ -246,7 +247,7 @@ def test_annotations_of_other_tokens_or_garbled_ones_are_refused(tmp_path):
         write_items(name, [wrong, [], [], [], []])
         texts = DocumentTexts(file, SPECIAL, annotations=Annotations(file))
         with pytest.raises(UnifiedError, match=message):
-            texts.text(0, 4, ONE, np.random.default_rng(0))
+            one_text(texts, 0, 4, ONE, np.random.default_rng(0))
         with pytest.raises(UnifiedError, match=message):
             texts.annotations.check()
     for item, wrong in [(1, [0, 2]), (2, [0, 1])]:  # beyond a sentence that is not the first, and in no sentence at all

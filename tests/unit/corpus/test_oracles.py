@@ -161,7 +161,7 @@ def test_limits_are_stated():
 @pytest.mark.slow
 def test_the_recipe_learns_its_choice(tmp_path):
     """`unified finetune cnn_dailymail` and `unified pairs --oracle` mark the same sentences, for all that fit."""
-    from tests.support.task_folders import language_model
+    from tests.support.task_folders import language_model, read_and_written
     from unified.tasks.catalogue import task_named
     from unified.tasks.finetuning import Start
     from unified.tasks.jobs import job_of
@@ -173,7 +173,7 @@ def test_the_recipe_learns_its_choice(tmp_path):
     more = ["colour", "has", "is", "which", ".", "?", "|"]
     start = Start.of(language_model(tmp_path / "start", *more, max_positions=768))
     job = job_of(task_named("cnn_dailymail"), task_named("cnn_dailymail").training, start, tmp_path / "run")
-    (item, *_) = job.read(tmp_path)["train"]
+    (item, *_) = read_and_written(job, tmp_path)["train"]
     words = [
         "pairs",
         "cnn_dailymail",

@@ -8,6 +8,7 @@ import pytest
 
 from tests.support.asked import sentences
 from tests.support.corpora import WORDS, items, jsonl, run, tree, write
+from tests.support.many import one_text
 from tests.support.token_files import write as write_items
 from unified.data.annotations import SOURCE_KINDS, Annotations, span_prefix
 from unified.data.text import Text
@@ -136,7 +137,7 @@ def test_sentences_of_an_example(tmp_path, objective, most, expected):
         tmp_path / "x", [([10, 11, 12, 13, 14, 15], [20])], [([[0, 2], [2, 5], [5, 6]], [[0, 2], [5, 6]])],
         max_source=most,
     )  # fmt: skip
-    text = texts.text(0, 0, objective, np.random.default_rng(0))
+    text = one_text(texts, 0, 0, objective, np.random.default_rng(0))
     assert set(text.spans) == (set(SOURCE_KINDS) if objective.extractive else set())
     assert all((spans <= len(text.tokens)).all() for spans in text.spans.values())
     example = objective(text, np.random.default_rng(0))
@@ -147,7 +148,7 @@ def test_the_rest_of_an_example_is_what_it_was(tmp_path):
     texts = pair_texts(tmp_path / "x", [([10, 11, 12], [20, 21])], [([[0, 2], [2, 3]], [[2, 3]])])
     for kind in (TargetCloze, TargetNext):
         plain, extractive = (
-            objective(texts.text(0, 0, objective, None), np.random.default_rng(3))
+            objective(one_text(texts, 0, 0, objective, None), np.random.default_rng(3))
             for objective in (kind(), kind(extractive=True))
         )
         for name, value in vars(plain).items():
@@ -191,7 +192,7 @@ def test_all_sentences_that_fit_are_asked(tmp_path):
         (TargetCloze(extractive=True, sentence_limit=20), 20),
         (TargetNext(extractive=True, sentence_limit=60), 45),
     ):
-        example = objective(texts.text(0, 0, objective, np.random.default_rng(0)), np.random.default_rng(0))
+        example = objective(one_text(texts, 0, 0, objective, np.random.default_rng(0)), np.random.default_rng(0))
         assert sentences(example).tolist() == [[i + 1, int(i % 3 == 0)] for i in range(expected)]
 
 

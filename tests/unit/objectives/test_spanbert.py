@@ -9,7 +9,7 @@ import torch
 from torch.nn import functional
 
 from tests.support.asked import boundaries, is_next
-from tests.support.many import each, many
+from tests.support.many import each, many, one_text
 from tests.support.rates import assert_rate
 from tests.support.token_files import numbered_documents, random_sizes, write_documents
 from unified.data.annotations import Spans
@@ -213,7 +213,7 @@ def test_without_the_boundary_objective_examples_have_one_head_and_are_the_same(
 def test_random_tokens_come_from_the_corpus(tmp_path):
     documents = numbered_documents(random_sizes(np.random.default_rng(0), 8, 5, 6))
     texts = DocumentTexts(write_documents(tmp_path / "train", documents), Vocabulary([]).special)
-    text = texts.text(0, 5, SpanBert(), np.random.default_rng(0))
+    text = one_text(texts, 0, 5, SpanBert(), np.random.default_rng(0))
     drawn = text.sampler(np.array([20_000]), Draws.from_generator(np.random.default_rng(1)))
     total = int(texts.bounds[-1])
     assert drawn.dtype == np.int64 and len(drawn) == 20_000

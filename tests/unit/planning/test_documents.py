@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
+from tests.support.many import one_text
 from tests.support.rates import assert_rate
 from tests.support.token_files import (
     SEPARATOR,
@@ -37,7 +38,7 @@ def texts_of(tmp_path, documents, **options):
 
 
 def many_texts(texts, start, length, objective, count, rng):
-    """What ``count`` calls of ``text`` would read, one after another."""
+    """What ``count`` calls of ``one_text`` would read, one after another."""
     starts, lengths = np.full(count, start), np.full(count, length)
     return texts.texts(starts, lengths, objective, Draws.from_generator(rng, count)).texts()
 
@@ -46,7 +47,7 @@ def test_many_texts_of_a_block_are_those_read_one_by_one(tmp_path):
     texts = texts_of(tmp_path, numbered_documents([[2], [4, 1, 7, 3, 5], [3, 6, 2]]))
     for objective in (ONE, TWO, PAIR):
         one_by_one = np.random.default_rng(1)
-        expected = [texts.text(2, 20, objective, one_by_one) for _ in range(30)]
+        expected = [one_text(texts, 2, 20, objective, one_by_one) for _ in range(30)]
         for one, other in zip(expected, many_texts(texts, 2, 20, objective, 30, np.random.default_rng(1)), strict=True):
             assert np.array_equal(one.tokens, other.tokens) and one.is_next == other.is_next
             assert one.second is other.second is None or np.array_equal(one.second, other.second)
@@ -76,7 +77,7 @@ def test_every_run_of_tokens_is_read_as_written(tmp_path):
         flat = [token for sentence in sentences for token in sentence]
         for _ in range(40):
             start, stop = sorted(rng.choice(len(flat) + 1, 2, replace=False).tolist())
-            text = texts.text(index + start, stop - start, ONE, rng)
+            text = one_text(texts, index + start, stop - start, ONE, rng)
             assert text.tokens.tolist() == flat[start:stop]
             assert text.tokens.dtype == np.int64
             assert text.second is None and text.is_next is None and text.word_starts is None
@@ -101,7 +102,7 @@ def test_cuts_of_a_block_that_begins_and_ends_within_sentences(tmp_path):
     texts = texts_of(tmp_path, numbered_documents([[6, 5, 7]]))
     rng = np.random.default_rng(2)
     # Indices 4 to 13: two tokens of the first sentence, the second, three of the third.
-    lengths = {len(texts.text(4, 10, TWO, rng).tokens) for _ in range(100)}
+    lengths = {len(one_text(texts, 4, 10, TWO, rng).tokens) for _ in range(100)}
     assert lengths == {2, 7}
 
 
@@ -116,7 +117,7 @@ def test_a_single_sentence_is_cut_at_every_token_equally_often(tmp_path):
 def test_a_single_token_has_an_empty_second_segment_that_is_never_replaced(tmp_path):
     texts = texts_of(tmp_path, numbered_documents([[1], [5]]))
     for seed in range(50):
-        text = texts.text(0, 1, PAIR, np.random.default_rng(seed))
+        text = one_text(texts, 0, 1, PAIR, np.random.default_rng(seed))
         assert text.tokens.tolist() == [10] and text.second.tolist() == [] and text.is_next is True
 
 
@@ -178,8 +179,8 @@ def test_separators_inside_a_sentence_are_left_out(tmp_path):
     file = write(tmp_path / "train", [[5, 2, 6, 2], [7, 2], [2], [8, 2]])
     texts = DocumentTexts(file, SPECIAL)
     rng = np.random.default_rng(0)
-    assert texts.text(0, 4, ONE, rng).tokens.tolist() == [5, 6, 7]
-    text = texts.text(0, 4, TWO, rng)
+    assert one_text(texts, 0, 4, ONE, rng).tokens.tolist() == [5, 6, 7]
+    text = one_text(texts, 0, 4, TWO, rng)
     assert (text.tokens.tolist(), text.second.tolist()) == ([5, 6], [7])
 
 
@@ -232,11 +233,11 @@ def test_spans_cannot_be_placed_where_a_sentence_holds_a_separator(tmp_path):
     file = write(tmp_path / "train", [[5, 2, 6, 2], [7, 8, 2]])
     texts = DocumentTexts(file, SPECIAL, annotations=write_spans(file, ("entities",), np.random.default_rng(0)))
     asks = SpanBert(scheme="named_entity")
-    assert texts.text(3, 2, asks, np.random.default_rng(0)).tokens.tolist() == [7, 8]
+    assert one_text(texts, 3, 2, asks, np.random.default_rng(0)).tokens.tolist() == [7, 8]
     with pytest.raises(
         UnifiedError, match="train: a sentence has </s> within, so its annotated spans cannot be placed"
     ):
-        texts.text(0, 3, asks, np.random.default_rng(0))
+        one_text(texts, 0, 3, asks, np.random.default_rng(0))
 
 
 def test_word_starts_cover_both_segments(tmp_path):
@@ -244,7 +245,7 @@ def test_word_starts_cover_both_segments(tmp_path):
     texts = texts_of(tmp_path, numbered_documents([[4, 5, 6], [9, 9]]), word_starts=table)
     for objective in (ONE, TWO, PAIR):
         for seed in range(20):
-            text = texts.text(0, 15, objective, np.random.default_rng(seed))
+            text = one_text(texts, 0, 15, objective, np.random.default_rng(seed))
             both = text.tokens if text.second is None else np.concatenate([text.tokens, text.second])
             assert text.word_starts.dtype == bool
             assert text.word_starts.tolist() == table[both].tolist()
@@ -265,18 +266,18 @@ def test_refusals_name_file_and_item(tmp_path):
         DocumentTexts(write(tmp_path / "train", [[5, 2], []]), SPECIAL)
     texts = DocumentTexts(write(tmp_path / "train", [[2], [5, 2], [6, 7, 8]]), SPECIAL)
     with pytest.raises(UnifiedError, match=r"item 2 ends with token 8, not with </s> \(2\)"):
-        texts.text(0, 3, ONE, rng)
+        one_text(texts, 0, 3, ONE, rng)
     texts = DocumentTexts(write(tmp_path / "train", [[2, 2, 2], [2], [5, 2], [2, 2]]), SPECIAL)
     for start, length, item in ((0, 2, 0), (0, 1, 0), (1, 1, 0), (3, 1, 3)):
         with pytest.raises(UnifiedError, match=f"item {item} holds nothing but </s>"):
-            texts.text(start, length, ONE, rng)
+            one_text(texts, start, length, ONE, rng)
     size = SPECIAL.first_sentinel + SPECIAL.sentinel_count
     texts = DocumentTexts(write(tmp_path / "train", [[size, 2]]), SPECIAL)
     with pytest.raises(UnifiedError, match=f"holds token {size}, but the dictionary has {size} entries"):
-        texts.text(0, 1, ONE, rng)
+        one_text(texts, 0, 1, ONE, rng)
     texts = DocumentTexts(write(tmp_path / "train", [[30, 2]]), SPECIAL, word_starts=np.ones(30, dtype=bool))
     with pytest.raises(UnifiedError, match="token 30, but the table of word starts has 30 entries"):
-        texts.text(0, 1, ONE, rng)
+        one_text(texts, 0, 1, ONE, rng)
 
 
 @pytest.mark.parametrize("share", [None, 0.5])

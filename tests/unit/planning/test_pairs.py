@@ -6,6 +6,7 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
+from tests.support.many import one_text
 from tests.support.token_files import SEPARATOR, SPECIAL, Reads, write
 from unified.data.annotations import Annotations, span_prefix
 from unified.errors import UnifiedError
@@ -50,7 +51,7 @@ def test_pairs_are_stripped_and_cut_at_their_ends(tmp_path):
         tmp_path, [(range(10, 20), range(30, 35)), ((), (40,)), ((50,), ())], max_source=4, max_target=3
     )
     rng = np.random.default_rng(0)
-    read = [texts.text(i, int(texts.lengths[i]), PAIRED.objectives[0], rng) for i in range(3)]
+    read = [one_text(texts, i, int(texts.lengths[i]), PAIRED.objectives[0], rng) for i in range(3)]
     assert [(t.tokens.tolist(), t.second.tolist()) for t in read] == [
         ([10, 11, 12, 13], [30, 31, 32]),
         ([], [40]),
@@ -65,7 +66,7 @@ def test_pairs_are_stripped_and_cut_at_their_ends(tmp_path):
 def test_word_starts_of_pairs(tmp_path):
     table = np.arange(SPECIAL.ordinary_stop) % 3 == 0
     texts = write_pairs(tmp_path, [((10, 11, 12), (15, 16))], word_starts=table)
-    text = texts.text(0, 5, PAIRED.objectives[0], np.random.default_rng(0))
+    text = one_text(texts, 0, 5, PAIRED.objectives[0], np.random.default_rng(0))
     assert text.word_starts.tolist() == [False, False, True, True, False]
 
 
@@ -97,7 +98,7 @@ def test_refusals_of_pairs(tmp_path):
         PairTexts(write(tmp_path / "source", [[5, 2]]), write(tmp_path / "target", [[]]), SPECIAL)
     texts = PairTexts(write(tmp_path / "source", [[5, 2]]), write(tmp_path / "target", [[5, 6]]), SPECIAL)
     with pytest.raises(UnifiedError, match="target: item 0 ends with token 6, not with </s>"):
-        texts.text(0, 2, PAIRED.objectives[0], np.random.default_rng(0))
+        one_text(texts, 0, 2, PAIRED.objectives[0], np.random.default_rng(0))
     long = [((5,) * 40, (6,) * 9), ((5,), (6,)), ((5,) * 50, (6,))]
     with pytest.raises(UnifiedError, match="2 of 3 pairs are longer than a row of 32 tokens, the longest has 54 with"):
         RowDataset(write_pairs(tmp_path, long), PAIRED, 32, seed=1)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
+from tests.support.many import one_text
 from tests.support.rates import assert_probabilities, assert_rate, assert_same_distribution
 from tests.support.token_files import SPECIAL, Reads, numbered_documents, random_sizes, write_documents
 from tests.unit.planning.test_golden_plans import digest
@@ -162,7 +163,7 @@ def test_among_few_documents_as_little_as_possible_is_cut_off(tmp_path, both):
         for own, sentences in enumerate(sizes):
             begin, length = sum(map(sum, sizes[:own])), sum(sentences)
             with np.errstate(all="raise"):
-                text = corpus.texts.text(begin, length, objective, rng)
+                text = one_text(corpus.texts, begin, length, objective, rng)
             if length == 1:
                 continue
             expected, way = _expected(corpus, own, begin, length, len(text.tokens), text.backward)

@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.annotators import Patterns
 from tests.support.corpora import jsonl
-from tests.support.task_folders import language_model
+from tests.support.task_folders import language_model, read_and_written
 from tests.support.understanding_runs import codec, small_model
 from unified.errors import UnifiedError
 from unified.files.destination import MANIFEST
@@ -43,7 +43,7 @@ def folder_of(path: Path, *more: dict) -> Path:
 def test_entities_are_found_and_written_down_and_the_manifest_says_by_whom(start, tmp_path):
     source = folder_of(tmp_path / "source", {}, NAMED)
     job = job_of(task_named("classification"), Training(max_length=32), start, tmp_path / "run")
-    splits = job.read(source, FINDS)
+    splits = read_and_written(job, source, FINDS)
     assert [item.named_entities for item in splits["train"]] == [
         {"text": ((3, 10),)}, {"text": ((0, 2),)}, {"text": ((3, 6),)},
     ]  # fmt: skip

@@ -12,7 +12,7 @@ import pytest
 from fairseq_plugins.validation_scores import averaged_measures
 from tests.support.corpora import jsonl
 from tests.support.refusals import refused
-from tests.support.task_folders import WORDS, language_model, vocabulary
+from tests.support.task_folders import WORDS, language_model, read_and_written, vocabulary
 from tests.support.understanding_runs import codec, small_model
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
@@ -103,7 +103,7 @@ def test_items_are_read_and_written_before_anything_is_learnt(start, tmp_path):
     for split in ("train", "valid"):
         jsonl(source / f"{split}.jsonl", [{"text": "w1", "label": label} for label in "abab"])
     own = job(start, tmp_path / "run")
-    splits = own.read(source)
+    splits = read_and_written(own, source)
     assert {split: len(some) for split, some in splits.items()} == {"train": 4, "valid": 4}
     assert own.items == own.data == tmp_path / "run" / "data" and set(data_hash(own.data)) == {
         "train.jsonl", "valid.jsonl",

@@ -185,13 +185,6 @@ def test_an_epoch_of_examples_that_grow_differently_holds_each_token_once(texts,
         assert (each.max() > 1) == packed
 
 
-def test_the_share_of_padding_is_what_examples_leave_of_rows(texts):
-    for packed in (True, False):
-        rows = RowDataset(texts, Mixture((Reads(),), (1.0,)), 32, 3, packed)
-        used = sum(len(example.tokens) for row in range(len(rows)) for example in rows[row])
-        assert rows.padding_share() == pytest.approx(1 - used / (32 * len(rows)))
-
-
 # ---------------------------------------------------------------- what is refused
 
 

@@ -30,12 +30,14 @@ _PARTS = {
     "test": (("test.jsonl",),),
 }
 
+#: Mark between the sentences of a summary.
+_SEPARATOR = "|"
+
 
 def read_summaries(
     folder: Path,
     budget: TokenBudget,
     data_set: str,
-    separator: str = "|",
     oracle: str | None = None,
     subset: int | None = None,
 ) -> dict[str, list[WritingItem]]:
@@ -45,20 +47,19 @@ def read_summaries(
 
     Args:
         data_set: whose rows they are, see :data:`unified.tasks.datasets.summaries.formats.FORMATS`.
-        separator: between the sentences of a summary.
         oracle: how sentences of sources are chosen for the extractive loss, see
             :data:`unified.tasks.datasets.summaries.oracles.ORACLES`; None where it is not learned.
         subset: train on so many pairs, always the same ones, drawn at random; None for all.
     """
     files = split_files(folder, _PARTS)
-    splits = {split: _summaries(path, data_set, separator, oracle) for split, (path,) in files.items()}
+    splits = {split: _summaries(path, data_set, oracle) for split, (path,) in files.items()}
     if subset is not None and subset < len(splits["train"]):
         splits["train"] = random.Random(1).sample(splits["train"], subset)
     return splits
 
 
-def _summaries(path: Path, data_set: str, separator: str, oracle: str | None) -> list[WritingItem]:
-    converter = PairConverter(Inputs(data_set, (str(path),)), separator, oracle, skip_empty=True)
+def _summaries(path: Path, data_set: str, oracle: str | None) -> list[WritingItem]:
+    converter = PairConverter(Inputs(data_set, (str(path),)), _SEPARATOR, oracle, skip_empty=True)
     items: list[WritingItem] = []
     problems, empty = Problems(), 0
     for done in ordered_map(converter, converter.inputs.chunks(), available_cores()):
@@ -123,9 +124,9 @@ TASKS = (
         125,
         1.0,
         read=partial(read_summaries, data_set="cnn_dailymail", oracle=DEFAULT_ORACLE),
-        scored=partial(scored_texts, separator="|", post_processing="cnndm"),
-        may_repeat=(".", "|"),
-        separator="|",
+        scored=partial(scored_texts, separator=_SEPARATOR, post_processing="cnndm"),
+        may_repeat=(".", _SEPARATOR),
+        separator=_SEPARATOR,
         published={"test": {"UniLM large": {"rouge1": 43.47, "rouge2": 20.30, "rougeL": 40.63}}},
         source=f"{_PAPER}, section 3.1, and the released code",
     ),

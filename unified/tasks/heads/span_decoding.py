@@ -28,11 +28,6 @@ class Window:
     offsets: np.ndarray
     central: np.ndarray
 
-    @property
-    def passage(self) -> slice:
-        """Slice of the passage's tokens among those that are read."""
-        return slice(self.first, self.first + len(self.offsets))
-
 
 @dataclass(frozen=True)
 class Spans:

@@ -52,11 +52,10 @@ class NBest:
         texts: Sequence[str],
         references: Sequence[Sequence[str]],
         separator: str | None = None,
-        use_stemmer: bool = True,
     ):
         counts = [len(some) for some in written]
         reference_groups = [group for group, count in zip(references, counts, strict=True) for _ in range(count)]
-        columns, *_ = rouge_f1(texts, reference_groups, use_stemmer, separator)
+        columns, *_ = rouge_f1(texts, reference_groups, True, separator)
         shape = (len(written), max(counts))
         there: np.ndarray = np.arange(shape[1]) < np.array(counts)[:, None]
         self._log_probs = np.full(shape, -np.inf)  # (N, K)

@@ -58,34 +58,3 @@ class OfSubsets:
         drawn = {subset: own if counts is None else own * counts for subset, own in self.members.items()}
         found = {subset: self._examples.measures(own) for subset, own in drawn.items() if own.any()}
         return named_by_subset(found, self._names, self._average and len(found) > 1)
-
-
-class InSubsets:
-    """Examples whose measures are some of the whole and those of each subset; arguments as of :class:`OfSubsets`."""
-
-    def __init__(self, examples: Examples, subsets: Sequence[str | None], names: Sequence[str]):
-        self.size = examples.size
-        self._examples, self._names = examples, names
-        self._subsets = OfSubsets(examples, subsets, names)
-
-    def references(self) -> Sequence[Any]:
-        """References of the whole, each with its subset."""
-        return self._subsets.references()
-
-    def scores(self) -> dict[str, Any]:
-        """The measures, and ``total`` of the whole and of each subset."""
-        totals = {subset: {"total": own.sum()} for subset, own in self._subsets.members.items()}
-        return (
-            self._whole(None)
-            | {"total": self.size}
-            | self._subsets.measures()
-            | named_by_subset(totals, ["total"], False)
-        )
-
-    def measures(self, counts: np.ndarray | None = None) -> dict[str, float]:
-        """All measures of a sample (:class:`unified.tasks.metrics.bootstrap.Examples`), of the subsets that it has."""
-        return self._whole(counts) | self._subsets.measures(counts)
-
-    def _whole(self, counts: np.ndarray | None) -> dict[str, float]:
-        measures = self._examples.measures(counts)
-        return {name: measures[name] for name in self._names}

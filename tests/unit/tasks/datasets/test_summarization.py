@@ -26,5 +26,5 @@ def test_stories_are_read_with_the_sentences_that_are_extracted_and_other_texts_
     (item,) = task_named("cnn_dailymail").read(tmp_path, BUDGET)["valid"]
     assert (item.source, item.target) == ("No. The cat sat down.", "The cat sat. | It did.")
     assert (item.sentences, item.oracle) == ((0, 4), (1,))
-    (item,) = read_summaries(tmp_path, BUDGET, "cnn_dailymail", separator="#")["train"]
-    assert (item.target, item.sentences, item.oracle) == ("The cat sat. # It did.", None, None)
+    (item,) = read_summaries(tmp_path, BUDGET, "cnn_dailymail")["train"]
+    assert (item.target, item.sentences, item.oracle) == ("The cat sat. | It did.", None, None)

@@ -49,6 +49,6 @@ def test_windows_of_a_passage_and_its_answer_stand_behind_both_separators(passag
         read = example.targets["task"].output_indices[:, 0]
         assert read.tolist() == list(range(len(example.tokens))) if whole else len(read) == 1 + len(part.split())
         found = [SYMBOLS.symbols[i] for i in example.tokens[read]]
-        assert found[window.passage] == part.split()
+        assert found[window.first : window.first + len(window.offsets)] == part.split()
         assert window.offsets[:, 0].tolist() == [3 * i for i in range(first, first + len(part.split()))]
         assert [found[i] for i in labels[0]] == (["w5", "w5"] if "w5" in part else ["<s>", "<s>"])

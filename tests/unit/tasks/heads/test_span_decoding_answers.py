@@ -90,8 +90,7 @@ def test_equal_texts_are_one_and_white_space_is_none():
         np.array([5.0, 4, 3, 2, 1]), np.array([1, 1, 0, 0, 1]), np.array([1, 0, 1, 0, 0]), np.array([1, 0, 1, 0, 1])
     )
     assert list(distinct(spans, windows, context)) == [TextSpan(4.0, 5, 6, window=1), TextSpan(3.0, 3, 4, window=0)]
-    assert len(spans) == 5 and windows[0].passage == slice(0, 2)
-    assert Window(3, offsets, offsets[:, 0]).passage == slice(3, 7)
+    assert len(spans) == 5
 
 
 def test_windows_of_less_than_the_longest_answer_have_spans_too():

@@ -19,7 +19,7 @@ from unified.tasks.metrics.generation import GeneratedTexts
 from unified.tasks.metrics.question_generation import GeneratedQuestions
 from unified.tasks.metrics.relations import Relations, SemevalRelations
 from unified.tasks.metrics.squad import SquadV1Examples, SquadV2Examples
-from unified.tasks.metrics.subsets import InSubsets
+from unified.tasks.metrics.subsets import OfSubsets
 from unified.tasks.metrics.tagging import TagAccuracy, TaggedSentences
 
 COUNT, SAMPLES = 12, 40
@@ -119,7 +119,10 @@ def cases(rng):
         ),
         "choice": (
             (*labels(rng, "01"), subsets), choices,
-            lambda g, p, s: InSubsets(Classification(Confusion.of(g, p)), s, ["accuracy"]),
+            lambda g, p, s: Joined(
+                Shaped(Classification(Confusion.of(g, p)), lambda found: {"accuracy": found["accuracy"]}),
+                OfSubsets(Classification(Confusion.of(g, p)), s, ["accuracy"]),
+            ),
         ),
         "single scores": (
             labels(rng, "abc"), accuracy,

@@ -24,7 +24,7 @@ from unified.tasks.metrics.classification import Classification, Confusion
 from unified.tasks.metrics.question_generation import GeneratedQuestions, group_by_source
 from unified.tasks.metrics.relations import OTHER, Relations, SemevalRelations
 from unified.tasks.metrics.squad import SquadV1Examples, SquadV2Examples
-from unified.tasks.metrics.subsets import InSubsets, OfSubsets, named_by_subset
+from unified.tasks.metrics.subsets import OfSubsets, named_by_subset
 from unified.tasks.metrics.tagging import TaggedSentences, is_entity_tag
 
 
@@ -249,16 +249,6 @@ def test_a_measure_that_a_subset_lacks_has_no_mean():
     assert named_by_subset(scores, ["f1", "best"], True) == {"f1_x": 1, "f1_y": 3, "average_f1": 2, "best_x": 2}
 
 
-def test_a_sample_without_a_subset_says_nothing_of_it():
-    examples = Classification(Confusion.of(list("aabb"), list("abba")))
-    inside = InSubsets(examples, ["y", "x", "y", None], ["accuracy"])
-    assert inside.scores() == {
-        "accuracy": 50, "total": 4, "accuracy_y": 100, "accuracy_x": 0, "total_y": 2, "total_x": 1,
-    }  # fmt: skip
-    assert inside.measures(np.array([1.0, 0, 1, 2])) == {"accuracy": 50, "accuracy_y": 100}
-    assert inside.measures() == {"accuracy": 50, "accuracy_y": 100, "accuracy_x": 0} and inside.size == 4
-
-
 class Sums:
     """Three examples, and the sum of twice their numbers in a sample."""
 
@@ -274,4 +264,4 @@ class Sums:
 
 def test_the_examples_of_a_subset_are_counted_in_numbers():
     """As those of any sample are: truth values would add up to 1 at most."""
-    assert InSubsets(Sums(), ["x", "x", None], ["sum"]).measures() == {"sum": 6, "sum_x": 4}
+    assert OfSubsets(Sums(), ["x", "x", None], ["sum"]).measures() == {"sum_x": 4}

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from unified.cli.commands.scoring import ScoreParsers, add_parser, add_predictions, naming
 from unified.cli.fields import add_field_arguments, field_names, require_fields_in
@@ -79,13 +81,20 @@ def _classification(args: argparse.Namespace) -> Examples:
 
 def _choice(args: argparse.Namespace) -> Examples:
     from unified.tasks.metrics.classification import Classification, Confusion
+    from unified.tasks.metrics.examples import Joined, Noted, Shaped
     from unified.tasks.metrics.files import LABEL, read_labels, read_subsets
-    from unified.tasks.metrics.subsets import InSubsets
+    from unified.tasks.metrics.subsets import OfSubsets
 
     names = _names(args, LABEL)
     gold, predicted = read_labels(args.gold, args.predictions, names=names)
+    whole = Shaped(Classification(Confusion.of(gold, predicted)), _accuracy)
     subsets = read_subsets(args.gold, names) or [None] * len(gold)
-    return InSubsets(Classification(Confusion.of(gold, predicted)), subsets, ["accuracy"])
+    totals = {f"total_{subset}": float(count) for subset, count in Counter(subsets).items() if subset is not None}
+    return Noted(Joined(whole, OfSubsets(whole, subsets, ["accuracy"])), totals)
+
+
+def _accuracy(scores: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: scores[name] for name in ("accuracy", "total") if name in scores}
 
 
 def _regression(args: argparse.Namespace) -> Examples:
