@@ -261,15 +261,15 @@ def test_pairs_are_numbered_through_all_chunks_of_a_long_file(folder):
     assert [(item.id, item.target) for item in items] == [(str(i + 1), str(i)) for i in range(5)]
 
 
-def test_items_of_summaries_have_sentences_with_an_oracle_and_another_separator_where_it_is_given(folder):
+def test_items_of_summaries_have_sentences_with_an_oracle_alone(folder):
     for split in ("train", "valid"):
         row = {"article": "The cat sat.\nA dog ran.", "highlights": "A dog ran | off.\nIt did."}
         jsonl(folder / f"{split}.jsonl", [row])
     (item,) = read_summaries(folder, BUDGET, "cnn_dailymail", oracle="greedy")["train"]
     text = "The cat sat. A dog ran."
     assert item == WritingItem("1", text, "A dog ran / off. | It did.", sentences=(0, 13), oracle=(1,))
-    (item,) = read_summaries(folder, BUDGET, "cnn_dailymail", separator="[S]")["train"]
-    assert item == WritingItem("1", text, "A dog ran | off. [S] It did.")
+    (item,) = read_summaries(folder, BUDGET, "cnn_dailymail")["train"]
+    assert item == WritingItem("1", text, "A dog ran / off. | It did.")
 
 
 #: A row of each data set, and the item that its task makes of it.
