@@ -179,7 +179,7 @@ def test_scores_follow_the_rules():
 def test_refusals():
     with pytest.raises(UnifiedError, match="no label is 'no_relation', which the rules of TACRED leave out"):
         Relation(("a", "b"))
-    with pytest.raises(UnifiedError, match="design must be 'markers' or 'types', got 'mark'"):
+    with pytest.raises(UnifiedError, match="design must be one of markers, types, got 'mark'"):
         Relation(("a", "no_relation"), design="mark")
     items = [RelationItem("1", ("w1", "w2"), (Entity(0, 1, "P"), Entity(1, 2, "Q")), "a")]
     with pytest.raises(
