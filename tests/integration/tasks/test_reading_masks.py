@@ -217,8 +217,8 @@ def test_the_mask_follows_the_objectives(objectives, mask):
 @pytest.mark.parametrize(
     "change, says",
     [
-        ({"mask": "causal"}, "mask must be one of .*'left_to_right'.*, got 'causal'"),
-        ({"lstm": -1}, "lstm must be at least 0, got -1"),
+        ({"mask": "causal"}, "mask must be one of .*, left_to_right, .*, got 'causal'"),
+        ({"lstm": -1}, "lstm must be from 0 to 1,000, got -1"),
         ({"lstm": 1, "width": 33, "heads": 3}, "an LSTM of two directions needs an even width, got 33"),
     ],
 )
