@@ -97,7 +97,7 @@ class TaskLengths:
     def most_to_write(self) -> int:
         """Most tokens of a text that is written: what ``--max-target`` says, else as in training; 0 for no limit."""
         trained = self.trained
-        return trained.max_target if self.max_target is not None else trained.max_target or trained.longest_target
+        return trained.max_target if self.max_target is not None else trained.learnt_target
 
     def check_source(self, longest: int) -> None:
         """Refuse sources that are too long to write anything.

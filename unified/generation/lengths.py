@@ -57,19 +57,31 @@ class PairLengths:
         given = {"max_source": max_source, "max_target": max_target}
         return replace(self, **{name: value for name, value in given.items() if value is not None})
 
-    def default_length(self, positions: int, max_source: int | None = None, longest: int | None = None) -> int:
+    @property
+    def learnt_target(self) -> int:
+        """Most tokens of a target that training learned from; 0 where the model has learned no pairs."""
+        return self.max_target or self.longest_target
+
+    def default_length(
+        self,
+        positions: int,
+        max_source: int | None = None,
+        longest: int | None = None,
+        usual: int = GenerationConfig.max_length,
+    ) -> int:
         """Most tokens to write by default: the length of the longest targets in training.
 
-        For a model that has learned no pairs it is 128, or what the longest source leaves, but at least a quarter of
-        the positions. An explicit ``max_source`` that leaves fewer positions lowers it.
+        For a model that has learned no pairs it is ``usual``, or what the longest source leaves, but at least a quarter
+        of the positions. An explicit ``max_source`` that leaves fewer positions lowers it.
 
         Args:
             positions: of the model, :attr:`unified.model.TransformerConfig.position_limit`.
             longest: tokens of the longest source, where that is known.
+            usual: tokens to write where the model has learned no pairs and has positions for them.
         """
         left = positions // 4 if longest is None else max(positions // 4, positions_left(positions, max(longest, 1)))
-        usual = self.max_target or self.longest_target or min(GenerationConfig.max_length, left)
-        return max(1, min(usual, positions_left(positions, max_source or 0)))
+        length = self.learnt_target or min(usual, left)
+        return max(1, min(length, positions_left(positions, max_source or 0)))
 
     def source_limit(self, positions: int, length: int, max_source: int | None = None) -> int | None:
         """Tokens of a source that are read.

@@ -17,7 +17,7 @@ _MAX_QUESTION = 48
 
 def usual_question(lengths: PairLengths) -> int:
     """Most tokens of a question: the length with which the model was fine-tuned."""
-    return lengths.max_target or lengths.longest_target or _MAX_QUESTION
+    return lengths.learnt_target or _MAX_QUESTION
 
 
 def usual_window(lengths: PairLengths, tokens_left: int) -> int:

@@ -269,24 +269,25 @@ class Writer:
 
         For a model that has learned no pairs, at most the published number.
         """
-        lengths, left = self.handle.lengths, max(self.handle.tokens_left(self.config.max_length), 0)
-        most = (
-            self.max_source or lengths.max_source or (left if lengths.longest_target else self.task.training.max_source)
-        )
-        return min(most, left)
+        if self.max_source is not None:
+            return self.max_source
+        limit = self.handle.source_limit(self.config.max_length)
+        assert limit is not None  # of a source, without ``max_source``
+        return limit if self.handle.lengths.learnt_target else min(limit, self.task.training.max_source)
 
     @cached_property
     def config(self) -> GenerationConfig:
         """Settings of the search.
 
         Their length is that of targets in fine-tuning, if that is less than the published one, or if targets were
-        longer there than the published ones.
+        longer there than the published ones. A model that has learned no pairs writes as much as is published, or a
+        quarter of its positions, if that is less.
         """
         handle, options = self.handle, dict(self.task.decoding)
-        learnt = handle.lengths.max_target
-        if learnt:
-            longer = learnt > self.task.training.max_target
-            options["max_length"] = learnt if longer else min(options["max_length"], learnt)
+        published, positions = options["max_length"], handle.model.config.position_limit
+        length = handle.lengths.default_length(positions, usual=published)
+        longer = length > self.task.training.max_target
+        options["max_length"] = length if longer else min(published, length)
         repeated = [symbol_pieces(handle.tokenizer, handle.vocabulary, mark) for mark in self.task.may_repeat]
         options["no_repeat_ngram_ignore"] = [piece for pieces in repeated for piece in pieces]
         return GenerationConfig.of_options(handle.vocabulary, **options)

@@ -107,5 +107,8 @@ def test_generation_takes_over_what_training_had():
     assert unknown.default_length(512) == 128 and unknown.source_limit(512, 128) == 512 - 128 - 3
     assert unknown.default_length(96) == 24 and unknown.default_length(96, longest=10) == 96 - 10 - 3
     assert unknown.default_length(512, longest=500) == 128
+    assert unknown.default_length(512, usual=40) == 40 and unknown.default_length(96, usual=40) == 24
+    assert whole.default_length(512, usual=40) == 30  # what is usual does not concern models that have learned pairs
+    assert [lengths.learnt_target for lengths in (trained, whole, unknown, PairLengths(5, 6, 9))] == [60, 30, 0, 6]
     with pytest.raises(UnifiedError, match="positions leave none for a source beside a target of 100 tokens"):
         trained.source_limit(96, 100)

@@ -151,10 +151,37 @@ def test_a_writer_reads_so_many_tokens_as_it_learnt_to(lm):
         writer = Writer(lm, TASK)
         assert writer.max_source_tokens == most and writer.reads == f"the first {most} tokens of a source"
         assert Writer(lm, TASK, max_source=5).max_source_tokens == 5
-    lm.lengths = PairLengths()
-    assert (
-        Writer(lm, replace(TASK, decoding={"max_length": 100, "no_repeat_ngram_size": 3})).max_source_tokens == 0
-    )  # no position is left
+
+
+@pytest.mark.parametrize(
+    ("lengths", "written_at_most", "read"),
+    [
+        # A model without pairs: a quarter of its positions, and sources have the rest.
+        (PairLengths(), POSITIONS // 4, POSITIONS - POSITIONS // 4 - 3),
+        # Pairs that were learnt whole, or of which the sources were cut: as long as the longest target.
+        (PairLengths(0, 0, 8), 8, LEFT),
+        (PairLengths(30, 0, 8), 8, 30),
+        (PairLengths(0, 9, 8), 9, LEFT - 1),
+    ],
+)
+def test_published_lengths_leave_positions_to_sources(lm, lengths, written_at_most, read):
+    """Of 48 positions, published settings take 45 for the text and 384 for its source."""
+    training = WritingTraining(max_length=512, max_source=384, max_target=125)
+    lm.lengths = lengths
+    writer = Writer(lm, replace(TASK, training=training, decoding={"max_length": 45, "no_repeat_ngram_size": 3}))
+    assert (writer.config.max_length, writer.max_source_tokens) == (written_at_most, read)
+    (found,) = writer.predict([WritingItem("a", words(3))])
+    assert "cut" not in found
+    assert replace(writer, max_source=5).max_source_tokens == 5
+
+
+def test_a_target_that_leaves_no_position_to_a_source_is_refused(lm):
+    lm.lengths = PairLengths(0, 0, POSITIONS)
+    with pytest.raises(UnifiedError) as refused:
+        next(Writer(lm, TASK).predict([WritingItem("a", words(3))]))
+    assert str(refused.value) == (
+        "the model's 48 positions leave none for a source beside a target of 45 tokens; a target must be shorter"
+    )
 
 
 def test_a_number_of_tokens_that_the_positions_have_no_room_for_is_refused(lm):
