@@ -91,7 +91,7 @@ class TaskLengths:
     def source_limit(self) -> int | None:
         """Tokens of a source that are read in generation; None for all."""
         trained = self.trained
-        length = trained.default_length(self._positions, self.max_source)
+        length = trained.default_length(self._positions, max_source=self.max_source)
         return trained.source_limit(self._positions, length, self.max_source)
 
     def most_to_write(self) -> int:

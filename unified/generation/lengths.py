@@ -65,23 +65,38 @@ class PairLengths:
     def default_length(
         self,
         positions: int,
+        size: int | None = None,
+        *,
+        prompt: bool = False,
         max_source: int | None = None,
-        longest: int | None = None,
+        least: int = 1,
         usual: int = GenerationConfig.max_length,
     ) -> int:
-        """Most tokens to write by default: the length of the longest targets in training.
+        """Most tokens to write from a text where the user does not say; the only such rule of the library.
 
-        For a model that has learned no pairs it is ``usual``, or what the longest source leaves, but at least a quarter
-        of the positions. An explicit ``max_source`` that leaves fewer positions lowers it.
+        From a source, the length of the longest targets in training. A model that has learned no pairs writes ``usual``
+        tokens, or what the source leaves of the positions, but at least a quarter of them. An explicit ``max_source``
+        that leaves fewer positions lowers both. Behind a prompt, ``usual``, or what the prompt leaves.
 
         Args:
             positions: of the model, :attr:`unified.model.TransformerConfig.position_limit`.
-            longest: tokens of the longest source, where that is known.
+            size: tokens of the text; None where that is not known, for one length of all sources.
+            prompt: whether the text is continued.
+            max_source: as for :meth:`source_limit`.
+            least: fewest tokens to write.
             usual: tokens to write where the model has learned no pairs and has positions for them.
+
+        Raises:
+            UnifiedError: ``max_source`` is no number of tokens.
         """
-        left = positions // 4 if longest is None else max(positions // 4, positions_left(positions, max(longest, 1)))
-        length = self.learnt_target or min(usual, left)
-        return max(1, min(length, positions_left(positions, max_source or 0)))
+        read = PairLengths().overridden(max_source, None).max_source
+        if prompt:
+            size = size or 0
+            length = min(usual, positions_left(positions, min(size, read or size)))
+        else:
+            left = positions // 4 if size is None else max(positions // 4, positions_left(positions, max(size, 1)))
+            length = min(self.learnt_target or min(usual, left), positions_left(positions, read))
+        return max(1, length, least)
 
     def source_limit(self, positions: int, length: int, max_source: int | None = None) -> int | None:
         """Tokens of a source that are read.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -215,24 +215,19 @@ class UnifiedLM(FillingModel):
         """
         ids = [self.encode_source(text) for text in require_list("texts", texts)]
         is_prompt = SCHEMES[self.scheme(prompt)].prompt
-        if is_prompt:
-            limit = self.source_limit(1, max_source, prompt=True)
-            ids, max_source = [row[:limit] for row in ids], 0
-        if "max_length" in options:
-            lengths = [options["max_length"]] * len(ids)
-        else:
-            least = options.get("min_length")
-            lengths = [self._default_length(len(row), is_prompt, max_source, least) for row in ids]
-            options["max_length"] = max(lengths, default=self._default_length(0, is_prompt, max_source, least))
+        default = "max_length" not in options
+        if default:
+            options["max_length"] = self._longest_default(is_prompt, max_source, options.get("min_length"))
         config = GenerationConfig.of_options(self.vocabulary, **options)
-        groups = [
-            ([i for i, own in enumerate(lengths) if own == length], replace(config, max_length=length))
-            for length in sorted(set(lengths))
-        ]
+        groups = self.searches(map(len, ids), config, default, prompt=prompt, max_source=max_source)
         if windows:
             ids = self._fitting(texts, groups, prompt, batch_size, max_source)
         else:
-            limits = [self.source_limit(length, max_source, is_prompt) for length in lengths]
+            limits: list[int | None] = [None] * len(ids)
+            for own, settings in groups:
+                limit = self.source_limit(settings.max_length, max_source, is_prompt)
+                for i in own:
+                    limits[i] = limit
             if max_source is None:
                 warn_of_cuts(ids, limits)
             ids = [row[:limit] for row, limit in zip(ids, limits, strict=True)]
@@ -246,6 +241,39 @@ class UnifiedLM(FillingModel):
             for i, some in zip(own, found, strict=True):
                 written[i] = [self.decode([*given[i], *one.tokens.tolist()]) for one in some]
         return written if config.nbest > 1 else [some[0] for some in written]
+
+    def searches(
+        self,
+        sizes: Iterable[int],
+        config: GenerationConfig,
+        default_lengths: bool,
+        *,
+        prompt: bool | None = None,
+        max_source: int | None = None,
+    ) -> list[tuple[list[int], GenerationConfig]]:
+        """Divides texts into groups that are searched with the same settings: the indices of each, and its settings.
+
+        Args:
+            sizes: tokens of each text.
+            config: settings of all.
+            default_lengths: each text gets the most tokens to write that :meth:`.PairLengths.default_length` says in
+                place of ``max_length``.
+            prompt, max_source: as for :meth:`generate`.
+        """
+        sizes = list(sizes)
+        if not default_lengths:
+            return [(list(range(len(sizes))), config)] if sizes else []
+        continues = SCHEMES[self.scheme(prompt)].prompt
+        lengths = [
+            self.lengths.default_length(
+                self.model.config.position_limit, size, prompt=continues, max_source=max_source, least=config.min_length
+            )
+            for size in sizes
+        ]
+        return [
+            ([i for i, own in enumerate(lengths) if own == length], replace(config, max_length=length))
+            for length in sorted(set(lengths))
+        ]
 
     def _fitting(
         self,
@@ -432,10 +460,12 @@ class UnifiedLM(FillingModel):
         max_source = 0 if prompt and max_source is None else max_source
         return self.lengths.source_limit(self.model.config.position_limit, length, max_source)
 
-    def _default_length(self, size: int, prompt: bool, max_source: int | None, least: object) -> int:
-        """Most tokens to write from a text of ``size`` where the user does not say; at least ``least``, if it says."""
-        if prompt:
-            usual = min(GenerationConfig.max_length, self.tokens_left(size))
-        else:
-            usual = self.lengths.default_length(self.model.config.position_limit, max_source, size)
-        return max(1, usual, least if isinstance(least, int) else 1)
+    def _longest_default(self, prompt: bool, max_source: int | None, least: object) -> int:
+        """Most tokens that are written from any text where the user does not say; at least ``least``, if it says."""
+        return self.lengths.default_length(
+            self.model.config.position_limit,
+            0,
+            prompt=prompt,
+            max_source=max_source,
+            least=least if isinstance(least, int) else 1,
+        )

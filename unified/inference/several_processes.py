@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -19,13 +19,37 @@ from unified.arguments import counted
 from unified.errors import Interrupted, UnifiedError
 from unified.files.claims import Claim, claimed_folder, hashes
 from unified.files.whole import whole_file
-from unified.generation import SCHEMES, GenerationConfig
+from unified.generation import GenerationConfig
 from unified.inference.generate_output import lines
 from unified.inference.language_model import UnifiedLM
 from unified.inference.sentences import FileSentences, FolderSentences
 from unified.runtime.parallel import ordered_map
 from unified.runtime.progress import Progress, StepProgress
 from unified.tokenization import FILES
+
+
+@dataclass
+class ChunkCounts:
+    """Counts of a chunk, or of several.
+
+    Attributes:
+        sentences: how many there are.
+        cut: how many of them were cut.
+        limit: tokens that were read of these, which is one number for all of them.
+        divided: how many were divided into windows.
+    """
+
+    sentences: int = 0
+    cut: int = 0
+    limit: int = 0
+    divided: int = 0
+
+    def add(self, other: ChunkCounts) -> None:
+        """Count those of another chunk, too."""
+        self.sentences += other.sentences
+        self.cut += other.cut
+        self.limit = max(self.limit, other.limit)
+        self.divided += other.divided
 
 
 @dataclass
@@ -36,8 +60,10 @@ class ChunkWriter:
         checkpoint, data: as :meth:`UnifiedLM.from_pretrained` takes them.
         sentences: what to write from.
         config: settings of the search.
-        prompt: continue the sentences instead of answering them; None as the model was trained.
-        max_source: tokens kept from the front of each source, 0 keeps all.
+        default_lengths: each text gets the most tokens to write that :meth:`.PairLengths.default_length` says in place
+            of the ``max_length`` of ``config``.
+        prompt: continue the sentences instead of answering them.
+        max_source: first tokens of each source that are read, 0 for all; None as :meth:`UnifiedLM.generate` has it.
         windows: divide longer sources into windows instead, see :meth:`UnifiedLM.shortened`.
         chunk: sentences per chunk.
         batch_size: sentences that are generated together.
@@ -51,8 +77,9 @@ class ChunkWriter:
     data: Path
     sentences: FolderSentences | FileSentences
     config: GenerationConfig
-    prompt: bool | None
-    max_source: int
+    default_lengths: bool
+    prompt: bool
+    max_source: int | None
     windows: bool
     chunk: int
     batch_size: int
@@ -61,51 +88,63 @@ class ChunkWriter:
     int8: bool
     folder: Path
 
-    def __call__(self, number: int) -> tuple[int, int, int]:
-        """Write chunk ``number``.
-
-        Returns:
-            How many sentences it holds, how many of them were cut, and how many were divided into windows.
-        """
+    def __call__(self, number: int) -> ChunkCounts:
+        """Write chunk ``number``."""
         lm = _loaded(self)
+        counts, texts = ChunkCounts(len(self.indices(number))), dict[int, str]()
+        for own, sources, config in self._searches(lm, number):
+            read = self._read(lm, own, sources, config, counts)
+            found = lm.hypotheses(
+                read, config, prompt=self.prompt, batch_size=self.batch_size, indices=own, max_source=0
+            )  # fmt: skip
+            for i, source, hypotheses in zip(own, read, found, strict=True):
+                texts[i] = lines(lm, i, *self.sentences.texts(lm, i), source if self.prompt else [], hypotheses)
+        with whole_file(self.path(number)) as stream:
+            stream.write("".join(texts[i] for i in self.indices(number)).encode("utf-8"))
+        return counts
+
+    def _searches(
+        self, lm: UnifiedLM, number: int
+    ) -> Iterator[tuple[list[int], list[list[int]], GenerationConfig]]:  # fmt: skip
+        """Sentences of a chunk that are searched with the same settings: numbers, ids, and settings."""
         indices = self.indices(number)
         sources = [self.sentences.source(lm, i) for i in indices]
-        sources, cut, divided = self._fitting(lm, sources, indices)
-        found = lm.hypotheses(
-            sources,
-            self.config,
-            prompt=self.prompt,
-            batch_size=self.batch_size,
-            indices=list(indices),
-            max_source=0,
-        )
-        is_prompt = SCHEMES[lm.scheme(self.prompt)].prompt
-        text = "".join(
-            lines(lm, i, *self.sentences.texts(lm, i), source if is_prompt else [], hypotheses)
-            for i, source, hypotheses in zip(indices, sources, found, strict=True)
-        )
-        with whole_file(self.path(number)) as stream:
-            stream.write(text.encode("utf-8"))
-        return len(indices), cut, divided
+        for own, config in lm.searches(
+            map(len, sources), self.config, self.default_lengths, prompt=self.prompt, max_source=self.max_source
+        ):
+            yield [indices[at] for at in own], [sources[at] for at in own], config
 
-    def _fitting(
-        self, lm: UnifiedLM, sources: list[list[int]], indices: Sequence[int]
-    ) -> tuple[list[list[int]], int, int]:
-        """Sources that are short enough, how many were cut, and how many were divided into windows."""
-        limit = self.max_source or (lm.tokens_left(self.config.max_length) if self.windows else sys.maxsize)
+    def _limit(self, lm: UnifiedLM, config: GenerationConfig) -> int:
+        """Tokens of a source, or of a window, that are read."""
+        limit = lm.source_limit(config.max_length, self.max_source, self.prompt)
+        return limit or (lm.tokens_left(config.max_length) if self.windows else sys.maxsize)
+
+    def _read(
+        self,
+        lm: UnifiedLM,
+        indices: Sequence[int],
+        sources: Sequence[list[int]],
+        config: GenerationConfig,
+        counts: ChunkCounts,
+    ) -> list[list[int]]:
+        """Sources that are cut, or made short by windows, to what is read; adds to the counts."""
+        limit = self._limit(lm, config)
         long = [at for at, source in enumerate(sources) if len(source) > limit]
         if not self.windows:
-            return [source[:limit] for source in sources], len(long), 0
+            counts.add(ChunkCounts(cut=len(long), limit=limit if long else 0))
+            return [source[:limit] for source in sources]
         found = lm.shortened(
             [self.sentences.parts(lm, indices[at]) for at in long],
-            self.config,
+            config,
             prompt=self.prompt,
             batch_size=self.batch_size,
             indices=[indices[at] for at in long],
             max_source=limit,
         )
+        cut, divided = sum(map(bool, found.cut)), sum(map(bool, found.windows))
+        counts.add(ChunkCounts(cut=cut, limit=limit if cut else 0, divided=divided))
         short = {**dict(enumerate(sources)), **dict(zip(long, found.ids, strict=True))}
-        return list(short.values()), sum(map(bool, found.cut)), sum(map(bool, found.windows))
+        return list(short.values())
 
     def indices(self, number: int) -> range:
         """Numbers of the sentences of a chunk."""
@@ -125,7 +164,7 @@ class ChunkWriter:
         """The settings that decide a chunk's contents."""
         config = {**asdict(self.config), "no_repeat_ngram_ignore": sorted(self.config.no_repeat_ngram_ignore)}
         config |= {"prompt": self.prompt, "max_source": self.max_source, "windows": self.windows, "chunk": self.chunk}
-        config |= {"int8": self.int8}
+        config |= {"int8": self.int8} | ({"max_length": None} if self.default_lengths else {})
         vocabulary = sorted(file for name in ("dict*.txt", *FILES) for file in self.data.glob(name))
         return Claim(
             {f"--{name.replace('_', '-')}": value for name, value in config.items()},
@@ -179,17 +218,16 @@ def _write_chunks(job: ChunkWriter, processes: int) -> None:
     if len(missing) < job.chunks:
         Progress.say(f"generate: {job.folder}: {job.chunks - len(missing)} of {job.chunks} chunks are there already")
     left = sum(len(job.indices(number)) for number in missing)
-    done = cut = divided = 0
+    total = ChunkCounts()
     with StepProgress("generate", len(job.sentences), "sentences", len(job.sentences) - left) as progress:
-        for count, *long in ordered_map(job, missing, min(processes, max(len(missing), 1))):
-            done, cut, divided = done + count, cut + long[0], divided + long[1]
-            progress.advance(steps=count)
-    if divided:
-        Progress.say(f"generate: {divided:,} of these {done:,} sources were divided into windows")
-    if cut:
-        all_that_fit = "tokens, as many as the model's positions leave"
-        limit = counted(job.max_source, "token") if job.max_source else all_that_fit
-        Progress.say(f"generate: {cut:,} of these {done:,} sources were cut to their first {limit}")
+        for counts in ordered_map(job, missing, min(processes, max(len(missing), 1))):
+            total.add(counts)
+            progress.advance(steps=counts.sentences)
+    if total.divided:
+        Progress.say(f"generate: {total.divided:,} of these {total.sentences:,} sources were divided into windows")
+    if total.cut:
+        limit = counted(total.limit, "token")
+        Progress.say(f"generate: {total.cut:,} of these {total.sentences:,} sources were cut to their first {limit}")
 
 
 def _remove_chunks(job: ChunkWriter) -> None:

@@ -86,6 +86,26 @@ def test_sources_may_be_cut_and_prompts_continued(samples, tmp_path, capsys):
     assert continued[:3] == lm.generate([t.lower() for t in TEXT], prompt=True, beam=3, max_length=8)
 
 
+@pytest.mark.parametrize("prompt", [True, False])
+def test_each_text_is_as_long_as_in_python(samples, tmp_path, capsys, prompt):
+    """A prompt, and a source of a model without pairs, leave positions to what is written from them alone."""
+    lm = UnifiedLM.from_pretrained(samples / "model.pt")
+    positions = lm.model.config.max_positions
+    texts = ["the cat", "the " * 60]
+    while len(lm.encode(texts[1])) > positions - 9:
+        texts[1] = texts[1][:-1]
+    (tmp_path / "in.txt").write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
+    options = ["--input", str(tmp_path / "in.txt"), "--model", str(samples / "model.pt"), "--beam", "1"]
+    choice = "--prompt" if prompt else "--no-prompt"
+    assert main(["generate", "--output", str(tmp_path / "out"), *options, choice]) == 0
+    found = read_generate_output([tmp_path / "out"], need_references=False)[0]
+    assert found == lm.generate(texts, prompt=prompt, beam=1)
+    written = [
+        row.split("\t")[2].split() for row in (tmp_path / "out").read_text("utf-8").splitlines() if row[0] == "H"
+    ]
+    assert len(written[0]) > positions // 4
+
+
 @pytest.mark.skipif(not has_int8_product(), reason="this torch has no int8 product")
 def test_int8_writes_as_the_quantized_model_does(samples, tmp_path):
     lm = UnifiedLM.from_pretrained(samples / "model.pt")
@@ -201,8 +221,8 @@ def test_parts_of_other_settings_or_files_are_not_mixed(samples, tmp_path, capsy
     for options, difference in (
         (["--beam", "2"], "--beam 3, now 2"),
         (["--chunk", "2"], "--chunk 1, now 2"),
-        (["--prompt"], "no --prompt, now true"),
-        (["--max-source", "9"], "--max-source"),
+        (["--prompt"], "--prompt false, now true"),
+        (["--max-source", "9"], "no --max-source, now 9"),
     ):
         capsys.readouterr()
         assert plain(samples, output, *(["--chunk", "1"] if "--chunk" not in options else []), *options) == 2

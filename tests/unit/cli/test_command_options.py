@@ -161,7 +161,7 @@ def test_help_of_the_search_describes_each_setting_and_says_its_default(capsys, 
         if type(field.default) in (int, float):
             default = str(field.default)
             if field.name == "max_length":
-                default = f"as in training; without pairs {default}, at most a quarter of the positions"
+                default = f"as in training; without pairs {default}, or what the text leaves of the positions"
             shown += f" (default: {default})"
         assert shown in text
 

@@ -77,8 +77,8 @@ def test_defaults_reach_the_processes(asked):
     assert isinstance(writer.sentences, FileSentences) and writer.sentences.lines == ["w1", "w2"]
     assert writer == ChunkWriter(
         checkpoint=Path("cut/checkpoint_last.pt"), data=Path("cut"), sentences=writer.sentences,
-        config=GenerationConfig(max_length=10), prompt=None, max_source=20, windows=False, chunk=128, batch_size=32,
-        threads=1, device="cpu", int8=False, folder=Path("out/a.txt.chunks"),
+        config=GenerationConfig(max_length=10), default_lengths=True, prompt=False, max_source=None, windows=False,
+        chunk=128, batch_size=32, threads=1, device="cpu", int8=False, folder=Path("out/a.txt.chunks"),
     )  # fmt: skip
 
 
@@ -107,9 +107,8 @@ def test_every_option_reaches_the_processes(asked):
     assert files(writer) == [f"valid.de-en.{end}" for end in ("en.idx", "en.bin", "de.idx", "de.bin")]
     assert writer == ChunkWriter(
         checkpoint=Path("cut/checkpoint_last.pt"), data=Path("data"), sentences=writer.sentences, config=config,
-        prompt=False,
-        max_source=6, windows=True, chunk=5, batch_size=4, threads=2, device="cpu", int8=True,
-        folder=Path("out/a.txt.chunks"),
+        default_lengths=False, prompt=False, max_source=6, windows=True, chunk=5, batch_size=4, threads=2,
+        device="cpu", int8=True, folder=Path("out/a.txt.chunks"),
     )  # fmt: skip
 
 
@@ -124,38 +123,48 @@ def test_a_split_of_a_folder_is_read_unless_there_is_a_file(asked):
 
 
 @pytest.mark.parametrize(
-    ("line", "length", "source"),
+    ("line", "length"),
     [
         # The lengths of training, where they fit into 64 positions; three of these are for special symbols.
-        ("cut", 10, 20),
-        ("whole", 9, 64 - 9 - 3),
-        # A model without pairs: a quarter of its positions, and what is left of them.
-        ("plain", 16, 64 - 16 - 3),
-        ("silent", 16, 64 - 16 - 3),
-        ("cut --max-length 30", 30, 20),
-        ("cut --max-length 50", 50, 64 - 50 - 3),
-        ("cut --max-source 0", 10, 0),
-        ("cut --max-source 30", 10, 30),
-        ("cut --max-source 57", 64 - 57 - 3, 57),
-        ("cut --max-source 1", 10, 1),
-        ("plain --min-length 20", 20, 64 - 20 - 3),
-        ("plain --min-length 16", 16, 64 - 16 - 3),
-        ("cut --min-length 5", 10, 20),
-        ("cut --no-prompt", 10, 20),
-        # Prompts are read whole, and lengths of pairs do not count.
-        ("continues", 16, 0),
-        ("continues --prompt", 16, 0),
-        ("continues --max-source 5", 16, 5),
-        ("continues --max-length 30", 30, 0),
-        ("cut --prompt", 16, 0),
-        ("continues --no-prompt", 10, 20),
-        ("continues --no-prompt --windows", 10, 20),
-        ("cut --windows", 10, 20),
+        ("cut", 10),
+        ("whole", 9),
+        # A model without pairs, and prompts: what a text of one token, or an empty prompt, leaves of the positions.
+        ("plain", 64 - 1 - 3),
+        ("silent", 64 - 1 - 3),
+        ("plain --min-length 20", 60),
+        ("cut --min-length 5", 10),
+        ("cut --min-length 11", 11),
+        ("cut --max-source 57", 64 - 57 - 3),
+        ("continues", 64 - 3),
+        ("continues --max-source 5", 64 - 3),
+        ("cut --prompt", 64 - 3),
+        ("continues --no-prompt", 10),
     ],
 )
-def test_lengths_are_those_of_training_where_no_option_gives_them(asked, line, length, source):
+def test_each_text_has_its_default_length_and_none_a_longer_one(asked, line, length):
     writer = asked("--input", "input.txt", "--model", *line.split())[0]
-    assert (writer.config.max_length, writer.max_source) == (length, source)
+    assert writer.default_lengths and writer.config.max_length == length
+
+
+@pytest.mark.parametrize("line", ["cut", "plain", "continues", "cut --min-length 1 --max-source 5"])
+@pytest.mark.parametrize("length", [1, 30, 60])
+def test_a_given_length_is_that_of_all_texts(asked, line, length):
+    writer = asked("--input", "input.txt", "--model", *line.split(), "--max-length", str(length))[0]
+    assert not writer.default_lengths and writer.config.max_length == length
+
+
+@pytest.mark.parametrize(
+    ("line", "prompt", "source"),
+    [
+        ("cut", False, None), ("cut --max-source 0", False, 0), ("cut --max-source 30", False, 30),
+        ("cut --prompt", True, None), ("cut --no-prompt --windows", False, None), ("whole", False, None),
+        ("silent", False, None), ("continues", True, None), ("continues --prompt --max-source 5", True, 5),
+        ("continues --no-prompt --windows", False, None),
+    ],
+)  # fmt: skip
+def test_processes_are_told_whether_sentences_are_prompts_and_what_is_read(asked, line, prompt, source):
+    writer = asked("--input", "input.txt", "--model", *line.split())[0]
+    assert (writer.prompt, writer.max_source) == (prompt, source)
 
 
 def test_options_take_their_smallest_values(asked):
@@ -179,6 +188,12 @@ def test_options_take_their_smallest_values(asked):
          "--windows divides sources, but the model continues prompts, which are read whole"),
         ("data --model cut --prompt --windows",
          "--windows divides sources, but the model continues prompts, which are read whole"),
+        ("data --model cut --max-length 61",
+         "the model's 64 positions leave none for a source beside a target of 61 tokens; a target must be shorter"),
+        ("data --model cut --windows --max-source 0 --max-length 61",
+         "the model's 64 positions leave none for a source beside a target of 61 tokens; a target must be shorter"),
+        ("data --model plain --min-length 61",
+         "the model's 64 positions leave none for a source beside a target of 61 tokens; a target must be shorter"),
         ("data --model cut --no-repeat-ngram-ignore beam",
          "--no-repeat-ngram-ignore: 'beam' is not a symbol of the dictionary"),
         ("data --model cut --no-repeat-ngram-ignore w1",

@@ -47,10 +47,10 @@ def test_at_least_one_token_is_written_and_no_position_is_wasted():
     assert PairLengths(longest_target=18).default_length(20) == 17
     assert PairLengths(max_target=9, longest_target=5).default_length(20) == 9
     # No source or one of one token: what it leaves, and it may have a token all the same.
-    assert unknown.default_length(20, longest=0) == unknown.default_length(20, longest=1) == 16
-    assert unknown.default_length(20, longest=2) == 15
+    assert unknown.default_length(20, size=0) == unknown.default_length(20, size=1) == 16
+    assert unknown.default_length(20, size=2) == 15
     assert [unknown.default_length(positions) for positions in (20, 24, 511, 512, 600)] == [5, 6, 127, 128, 128]
-    assert unknown.default_length(24, longest=23) == 6
+    assert unknown.default_length(24, size=23) == 6
 
 
 def test_a_source_is_read_up_to_what_training_read_or_the_target_leaves():

@@ -100,15 +100,26 @@ def test_generation_takes_over_what_training_had():
     assert trained.default_length(512) == 60 and trained.source_limit(512, 60) == 400
     assert trained.source_limit(512, 200) == 512 - 200 - 3  # the positions have room for no more
     assert trained.source_limit(512, 60, 0) is None and trained.source_limit(512, 60, 450) == 450
-    assert trained.default_length(512, 480) == 512 - 480 - 3
+    assert trained.default_length(512, max_source=480) == 512 - 480 - 3
     whole = PairLengths(longest_target=30)
     assert whole.default_length(512) == 30 and whole.source_limit(512, 30) == 512 - 30 - 3
     unknown = PairLengths()
     assert unknown.default_length(512) == 128 and unknown.source_limit(512, 128) == 512 - 128 - 3
-    assert unknown.default_length(96) == 24 and unknown.default_length(96, longest=10) == 96 - 10 - 3
-    assert unknown.default_length(512, longest=500) == 128
+    assert unknown.default_length(96) == 24 and unknown.default_length(96, size=10) == 96 - 10 - 3
+    assert unknown.default_length(512, size=500) == 128
+    # Behind a prompt no length of pairs counts: what the prompt, or what is read of it, leaves.
+    for lengths in (trained, whole, unknown):
+        assert [lengths.default_length(96, size, prompt=True) for size in (0, 10, 92, 95)] == [93, 83, 1, 1]
+        assert lengths.default_length(512, 10, prompt=True) == 128 == lengths.default_length(512, prompt=True)
+        read = [lengths.default_length(96, 50, prompt=True, max_source=most) for most in (0, 20, 60)]
+        assert read == [43, 73, 43]
+        assert lengths.default_length(96, 10, prompt=True, usual=40) == 40
+        assert lengths.default_length(96, 90, prompt=True, least=7) == 7
+    assert trained.default_length(512, least=60) == 60 and trained.default_length(512, least=61) == 61
     assert unknown.default_length(512, usual=40) == 40 and unknown.default_length(96, usual=40) == 24
     assert whole.default_length(512, usual=40) == 30  # what is usual does not concern models that have learned pairs
     assert [lengths.learnt_target for lengths in (trained, whole, unknown, PairLengths(5, 6, 9))] == [60, 30, 0, 6]
+    with pytest.raises(UnifiedError, match="^max_source must be 0 "):
+        unknown.default_length(96, max_source=-1)
     with pytest.raises(UnifiedError, match="positions leave none for a source beside a target of 100 tokens"):
         trained.source_limit(96, 100)

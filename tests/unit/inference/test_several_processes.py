@@ -11,10 +11,11 @@ import torch
 from tests.support.token_files import SPECIAL
 from unified.errors import Interrupted, UnifiedError
 from unified.generation import GenerationConfig
+from unified.generation.lengths import PairLengths
 from unified.inference import several_processes
 from unified.inference.language_model import UnifiedLM
 from unified.inference.sentences import FileSentences
-from unified.inference.several_processes import ChunkWriter, spread
+from unified.inference.several_processes import ChunkCounts, ChunkWriter, spread
 from unified.inference.source_windows import ShortSources
 
 TEXTS = ["5", "6 7", "8 9 10", "11 12 13 14", "15 ä"]
@@ -27,6 +28,9 @@ class Model:
 
     special = SPECIAL
     unknown_text = "<unk>"
+    lengths = PairLengths()
+    model = SimpleNamespace(config=SimpleNamespace(position_limit=15, max_positions=15))  # 12 beside special symbols
+    searches, source_limit, tokens_left = UnifiedLM.searches, UnifiedLM.source_limit, UnifiedLM.tokens_left
 
     def __init__(self):
         self.asked = []
@@ -42,9 +46,6 @@ class Model:
 
     def scheme(self, prompt):
         return "left_to_right" if prompt else "cloze"
-
-    def tokens_left(self, length):
-        return 12 - length
 
     def hypotheses(self, sources, config, **more):
         self.asked.append(("hypotheses", sources, config, more))
@@ -81,7 +82,8 @@ def job(tmp_path):
         data=tmp_path,
         sentences=FileSentences(tmp_path / "sources"),
         config=GenerationConfig(max_length=9, beam=3),
-        prompt=None,
+        default_lengths=False,
+        prompt=False,
         max_source=0,
         windows=False,
         chunk=2,
@@ -108,10 +110,10 @@ def test_chunks_divide_the_sentences_and_have_numbered_files(job):
     assert job.path(12) == job.folder / "000012.txt"
 
 
-@pytest.mark.parametrize("prompt", [None, False, True])
+@pytest.mark.parametrize("prompt", [False, True])
 def test_a_chunk_holds_its_sentences_and_those_are_numbered_in_the_whole(job, model, prompt):
     job = replace(job, prompt=prompt)
-    assert job(1) == (2, 0, 0)
+    assert job(1) == ChunkCounts(2)
     more = {"prompt": prompt, "batch_size": 7, "indices": [2, 3], "max_source": 0}
     assert model.asked == [("hypotheses", IDS[2:4], job.config, more)]
     expected = [line(i, TEXTS[i], f"{TEXTS[i]} {i}" if prompt else i) for i in (2, 3)]
@@ -122,12 +124,18 @@ def test_a_chunk_holds_its_sentences_and_those_are_numbered_in_the_whole(job, mo
 
 def test_longer_sources_are_cut_to_their_first_tokens(job, model):
     job = replace(job, max_source=2, chunk=5)
-    assert job(0) == (5, 2, 0)
+    assert job(0) == ChunkCounts(5, 2, 2)
     assert model.asked[0][1] == [[5], [6, 7], [8, 9], [11, 12], [15, 99]]
 
 
 @pytest.mark.parametrize(
-    ("max_source", "divided", "counts"), [(0, [3], (5, 0, 1)), (3, [3], (5, 0, 1)), (2, [2, 3], (5, 1, 1))]
+    ("max_source", "divided", "counts"),
+    [
+        (0, [3], ChunkCounts(5, divided=1)),
+        (None, [3], ChunkCounts(5, divided=1)),
+        (3, [3], ChunkCounts(5, divided=1)),
+        (2, [2, 3], ChunkCounts(5, 1, 2, 1)),
+    ],
 )
 def test_longer_sources_are_divided_into_windows_where_asked(job, model, max_source, divided, counts):
     """Without a limit they are as long as the positions leave, 12 less the 9 tokens to write."""
@@ -138,6 +146,31 @@ def test_longer_sources_are_divided_into_windows_where_asked(job, model, max_sou
     windows, hypotheses = model.asked
     assert windows == ("shortened", [[TEXTS[i]] for i in divided], job.config, more)
     assert hypotheses[1] == [own[-limit:] if i in divided else own for i, own in enumerate(IDS)]
+
+
+@pytest.mark.parametrize(
+    ("prompt", "lengths", "max_source", "expected"),
+    [
+        # Twelve positions beside special symbols: a prompt leaves the others to its continuation.
+        (True, PairLengths(5, 2, 2), None, [([0], 11, 99), ([1, 4], 10, 99), ([2], 9, 99), ([3], 8, 99)]),
+        (True, PairLengths(), 2, [([0], 11, 2), ([1, 2, 3, 4], 10, 2)]),
+        # Of a model without pairs a source does, too; of others texts are as long as targets were.
+        (False, PairLengths(), None, [([0], 11, 99), ([1, 4], 10, 99), ([2], 9, 99), ([3], 8, 99)]),
+        (False, PairLengths(3, 4, 4), None, [([0, 1, 2, 3, 4], 4, 3)]),
+        (False, PairLengths(), 10, [([0, 1, 2, 3, 4], 2, 10)]),
+    ],
+)
+def test_each_text_has_the_length_that_generate_gives_it(job, model, prompt, lengths, max_source, expected):
+    """Of each group of sentences with one length: their numbers, the length, and how many tokens are read."""
+    model.lengths = lengths
+    config = GenerationConfig(max_length=12, beam=3)
+    job = replace(job, prompt=prompt, max_source=max_source, config=config, default_lengths=True, chunk=5)
+    assert job(0).sentences == 5
+    asked = [(more["indices"], config.max_length, sources) for _, sources, config, more in model.asked]
+    assert sorted(asked) == sorted((own, length, [IDS[i][:read] for i in own]) for own, length, read in expected)
+    texts = [f"{' '.join(TEXTS[i].split()[: max_source or 9])} {i}" if prompt else i for i in range(5)]
+    assert job.path(0).read_text(encoding="utf-8") == "".join(line(i, TEXTS[i], texts[i]) for i in range(5))
+    assert job.claim.settings["--max-length"] is None
 
 
 def test_a_model_is_loaded_once_and_again_where_another_is_asked_for(job, monkeypatch):
@@ -285,8 +318,29 @@ def test_what_was_cut_or_divided_is_said_of_these_sources(job, model, tmp_path, 
     longer = replace(job, config=GenerationConfig(max_length=10), windows=True, folder=tmp_path / "p.chunks")
     spread(longer, tmp_path / "positions", 1)
     assert capsys.readouterr().err.splitlines()[-1] == (
-        "generate: 1 of these 5 sources were cut to their first tokens, as many as the model's positions leave"
+        "generate: 1 of these 5 sources were cut to their first 2 tokens"
     )
+
+
+def test_sources_without_pairs_are_cut_where_they_leave_less_than_a_quarter_of_the_positions(
+    job, monkeypatch, tmp_path, capsys
+):
+    short = Model()
+    short.model = SimpleNamespace(config=SimpleNamespace(position_limit=8, max_positions=8))
+    load(monkeypatch, short)
+    (job.data / "sources").write_text("5 6 7 8 9\n5 6\n5 6 7 8\n", encoding="utf-8")
+    job = replace(job, sentences=FileSentences(job.data / "sources"), max_source=None, default_lengths=True)
+    spread(job, tmp_path / "out", 1)
+    asked = [(more["indices"], config.max_length, sources) for _, sources, config, more in short.asked]
+    assert asked == [([0], 2, [[5, 6, 7]]), ([1], 3, [[5, 6]]), ([2], 2, [[5, 6, 7]])]
+    assert capsys.readouterr().err.splitlines()[-1] == "generate: 2 of these 3 sources were cut to their first 3 tokens"
+
+
+def test_counts_of_chunks_are_added():
+    total = ChunkCounts(3, 0, 0, 1)
+    total.add(ChunkCounts(2, 1, 9, 2))
+    total.add(ChunkCounts(1))
+    assert total == ChunkCounts(6, 1, 9, 3)
 
 
 @pytest.mark.parametrize(("processes", "there", "taken"), [(8, 0, 3), (2, 0, 2), (8, 2, 1), (8, 3, 1)])

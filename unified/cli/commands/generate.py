@@ -102,7 +102,10 @@ def _add_search(group: argparse._ArgumentGroup) -> None:
         else:
             default, known = field.default, str(field.default)
             if field.name == "max_length":
-                default, known = None, f"as in training; without pairs {known}, at most a quarter of the positions"
+                default, known = (
+                    None,
+                    f"as in training; without pairs {known}, or what the text leaves of the positions",
+                )
             if field.name == "beam":
                 known = f"{BEAM}; with sampling as many as --nbest"
             value_type = float if isinstance(default, float) else int
@@ -136,7 +139,7 @@ def run(args: argparse.Namespace) -> int:
     torch.set_num_threads(args.threads)
     checkpoint, output = checkpoint_named(args.model), Path(args.output)
     options = {field.name: getattr(args, field.name) for field in fields(GenerationConfig)}
-    data, options["max_length"], max_source = _of_checkpoint(checkpoint, args)
+    data, prompt, options["max_length"] = _of_checkpoint(checkpoint, args)
     vocabulary = Vocabulary.load(dictionary_file(data))
     try:
         config = GenerationConfig.of_options(vocabulary, **options)
@@ -154,8 +157,9 @@ def run(args: argparse.Namespace) -> int:
             data=data,
             sentences=sentences,
             config=config,
-            prompt=args.prompt,
-            max_source=max_source,
+            default_lengths=args.max_length is None,
+            prompt=prompt,
+            max_source=args.max_source,
             windows=args.windows,
             chunk=args.chunk,
             batch_size=args.batch_size,
@@ -177,25 +181,23 @@ def _with_options(refusal: str) -> str:
     return re.sub(rf"(?<![\w'-])({names})(?![\w'-])", lambda name: "--" + name[0].replace("_", "-"), refusal)
 
 
-def _of_checkpoint(checkpoint: Path, args: argparse.Namespace) -> tuple[Path, int, int]:
-    """Folder of the dictionary, most tokens to write, and tokens of a source that are read (0: all).
-
-    What is no option is as the checkpoint was trained. The lengths of pairs do not concern prompts, which are whole.
-    """
+def _of_checkpoint(checkpoint: Path, args: argparse.Namespace) -> tuple[Path, bool, int]:
+    """Folder of the dictionary, whether sentences are prompts, and most tokens to write from any of them."""
     from unified.checkpoints import load_checkpoint
     from unified.checkpoints.trained import find_data, pair_lengths, read
     from unified.generation import SCHEMES
-    from unified.generation.lengths import PairLengths
 
     content = load_checkpoint(checkpoint)
     data = find_data(checkpoint, content, args.data)
     trained, lengths = read(checkpoint, content, data), pair_lengths(content)
-    positions, max_length, max_source = trained.config.position_limit, args.max_length, args.max_source
-    continues = trained.writes in SCHEMES and SCHEMES[trained.writes].prompt
-    if continues if args.prompt is None else args.prompt:
-        if args.windows:
-            raise UnifiedError("--windows divides sources, but the model continues prompts, which are read whole")
-        lengths, max_source = PairLengths(), max_source or 0
-    if max_length is None:
-        max_length = max(lengths.default_length(positions, max_source), args.min_length)
-    return data, max_length, lengths.source_limit(positions, max_length, max_source) or 0
+    prompt: bool | None = args.prompt
+    if prompt is None:
+        prompt = trained.writes in SCHEMES and SCHEMES[trained.writes].prompt
+    if prompt and args.windows:
+        raise UnifiedError("--windows divides sources, but the model continues prompts, which are read whole")
+    positions, most = trained.config.position_limit, args.max_length
+    if most is None:
+        most = lengths.default_length(positions, 0, prompt=prompt, max_source=args.max_source, least=args.min_length)
+    if not prompt and (args.max_source is None or args.windows):
+        lengths.source_limit(positions, most)  # refuses texts that leave no position to a source
+    return data, prompt, most
