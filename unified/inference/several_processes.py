@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -23,6 +24,7 @@ from unified.generation import GenerationConfig
 from unified.inference.generate_output import lines
 from unified.inference.language_model import UnifiedLM
 from unified.inference.sentences import FileSentences, FolderSentences
+from unified.inference.source_limits import require_room
 from unified.runtime.parallel import ordered_map
 from unified.runtime.progress import Progress, StepProgress
 from unified.tokenization import FILES
@@ -102,6 +104,22 @@ class ChunkWriter:
         with whole_file(self.path(number)) as stream:
             stream.write("".join(texts[i] for i in self.indices(number)).encode("utf-8"))
         return counts
+
+    def require_room(self, number: int) -> None:
+        """Refuse a chunk with a sentence that the position table has no room for.
+
+        Raises:
+            UnifiedError: names the first such sentence.
+        """
+        lm = _loaded(self)
+        for own, sources, config in self._searches(lm, number):
+            limit = self._limit(lm, config)
+            require_room([source[:limit] for source in sources], own, config.max_length, lm.model.config)
+
+    @property
+    def always_has_room(self) -> bool:
+        """Whether every sentence is cut to what the positions leave, so that none can be too long."""
+        return not self.prompt and self.max_source is None
 
     def _searches(
         self, lm: UnifiedLM, number: int
@@ -218,9 +236,13 @@ def _write_chunks(job: ChunkWriter, processes: int) -> None:
     if len(missing) < job.chunks:
         Progress.say(f"generate: {job.folder}: {job.chunks - len(missing)} of {job.chunks} chunks are there already")
     left = sum(len(job.indices(number)) for number in missing)
+    processes = min(processes, max(len(missing), 1))
+    if not job.always_has_room:
+        # All of them before the first is written: a refusal at the end would throw away what is finished.
+        deque(ordered_map(job.require_room, missing, processes), maxlen=0)
     total = ChunkCounts()
     with StepProgress("generate", len(job.sentences), "sentences", len(job.sentences) - left) as progress:
-        for counts in ordered_map(job, missing, min(processes, max(len(missing), 1))):
+        for counts in ordered_map(job, missing, processes):
             total.add(counts)
             progress.advance(steps=counts.sentences)
     if total.divided:

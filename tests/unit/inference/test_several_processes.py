@@ -81,7 +81,7 @@ def job(tmp_path):
         checkpoint=tmp_path / "model.pt",
         data=tmp_path,
         sentences=FileSentences(tmp_path / "sources"),
-        config=GenerationConfig(max_length=9, beam=3),
+        config=GenerationConfig(max_length=8, beam=3),
         default_lengths=False,
         prompt=False,
         max_source=0,
@@ -139,7 +139,8 @@ def test_longer_sources_are_cut_to_their_first_tokens(job, model):
 )
 def test_longer_sources_are_divided_into_windows_where_asked(job, model, max_source, divided, counts):
     """Without a limit they are as long as the positions leave, 12 less the 9 tokens to write."""
-    job = replace(job, max_source=max_source, windows=True, chunk=5, prompt=False)
+    config = GenerationConfig(max_length=9, beam=3)
+    job = replace(job, config=config, max_source=max_source, windows=True, chunk=5)
     assert job(0) == counts
     limit = max_source or 3
     more = {"prompt": False, "batch_size": 7, "indices": divided, "max_source": limit}
@@ -207,7 +208,7 @@ def test_a_claim_has_all_that_decides_the_texts(job):
     config = replace(job.config, no_repeat_ngram_size=3, no_repeat_ngram_ignore=frozenset({9, 4}), seed=6)
     claim = replace(job, config=config, prompt=True, windows=True, int8=True, max_source=2).claim
     assert claim.settings == {
-        "--beam": 3, "--max-length": 9, "--min-length": 1, "--nbest": 1, "--length-penalty": "fairseq",
+        "--beam": 3, "--max-length": 8, "--min-length": 1, "--nbest": 1, "--length-penalty": "fairseq",
         "--lenpen": 1.0, "--no-repeat-ngram-size": 3, "--no-repeat-ngram-ignore": [4, 9], "--sampling": False,
         "--top-k": 0, "--top-p": 1.0, "--temperature": 1.0, "--seed": 6, "--prompt": True, "--max-source": 2,
         "--windows": True, "--chunk": 2, "--int8": True,
@@ -298,6 +299,35 @@ def test_a_refusal_leaves_no_chunks_because_it_would_come_again(job, model, tmp_
     assert (job.folder / "notes.md").exists()
 
 
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({"max_source": 0}, "sentence 4: 6 tokens"),
+        ({"max_source": 5}, "sentence 4: 5 tokens"),
+        ({"max_source": 5, "windows": True}, "sentence 4: 5 tokens"),
+        ({"prompt": True, "max_source": None}, "sentence 4: 6 tokens"),
+        ({"max_source": 4}, None),
+        ({"max_source": None}, None),
+        ({"max_source": 0, "windows": True}, None),
+    ],
+)
+def test_texts_that_are_too_long_are_refused_before_any_is_written(job, model, tmp_path, changes, named):
+    """Eight tokens may be written, which leaves four of twelve positions to a text; the last one has six."""
+    (job.data / "sources").write_text("5\n6\n7\n8\n5 6 7 8 9 10\n", encoding="utf-8")
+    job = replace(job, sentences=FileSentences(job.data / "sources"), chunk=1, **changes)
+    assert job.always_has_room == (changes == {"max_source": None})
+    if named is None:
+        spread(job, tmp_path / "out", 1)
+        return
+    with pytest.raises(UnifiedError) as raised:
+        spread(job, tmp_path / "out", 1)
+    assert str(raised.value) == (
+        f"{named}, but the model's 15 positions leave room for 4 beside the 8 that may be written; shorten the text or "
+        "what is written"
+    )
+    assert not model.asked and names(job.folder) <= {"claim.json"} and not (tmp_path / "out").exists()
+
+
 def test_files_of_killed_processes_go_at_the_end(job, model, tmp_path, monkeypatch):
     interrupted(job, tmp_path / "out", monkeypatch, at=2)
     (job.folder / ".000001.txt.77.partial").write_text("half")
@@ -355,6 +385,7 @@ def test_no_process_is_started_without_a_chunk(job, model, tmp_path, monkeypatch
         asked.append((list(items), workers))
         return map(function, items)
 
+    job = replace(job, max_source=None)  # no text can be too long then, and none is looked at beforehand
     monkeypatch.setattr(several_processes, "ordered_map", first_chunks)
     with pytest.raises(Interrupted):
         spread(job, tmp_path / "out", 1)
