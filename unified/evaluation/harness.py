@@ -139,12 +139,17 @@ class HarnessModel:
         return [found[number] for number in range(len(requests))]
 
     def _written(self, contexts: Sequence[str], settings: Mapping[str, Any]) -> list[str]:
-        """Texts that the model writes behind each context, or from it as a source."""
+        """Texts that the model writes behind each context, or from it as a source.
+
+        Of a prompt that is too long the last tokens are read, of a source the first ones, as in training.
+        """
         lm = self.lm
         limit = lm.model.config.position_limit
         length = min(int(settings.get("max_gen_toks", _LENGTH)), max(1, limit // 2))
         prompts = SCHEMES[lm.scheme()].prompt
-        given = [lm.encode(context)[-lm.tokens_left(length) :] for context in contexts]
+        given = [lm.encode(context) for context in contexts]
+        if prompts:
+            given = [tokens[-lm.tokens_left(length) :] for tokens in given]
         options: dict[str, Any] = {"max_length": length, "beam": 1}
         if settings.get("do_sample") and settings.get("temperature") != 0:
             read = {"temperature": float, "top_p": float, "top_k": int}

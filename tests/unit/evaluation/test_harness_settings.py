@@ -2,6 +2,7 @@
 
 import runpy
 import sys
+from contextlib import nullcontext
 from types import ModuleType, SimpleNamespace
 
 import pytest
@@ -19,6 +20,7 @@ from unified.evaluation.patterns import Sampling
 from unified.evaluation.scorings import SCORINGS
 from unified.evaluation.token_scores import token_scores
 from unified.evaluation.windows import scores_in_windows
+from unified.generation.lengths import PairLengths
 from unified.tokenization import ordinary_symbols
 from unified.tokenization.symbol_tokenizer import SymbolTokenizer
 
@@ -129,6 +131,30 @@ def test_settings_of_requests_that_generate(tmp_path, monkeypatch, settings, exp
     ((config, options),) = calls
     found = config.max_length, config.sampling, config.temperature, config.top_p, config.top_k
     assert found == expected and config.beam == 1 and options == {"batch_size": 5}
+
+
+@pytest.mark.parametrize(
+    ("writes", "lengths", "read"),
+    [
+        ("cloze", PairLengths(5, 0, 9), slice(None, 5)),  # of sources the first tokens, as many as in training
+        ("next", PairLengths(), slice(None, 48 - 8 - 3)),  # or as the positions leave
+        ("left_to_right", PairLengths(5, 0, 9), slice(-(48 - 8 - 3), None)),  # of prompts the last ones
+    ],
+)
+def test_a_long_context_is_read_as_sources_are_in_training_or_up_to_its_end(tmp_path, writes, lengths, read):
+    adapter = HarnessModel(saved(tmp_path, writes))
+    lm = adapter.lm
+    lm.lengths = lengths
+    words = [f"w{(7 * i) % 12}" for i in range(60)]
+    settings = {"max_gen_toks": 8}
+    expectation = nullcontext() if writes == "left_to_right" else pytest.warns(UserWarning, match="^1 of 1 texts have ")
+    with expectation:
+        (found,) = adapter.generate_until([asked(" ".join(words), settings)])
+    (alone,) = adapter.generate_until([asked(" ".join(words[read]), settings)])
+    assert found == alone
+    prompt = " ".join(words[read])
+    (written,) = lm.generate([prompt], beam=1, max_length=8)
+    assert found == (written.removeprefix(prompt) if writes == "left_to_right" else written)
 
 
 def test_where_positions_set_no_limit_256_tokens_are_written(tmp_path, monkeypatch):
