@@ -11,6 +11,8 @@ from fairseq.models import BaseFairseqModel
 from fairseq.sequence_generator import SequenceGenerator
 
 from fairseq_plugins.dataset import Sample
+from fairseq_plugins.refusals import refusing
+from unified.arguments import counted
 from unified.errors import UnifiedError
 from unified.generation.ensemble import EnsembleDecoder
 from unified.generation.ngrams import NgramBlocker
@@ -59,6 +61,7 @@ class UnifiedSequenceGenerator(SequenceGenerator):
             self.repeat_ngram_blocker = self._blocked
         self._forced: torch.Tensor | None = None  # bool (R,), rows whose token of this step is given
 
+    @refusing()
     def _generate(
         self,
         sample: Sample,
@@ -79,14 +82,28 @@ class UnifiedSequenceGenerator(SequenceGenerator):
         return found
 
     def _limits(self, tokens: torch.Tensor) -> list[int]:
-        """Most tokens to write from each source, int64 (N, S), as fairseq counts them: with the end symbol."""
+        """Most tokens to write from each source, int64 (N, S), as fairseq counts them: with the end symbol.
+
+        Raises:
+            UnifiedError: there is one from which fewer than ``--min-len`` may be written.
+        """
         # The end symbol is the only one that fairseq's own limit does not count.
         most = int(self.max_len_a * tokens.size(1) + self.max_len_b) + 1
         if self.max_target:
             most = min(most, self.max_target + 1)
         # Source and target share the position table: [CLS] source target.
         lengths = (tokens != self.pad).sum(1).tolist()
-        return [min(most, self.position_limit - length - 1) for length in lengths]
+        limits = [min(most, self.position_limit - length - 1) for length in lengths]
+        if most <= self.min_len:
+            allowed = counted(most - 1, "token")
+            raise UnifiedError(f"--min-len {self.min_len} is more than --max-len-a and --max-len-b allow, {allowed}")
+        if min(limits) <= self.min_len:
+            longest = counted(max(lengths) - 1, "token")  # without the separator
+            raise UnifiedError(
+                f"a text of {longest} leaves {max(min(limits) - 1, 0)} of the model's {self.position_limit} positions "
+                f"to what is written, fewer than --min-len {self.min_len}; cut it with --max-source"
+            )
+        return limits
 
     def _prefix_tokens(
         self,

@@ -99,18 +99,29 @@ class TaskLengths:
         trained = self.trained
         return trained.max_target if self.max_target is not None else trained.learnt_target
 
-    def check_source(self, longest: int) -> None:
-        """Refuse sources that are too long to write anything.
+    def check_source(self, longest: int, prompt: bool = False, least: int = 1) -> None:
+        """Refuse sources, or prompts, that are too long to write anything.
+
+        Args:
+            longest: tokens of the longest one.
+            least: fewest tokens to write, as ``--min-len`` says.
 
         Raises:
-            UnifiedError: the longest source, of so many tokens, leaves no position to write at.
+            UnifiedError: the longest one leaves fewer positions than that to write at.
         """
-        left = positions_left(self._positions, 1)
-        if longest > left:
-            raise UnifiedError(
-                f"--max-source {self.max_source}: the longest source has {longest:,} tokens then, but the model's "
-                f"{self._positions} positions leave room for {left}; without the option sources are cut as in training"
-            )
+        left = positions_left(self._positions, least)
+        if longest <= left:
+            return
+        text, given = "prompt" if prompt else "source", self.max_source is not None
+        beside = f" beside --min-len {least}" if least > 1 else ""
+        advice = f"cut {text}s with --max-source"
+        if given:
+            advice = "lower it" if prompt else "without the option sources are cut as in training"
+        raise UnifiedError(
+            f"{f'--max-source {self.max_source}: ' if given else ''}the longest {text} has {longest:,} tokens"
+            f"{' then' if given else ''}, but the model's {self._positions} positions leave room for {max(left, 0)}"
+            f"{beside}; {advice}"
+        )
 
     def check_pairs(self, sources: np.ndarray, targets: np.ndarray) -> None:
         """Refuse pairs of which only a part of the target could be scored.

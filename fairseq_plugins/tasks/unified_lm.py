@@ -63,6 +63,7 @@ class UnifiedLMTask(DictionaryTask):
         self.tokenizer = FolderTokenizer.of(self.folder.path)
         self.lengths = TaskLengths(cfg.max_source, cfg.max_target)
         self.continues = False  #: whether the model of a checkpoint continues prompts
+        self._least_to_write = 1  #: ``--min-len`` of the generator that was built last
         self._said_what_is_cut = False
         self.official: OfficialScores | None = None
         self.generated: list[GeneratedTexts | OfficialScores] = []
@@ -144,9 +145,12 @@ class UnifiedLMTask(DictionaryTask):
         if note:
             logger.info(f"{split}: {note} ({self.lengths.why('source', self.cfg.tokens_per_sample)})")
         sources = Side(source, limit or 0)
-        if not self.continues:
-            self.lengths.check_source(int(sources.sizes.max()) - 1)
+        self._check_sources(sources.sizes)
         return PairFairseqDataset(sources, Side(target, 0), self.special)
+
+    def _check_sources(self, sizes: Sequence[int] | np.ndarray) -> None:
+        """Refuse texts to write from, of so many tokens with their separators, that leave too few positions."""
+        self.lengths.check_source(int(np.max(sizes, initial=1)) - 1, self.continues, self._least_to_write)
 
     def _source_limit(self) -> int | None:
         """Tokens of a source that are read in generation; prompts are read whole where no option says otherwise."""
@@ -184,12 +188,13 @@ class UnifiedLMTask(DictionaryTask):
     def _word_starts(self) -> np.ndarray | None:
         return self.tokenizer.word_starts(self.vocabulary) if self.tokenizer else None
 
+    @refusing()
     def build_dataset_for_inference(
         self, src_tokens: list[torch.Tensor], src_lengths: object, **kwargs: Any
     ) -> PairFairseqDataset:
         """Dataset for fairseq-interactive, from int64 tensors that end with the separator.
 
-        Longer ones are cut, which is said once.
+        Longer ones are cut, which is said once. Those that leave too few positions are refused.
         """
         limit, sources = self._source_limit(), [tokens.numpy() for tokens in src_tokens]
         if limit and any(len(source) > limit + 1 for source in sources):
@@ -200,6 +205,7 @@ class UnifiedLMTask(DictionaryTask):
                 )
             self._said_what_is_cut = True
             sources = [cut_item(source, limit) for source in sources]
+        self._check_sources([len(source) for source in sources])
         return PairFairseqDataset(sources, None, self.special)
 
     # Model
@@ -336,6 +342,10 @@ class UnifiedLMTask(DictionaryTask):
             for dataset in self.datasets.values():
                 self.lengths.check_pairs(dataset.sources.sizes, dataset.targets.sizes)
             return ForcedScorer(models)
+        self._least_to_write = vars_of(args).get("min_len", 1)
+        if self.lengths.from_checkpoint and not self.of_checkpoint:
+            for dataset in self.datasets.values():
+                self._check_sources(dataset.sources.sizes)
         extra = dict(extra_gen_cls_kwargs or {})
         unilm = str(self.cfg.length_penalty) == "unilm"
         if unilm:
@@ -344,7 +354,7 @@ class UnifiedLMTask(DictionaryTask):
         # Longer texts may have no penalty where two tokens have one: how long they become is not known here.
         require_exponent("--lenpen", "unilm" if unilm else "fairseq", vars_of(args).get("lenpen", 1.0), 2)
         most = 0 if self.continues else self.lengths.most_to_write()
-        most = most and max(most, vars_of(args).get("min_len", 1))
+        most = most and max(most, self._least_to_write)
         extra.update(ngram_ignore=self._ignored_symbols(), unilm_lenpen=unilm, max_target=most)
         return super().build_generator(models, args, UnifiedSequenceGenerator, extra, **kwargs)
 

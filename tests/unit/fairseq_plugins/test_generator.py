@@ -113,6 +113,33 @@ def test_no_text_depends_on_its_neighbours(endless, options):
     assert [len(some[0]["tokens"]) - 1 for some in found] == [min(most, 48 - n - 3) for n in (2, 40, 9, 40, 44)]
 
 
+@pytest.mark.parametrize(
+    ("longest", "options", "says"),
+    [
+        (40, {"min_len": 6}, "a text of 40 tokens leaves 5 of the model's 48 positions to what is written, fewer than "
+                             "--min-len 6; cut it with --max-source"),
+        (40, {"min_len": 5}, None),
+        (45, {}, "a text of 45 tokens leaves 0 of the model's 48 positions to what is written, fewer than --min-len 1; "
+                 "cut it with --max-source"),
+        (46, {"min_len": 0}, "a text of 46 tokens leaves 0 of the model's 48 positions to what is written, fewer than "
+                             "--min-len 0; cut it with --max-source"),
+        (44, {}, None),
+        (5, {"min_len": 8, "max_len_b": 7}, "--min-len 8 is more than --max-len-a and --max-len-b allow, 7 tokens"),
+        (5, {"min_len": 7, "max_len_b": 7}, None),
+        (40, {"match_source_len": True}, "49 positions are needed (source and generated tokens together), the model's "
+                                         "table has 48; shorten the source or what is generated"),
+    ],
+)  # fmt: skip
+def test_a_source_that_leaves_too_few_positions_is_refused_in_one_line(longest, options, says):
+    sources = sample(tiny_models.sources([2, longest]))
+    if says is None:
+        generator_of(beam_size=2, **options).generate([model_of()], sources)
+        return
+    with pytest.raises(SystemExit) as raised:
+        generator_of(beam_size=2, **options).generate([model_of()], sources)
+    assert str(raised.value) == f"unified_lm: error: {says}"
+
+
 @pytest.mark.parametrize("size", [0, 1, 2])
 @pytest.mark.parametrize("prefix", [[[8, 9, 5, 7]] * 4, [[5, 6, 5, 6], [8, 8, 8, 1], [7, 1, 1, 1], [1, 1, 1, 1]]])
 def test_given_tokens_come_whatever_they_repeat(size, prefix):

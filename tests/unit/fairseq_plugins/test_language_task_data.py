@@ -168,10 +168,13 @@ def test_sources_that_the_user_keeps_whole_leave_room_to_write(tmp_path, caplog)
 
 @pytest.mark.parametrize(("option", "length"), [(None, 40), (0, 40), (7, 7)])
 def test_prompts_are_read_whole_where_no_option_says_otherwise(tmp_path, option, length):
-    """Whatever targets the model has learnt; those that are too long are refused when they are continued."""
-    task = generating(tmp_path, LONG, (10, 0, 6), 30, continues=True, max_source=option)
+    """Whatever targets the model has learnt; those that leave no position are refused."""
+    task = generating(tmp_path, LONG, (10, 0, 6), length + 4, continues=True, max_source=option)
     task.load_dataset("valid")
     assert len(task.datasets["valid"][0][1]) == length + 1
+    task.lengths.load_positions(length + 3)
+    with pytest.raises(SystemExit, match=f"the longest prompt has {length} tokens.* leave room for {length - 1};"):
+        task.load_dataset("valid")
 
 
 def streams_of(tmp_path, **options):

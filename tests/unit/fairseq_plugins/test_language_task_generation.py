@@ -120,6 +120,36 @@ def test_texts_are_as_long_as_targets_in_training_and_at_least_as_the_user_says(
     assert generator_of(task, options).max_target == 0
 
 
+@pytest.mark.parametrize("continues", [False, True])
+def test_texts_that_leave_too_few_positions_are_refused_before_any_is_written_from(pairs, continues):
+    """Of sources with 3 and 20 tokens the longer one leaves 28 - 20 - 3 positions."""
+    task = pairs(max_source=0)
+    task.load_state_dict(PairLengths(0, 0, 6).state())
+    task.lengths.load_positions(28)
+    task.continues = continues
+    typed = [torch.tensor([5] * 20 + [2])]
+    task.load_dataset("valid")
+    assert len(task.build_dataset_for_inference(typed, None)) == 1
+    assert generator_of(task, {"min_len": 5}).min_len == 5
+    text, advice = ("prompt", "lower it") if continues else (
+        "source", "without the option sources are cut as in training"
+    )  # fmt: skip
+    says = f"unified_lm: error: --max-source 0: the longest {text} has 20 tokens then, but the model's "
+    too_few = f"{says}28 positions leave room for 19 beside --min-len 6; {advice}"
+    for refused in (
+        lambda: generator_of(task, {"min_len": 6}),
+        lambda: task.build_dataset_for_inference(typed, None),
+    ):
+        with pytest.raises(SystemExit) as raised:
+            refused()
+        assert str(raised.value) == too_few
+    assert len(task.build_dataset_for_inference([torch.tensor([5] * 19 + [2])], None)) == 1
+    task.lengths.load_positions(23)
+    with pytest.raises(SystemExit) as raised:
+        task.load_dataset("valid")
+    assert str(raised.value) == f"{says}23 positions leave room for 14 beside --min-len 6; {advice}"
+
+
 def test_symbols_that_blocking_leaves_alone_are_named(pairs):
     task = pairs(no_repeat_ngram_ignore="w3 w1")
     written = torch.tensor([[2, WORDS.index("w1"), WORDS.index("w2")]])

@@ -121,6 +121,27 @@ def test_a_source_that_leaves_no_position_to_write_at_is_refused():
         "--max-source 2000: the longest source has 1,501 tokens then, but the model's 1504 positions leave room for "
         "1500; without the option sources are cut as in training"
     )
+    with pytest.raises(UnifiedError) as raised:
+        lengths.check_source(1501, prompt=True)
+    assert str(raised.value) == (
+        "--max-source 2000: the longest prompt has 1,501 tokens then, but the model's 1504 positions leave room for "
+        "1500; lower it"
+    )
+
+
+@pytest.mark.parametrize(("least", "left"), [(1, 92), (2, 91), (50, 43), (95, 0)])
+def test_what_has_to_be_written_needs_positions(least, left):
+    lengths = loaded((0, 0, 0), options=(None, None), positions=[96])
+    beside = "" if least == 1 else f" beside --min-len {least}"
+    for prompt, text in ((False, "source"), (True, "prompt")):
+        if left:
+            lengths.check_source(left, prompt, least)
+        with pytest.raises(UnifiedError) as raised:
+            lengths.check_source(left + 1, prompt, least)
+        assert str(raised.value) == (
+            f"the longest {text} has {left + 1} tokens, but the model's 96 positions leave room for {left}{beside}; "
+            f"cut {text}s with --max-source"
+        )
 
 
 def test_pairs_whose_targets_do_not_fit_beside_their_sources_are_refused():
