@@ -35,6 +35,7 @@ from unified.data.targets import TOKEN
 from unified.data.token_files import TokenFile
 from unified.data.vocabulary import UNKNOWN
 from unified.errors import UnifiedError
+from unified.generation import SCHEMES
 from unified.generation.config import require_temperature
 from unified.generation.penalties import require_exponent
 from unified.generation.schemes import NO_ENTITIES_IN_WRITING, NO_SCHEME
@@ -333,6 +334,12 @@ class UnifiedLMTask(DictionaryTask):
             raise UnifiedError(NO_TOKEN_HEAD)
         if any(model.decoder is None for model in models):
             raise UnifiedError(NO_SCHEME)
+        schemes = {model.decoder.cached[0].scheme for model in models}
+        if len(schemes) > 1:
+            names = [name for name, scheme in SCHEMES.items() if scheme in schemes]
+            raise UnifiedError(
+                f"--path: models of different decoding schemes ({', '.join(names)}) cannot write together"
+            )
         if self.datasets and not self.folder.paired:
             raise UnifiedError(
                 f"{self.folder.path} holds documents, from which fairseq-generate has nothing to generate; continue "

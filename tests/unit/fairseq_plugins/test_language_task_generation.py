@@ -54,6 +54,20 @@ def test_a_model_that_cannot_write_is_refused_in_one_line(pairs, kind):
         assert str(raised.value).startswith(f"unified_lm: error: {says}")
 
 
+@pytest.mark.parametrize("score_reference", [False, True])
+def test_models_of_different_decoding_schemes_are_refused(pairs, score_reference):
+    task = pairs()
+    shape = {"token_types": 6}
+    same = [model_of(task, **shape), model_of(task, **shape)]
+    options = Namespace(score_reference=score_reference)
+    assert task.build_generator(same, options) is not None
+    with pytest.raises(SystemExit) as raised:
+        task.build_generator([*same, model_of(task, "left_to_right", **shape)], options)
+    assert str(raised.value) == (
+        "unified_lm: error: --path: models of different decoding schemes (cloze, left_to_right) cannot write together"
+    )
+
+
 @pytest.mark.parametrize(
     ("options", "says"),
     [
