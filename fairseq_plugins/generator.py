@@ -1,4 +1,4 @@
-"""fairseq's sequence generator with a working n-gram blocker, UniLM's length penalty and our limits."""
+"""fairseq's sequence generator with a working n-gram blocker, UniLM's length penalty, our limits and our ends."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from unified.arguments import counted
 from unified.errors import UnifiedError
 from unified.generation.ensemble import EnsembleDecoder
 from unified.generation.ngrams import NgramBlocker
-from unified.generation.penalties import unilm_penalty
+from unified.generation.penalties import fairseq_penalty, unilm_penalty
 from unified.generation.search import score
 
 #: A hypothesis as fairseq has it: tensors by name.
@@ -56,10 +56,12 @@ class UnifiedSequenceGenerator(SequenceGenerator):
         self.position_limit = self.max_len
         self.unilm_lenpen = unilm_lenpen
         self.max_target = max_target
-        if no_repeat_ngram_size:
-            self._blocker = NgramBlocker(no_repeat_ngram_size, ngram_ignore)
-            self.repeat_ngram_blocker = self._blocked
+        self.prompt = any(model.decoder.cached[0].scheme.prompt for model in models)
+        self._blocker = NgramBlocker(no_repeat_ngram_size, ngram_ignore) if no_repeat_ngram_size else None
+        if self._blocker or self.prompt:
+            self.repeat_ngram_blocker = self._allowed  # fairseq asks it for what may come next, in every step
         self._forced: torch.Tensor | None = None  # bool (R,), rows whose token of this step is given
+        self._longest = 0  # tokens of the longest text of the sentences that are searched for, with its end
 
     @refusing()
     def _generate(
@@ -78,7 +80,7 @@ class UnifiedSequenceGenerator(SequenceGenerator):
             rows = torch.tensor(own, device=tokens.device)
             given = [None if one is None else one[rows] for one in (prefix_tokens, constraints)]
             for i, hypotheses in zip(own, super()._generate(_selected(sample, rows), *given, bos_token), strict=True):
-                found[i] = self._rescored(hypotheses) if self.unilm_lenpen else hypotheses
+                found[i] = self._rescored(hypotheses)
         return found
 
     def _limits(self, tokens: torch.Tensor) -> list[int]:
@@ -117,19 +119,33 @@ class UnifiedSequenceGenerator(SequenceGenerator):
         self._forced = (prefix_tokens[:, step] != self.pad).repeat_interleave(beam_size)
         return super()._prefix_tokens(step, lprobs, scores, tokens, prefix_tokens, beam_size)
 
-    def _blocked(
+    def _allowed(
         self, tokens: torch.Tensor, scores: torch.Tensor, sentences: int, beam_size: int, step: int
     ) -> torch.Tensor:
-        """Scores (R, V) without repeated n-grams, but where a token is given: it comes whatever it repeats."""
-        # The buffer starts with fairseq's start symbol and ends with tokens not yet written.
+        """Scores (R, V) without repeated n-grams, but where a token is given: it comes whatever it repeats.
+
+        Behind a prompt the end of a text that may become no longer scores 0, so that it does not count.
+        """
+        # The buffer starts with fairseq's start symbol, and ends with tokens not yet written and one more.
+        self._longest = tokens.size(1) - 1
+        if self.prompt and step + 1 == self._longest:
+            return scores.where(scores.isneginf(), 0.0)
+        if self._blocker is None:
+            return scores
         blocked = self._blocker(tokens[:, 1 : step + 1], scores)
         forced, self._forced = self._forced, None  # fairseq asks for given tokens just before
         return blocked if forced is None else torch.where(forced.unsqueeze(1), scores, blocked)
 
     def _rescored(self, hypotheses: list[_Hypothesis]) -> list[_Hypothesis]:
+        """Hypotheses ranked by UniLM's penalty, and those behind a prompt without an end that does not count."""
+        if not self.unilm_lenpen and not self.prompt:
+            return hypotheses
+        penalty = unilm_penalty if self.unilm_lenpen else fairseq_penalty
+        exponent = self.len_penalty if self.unilm_lenpen or self.normalize_scores else 0.0
         for hypothesis in hypotheses:
-            total = hypothesis["positional_scores"].sum()
-            hypothesis["score"] = total / unilm_penalty(len(hypothesis["tokens"]), self.len_penalty)
+            length = len(hypothesis["tokens"])
+            scored = length - 1 if self.prompt and length == self._longest else length
+            hypothesis["score"] = hypothesis["positional_scores"].sum() / penalty(scored, exponent)
         return sorted(hypotheses, key=lambda hypothesis: -float(hypothesis["score"]))
 
 

@@ -68,6 +68,41 @@ def test_the_search_finds_what_our_own_finds(scheme, options, own):
         assert [score for _, score in some] == pytest.approx([other.score for other in others], rel=1e-4)
 
 
+@pytest.mark.parametrize("scheme", ["left_to_right", "permutation"])
+@pytest.mark.parametrize(
+    ("options", "own"),
+    [
+        ({}, {}),
+        ({"len_penalty": 0.5, "min_len": 2}, {"lenpen": 0.5, "min_length": 2}),
+        ({"normalize_scores": False}, {"lenpen": 0.0}),
+        ({"no_repeat_ngram_size": 2}, None),
+        (
+            {"len_penalty": 2.0, "unilm_lenpen": True, "normalize_scores": False},
+            {"lenpen": 2.0, "length_penalty": "unilm"},
+        ),
+    ],
+)
+@pytest.mark.parametrize("seed", [0, 3])
+def test_behind_a_prompt_an_end_that_the_limit_sets_does_not_count(scheme, options, own, seed):
+    """Prompts of unequal lengths, and texts of which some end before the limit."""
+    model = model_of(scheme, seed)
+    found = generator_of([model], beam_size=3, max_len_b=6, **options).generate([model], sample())
+    for some in found:
+        assert len(some) == 3 and [float(one["score"]) for one in some] == sorted(
+            (float(one["score"]) for one in some), reverse=True
+        )
+        for one in some:
+            ends_by_itself = len(one["tokens"]) < 7
+            assert ends_by_itself == (float(one["positional_scores"][-1]) != 0)
+    if own is None:  # our own blocker reads the prompt, too
+        return
+    config = GenerationConfig(beam=3, nbest=3, max_length=6, **own)
+    wanted = generate(model.decoder.cached[0], SOURCES, config)
+    for some, others in zip(rows(found), wanted, strict=True):
+        assert [tokens for tokens, _ in some] == [[*other.tokens.tolist(), 2] for other in others]
+        assert [score for _, score in some] == pytest.approx([other.score for other in others], rel=1e-4)
+
+
 def lengths(model, sources, prefix=None, **options):
     """Tokens of the best text of each source, the end symbol not counted."""
     found = generator_of([model], beam_size=1, **options).generate([model], sample(sources), prefix_tokens=prefix)
