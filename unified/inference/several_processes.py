@@ -121,9 +121,7 @@ class ChunkWriter:
         """Whether every sentence is cut to what the positions leave, so that none can be too long."""
         return not self.prompt and self.max_source is None
 
-    def _searches(
-        self, lm: UnifiedLM, number: int
-    ) -> Iterator[tuple[list[int], list[list[int]], GenerationConfig]]:  # fmt: skip
+    def _searches(self, lm: UnifiedLM, number: int) -> Iterator[tuple[list[int], list[list[int]], GenerationConfig]]:
         """Sentences of a chunk that are searched with the same settings: numbers, ids, and settings."""
         indices = self.indices(number)
         sources = [self.sentences.source(lm, i) for i in indices]
