@@ -307,7 +307,10 @@ def test_settings():
     encoded = task.encode([*items, DocumentItem("9", (("a",),), genre="new")], Codec(TOKENIZER, VOCABULARY, 9))
     assert [int(genre[0]) for genre in encoded.head_inputs["genres"]] == [2, 0, 1, 2, 0]
     assert Coreference.of(items, genres=["x"]).genres == ("x",)
-    for setting, message in (("depth=0", "depth must be from 1 to 1,000"), ("spans_per_word=0", "spans_per_word must be")):
+    for setting, message in (
+        ("depth=0", "depth must be from 1 to 1,000"),
+        ("spans_per_word=0", "spans_per_word must be"),
+    ):
         with pytest.raises(UnifiedError, match=f"coreference.*: {message}"):
             parse_head(f"coreference({setting})").for_items(items)
 
