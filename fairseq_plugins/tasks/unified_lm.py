@@ -84,7 +84,7 @@ class UnifiedLMTask(DictionaryTask):
         if len(folders) > 1 and not of_checkpoint:  # a single one is read at once
             check_training_splits(folders, task.vocabulary, task.mixture, cfg, task._word_starts())
         if cfg.eval_task and not of_checkpoint:
-            if cfg.max_valid_steps:
+            if cfg.max_valid_steps is not None:
                 raise UnifiedError("--max-valid-steps: scores of --eval-task are of all pairs of a split; leave it out")
             task.official = OfficialScores(cfg.eval_task, cfg.eval_items)
         return task

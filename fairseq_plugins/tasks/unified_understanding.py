@@ -107,7 +107,7 @@ class UnifiedUnderstandingTask(DictionaryTask):
         folder = Path(cfg.data)
         if not folder.is_dir():
             raise UnifiedError(f"{folder}: no such data folder")
-        if cfg.max_valid_steps:
+        if cfg.max_valid_steps is not None:
             raise UnifiedError("--max-valid-steps: scores are of all items of a split; leave it out")
         of_checkpoint = kwargs.get("from_checkpoint", False)
         heads = parse_heads(cfg.head, own_classes=not of_checkpoint or is_given("head"))
