@@ -4,6 +4,7 @@ fairseq hands its optimizers a list of parameters without names. Models of this 
 with its :class:`Role`. fairseq's composite optimizer has groups too, but fairseq-train cannot configure it.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Optional
@@ -129,9 +130,10 @@ def _decay(cfg: GroupsConfig, role: Role) -> float:
 
 
 def _check(cfg: GroupsConfig, roles: Sequence[Role], unmarked: bool) -> None:
-    for option, value in (("--weight-decay", cfg.weight_decay), ("--head-weight-decay", cfg.head_weight_decay)):
-        if value is not None and not value >= 0:
-            raise UnifiedError(f"{option} must be at least 0, got {value}")
+    numbers = {"--weight-decay": cfg.weight_decay, "--head-weight-decay": cfg.head_weight_decay}
+    for option, value in {**numbers, "--head-lr": cfg.head_lr}.items():
+        if value is not None and not 0 <= value < math.inf:
+            raise UnifiedError(f"{option} must be at least 0 and finite, got {value}")
     for option, value in (("--weight-decay", cfg.weight_decay), ("--head-weight-decay", cfg.head_weight_decay)):
         if unmarked and value and not cfg.decay_biases_and_norms:
             raise UnifiedError(

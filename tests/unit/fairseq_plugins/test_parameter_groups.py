@@ -105,9 +105,14 @@ KINDS = (
 @pytest.mark.parametrize(
     ("roles", "changes", "says"),
     [
-        ({"a": Role()}, {"weight_decay": -0.5}, "--weight-decay must be at least 0, got -0.5"),
-        ({"a": Role()}, {"weight_decay": float("nan")}, "--weight-decay must be at least 0, got nan"),
-        ({"a": Role(head=True)}, {"head_weight_decay": -1}, "--head-weight-decay must be at least 0, got -1"),
+        ({"a": Role()}, {"weight_decay": -0.5}, "--weight-decay must be at least 0 and finite, got -0.5"),
+        ({"a": Role()}, {"weight_decay": float("nan")}, "--weight-decay must be at least 0 and finite, got nan"),
+        ({"a": Role()}, {"weight_decay": float("inf")}, "--weight-decay must be at least 0 and finite, got inf"),
+        ({"a": Role(head=True)}, {"head_weight_decay": -1.0},
+         "--head-weight-decay must be at least 0 and finite, got -1.0"),
+        ({"a": Role(head=True)}, {"head_lr": -1e-3}, "--head-lr must be at least 0 and finite, got -0.001"),
+        ({"a": Role(head=True)}, {"head_lr": float("nan")}, "--head-lr must be at least 0 and finite, got nan"),
+        ({"a": Role(head=True)}, {"head_lr": float("inf")}, "--head-lr must be at least 0 and finite, got inf"),
         ({"a": Role(), "b": None}, {"weight_decay": 0.1}, KINDS.format("--weight-decay 0.1")),
         ({"a": Role(head=True), "b": None}, {"head_weight_decay": 0.1}, KINDS.format("--head-weight-decay 0.1")),
         ({"a": None}, {"weight_decay": 0.1, "head_weight_decay": 0.2}, KINDS.format("--weight-decay 0.1")),
