@@ -2,7 +2,7 @@
 
 fairseq keeps the number of batches that each process has read. With another number of processes, ``--update-freq`` or
 size of a batch, that number stands for other rows. Here a checkpoint holds how many rows all processes have read, and
-how the epoch was cut into batches when it began, which decides its order.
+how the epoch was cut into batches when it began and by which seed it was shuffled, which decide its order.
 """
 
 from __future__ import annotations
@@ -52,7 +52,8 @@ class EpochRows(EpochBatchIterator):
             persistent_workers=False,
         )
         self.cut, self.update_freq = cut, update_freq
-        #: The cut with which the epoch began and the number of processes that began it; both decide its order.
+        #: The cut with which the epoch began and the number of processes that began it; with the seed they decide its
+        #: order.
         self.begun, self.begun_processes = cut, iterator.num_shards
         #: Rows that were read before this process was started, and the batches of a process that they stand for.
         self.rows_before, self.batches_before = 0, 0
@@ -65,7 +66,7 @@ class EpochRows(EpochBatchIterator):
         steps = state["iterations_in_epoch"] - self.batches_before
         own = self.batches[: max(0, steps) * self.num_shards]
         rows = self.rows_before + sum(map(len, own)) if state["iterations_in_epoch"] else 0
-        begun = {**asdict(self.begun), "processes": self.begun_processes}
+        begun = {**asdict(self.begun), "processes": self.begun_processes, "seed": self.seed}
         return {**state, "rows_in_epoch": rows, "rows_of_epoch": self.dataset.rows_of_epoch, "begun": begun}
 
     @refusing()
@@ -92,6 +93,11 @@ class EpochRows(EpochBatchIterator):
             )
         begun = dict(state_dict["begun"])
         self.begun_processes = begun.pop("processes")
+        if begun.pop("seed", self.seed) != self.seed:  # older checkpoints do not say
+            raise UnifiedError(
+                "the checkpoint was saved in the middle of an epoch that has another order in this run (another "
+                "--seed); --reset-dataloader begins with the first epoch"
+            )
         self.rows_before, self.begun = self.dataset.position(state_dict["rows_in_epoch"], Cut(**begun), self.cut)
         shuffle = state_dict["shuffle"]
         done = len(self._unread(0, shuffle)) - len(self._unread(self.rows_before, shuffle))

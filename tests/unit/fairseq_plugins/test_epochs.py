@@ -44,11 +44,11 @@ class Rest(Numbers):
         return self.count, now
 
 
-def fairseqs(dataset, size=2, processes=1, process=0, grouped=False, **more):
+def fairseqs(dataset, size=2, processes=1, process=0, grouped=False, seed=5, **more):
     """fairseq's own iterator over the batches of an epoch, as a reference."""
     batches = dataset.batch_by_size(dataset.ordered_indices(), None, size)
     return EpochBatchIterator(
-        dataset, dataset.collater, batches, seed=5, num_shards=processes, shard_id=process, grouped_shuffling=grouped,
+        dataset, dataset.collater, batches, seed=seed, num_shards=processes, shard_id=process, grouped_shuffling=grouped,
         **more,
     )  # fmt: skip
 
@@ -95,7 +95,7 @@ def test_a_state_counts_the_rows_of_all_processes_and_names_the_cut(shuffle):
     """Of 8 batches of up to 3 rows two processes have read 2 each."""
     every = {process: rows_of(3, 2, process, update_freq=4) for process in (0, 1)}
     iterators = {process: one.next_epoch_itr(shuffle=shuffle) for process, one in every.items()}
-    begun = {"max_tokens": None, "batch_size": 3, "batches_per_update": 8, "processes": 2}
+    begun = {"max_tokens": None, "batch_size": 3, "batches_per_update": 8, "processes": 2, "seed": 5}
     for one in every.values():
         state = one.state_dict()
         assert (state["rows_in_epoch"], state["begun"], state["iterations_in_epoch"]) == (0, begun, 0)
@@ -170,7 +170,7 @@ def test_a_run_that_was_stopped_twice_counts_all_rows():
     assert (
         again["begun"]
         == state["begun"]
-        == {"max_tokens": None, "batch_size": 2, "batches_per_update": 2, "processes": 1}
+        == {"max_tokens": None, "batch_size": 2, "batches_per_update": 2, "processes": 1, "seed": 5}
     )
     assert again["iterations_in_epoch"] == 3  # updates before are updates of one batch now
     rest, _ = resumed(again, 2, 1, 2)
@@ -214,6 +214,22 @@ def test_a_checkpoint_of_an_epoch_of_other_rows_is_refused_within_it():
     unknown = {name: value for name, value in state.items() if name != "rows_of_epoch"}  # of an older checkpoint
     for other in (unknown, {**state, "rows_of_epoch": None}):
         rows_of(dataset=Numbers(ROWS + 1)).load_state_dict(other)
+
+
+def test_another_seed_is_refused_within_an_epoch():
+    """Its order was that of another seed, so that rows were read twice and others never."""
+    state, read = stopped(3)
+    with pytest.raises(SystemExit) as raised:
+        rows_of(seed=6).load_state_dict(state)
+    assert str(raised.value) == (
+        "unified_lm: error: the checkpoint was saved in the middle of an epoch that has another order in this run "
+        "(another --seed); --reset-dataloader begins with the first epoch"
+    )
+    rows_of(seed=6).load_state_dict({**state, "iterations_in_epoch": 0})
+    older = {**state, "begun": {name: value for name, value in state["begun"].items() if name != "seed"}}
+    rows = rows_of()
+    rows.load_state_dict(older)
+    assert rows.rows_before == len(read)
 
 
 def test_a_dataset_may_have_nothing_left_and_then_the_next_epoch_begins():
