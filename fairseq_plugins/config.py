@@ -8,6 +8,7 @@ import typing
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from fairseq.dataclass import FairseqDataclass
+from fairseq.file_io import PathManager
 from omegaconf import DictConfig
 
 if TYPE_CHECKING:
@@ -69,3 +70,19 @@ def last_checkpoint(cfg: DictConfig) -> str:
     """
     stem, suffix = os.path.splitext(LAST_CHECKPOINT)
     return os.path.join(cfg.save_dir, f"{stem}{cfg.checkpoint_suffix or ''}{suffix}")
+
+
+def other_training(cfg: DictConfig) -> str | None:
+    """The checkpoint of another training that this one begins with; None where it goes on from its own, or from none.
+
+    A checkpoint in the folder that the training saves into is its own.
+
+    Args:
+        cfg: fairseq's options of checkpoints.
+    """
+    if cfg.restore_file != LAST_CHECKPOINT:
+        own = os.path.dirname(os.path.abspath(cfg.restore_file)) == os.path.abspath(cfg.save_dir)
+        return None if own else cfg.restore_file
+    if PathManager.exists(last_checkpoint(cfg)):
+        return None
+    return cfg.continue_once or cfg.finetune_from_model

@@ -12,11 +12,10 @@ from collections.abc import Callable
 from typing import Any
 
 from fairseq import checkpoint_utils
-from fairseq.file_io import PathManager
 from fairseq.trainer import Trainer
 from omegaconf import DictConfig, open_dict
 
-from fairseq_plugins.config import LAST_CHECKPOINT, last_checkpoint
+from fairseq_plugins.config import other_training
 from unified.arguments import counted
 
 logger = logging.getLogger(__name__)
@@ -44,9 +43,9 @@ def counting_on(load: Callable[..., Any]) -> Callable[..., Any]:
     """fairseq's function that loads the checkpoint from which a training goes on; its validations count."""
 
     def load_checkpoint(cfg: DictConfig, trainer: Trainer, **keywords: Any) -> Any:
-        own = cfg.restore_file == LAST_CHECKPOINT and PathManager.exists(last_checkpoint(cfg))
+        other = other_training(cfg)
         loaded = load(cfg, trainer, **keywords)
-        kept = loaded[0].get(KEPT) if own else None
+        kept = (loaded[0] or {}).get(KEPT) if other is None else None
         if kept is None or cfg.patience <= 0 or cfg.reset_optimizer or cfg.reset_meters:
             return loaded
         if kept["metric"] != cfg.best_checkpoint_metric:

@@ -13,13 +13,12 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from fairseq import checkpoint_utils
-from fairseq.file_io import PathManager
 from fairseq.optim import FairseqOptimizer
 from fairseq.registry import REGISTRIES
 from fairseq.trainer import Trainer
 from omegaconf import DictConfig, open_dict
 
-from fairseq_plugins.config import LAST_CHECKPOINT, last_checkpoint
+from fairseq_plugins.config import other_training
 from fairseq_plugins.early_stopping import end
 from fairseq_plugins.refusals import refusal, refusing
 from fairseq_plugins.task import DictionaryTask
@@ -104,7 +103,7 @@ def ending_what_is_done(load: Callable[..., Any]) -> Callable[..., Any]:
         loaded = load(cfg, trainer, **keywords)
         done, asked = trainer.get_num_updates(), trainer.cfg.optimization.max_update
         if 0 < asked <= done:
-            other = _other_training(cfg)
+            other = other_training(cfg)
             if other is not None:
                 raise refusal(
                     f"--max-update {asked}: {other} has {counted(done, 'update')}; raise it, or count "
@@ -115,13 +114,6 @@ def ending_what_is_done(load: Callable[..., Any]) -> Callable[..., Any]:
         return loaded
 
     return load_checkpoint
-
-
-def _other_training(cfg: DictConfig) -> str | None:
-    """The checkpoint of another training that this one goes on from; None where it is this training's own."""
-    if cfg.restore_file != LAST_CHECKPOINT:
-        return cfg.restore_file
-    return None if PathManager.exists(last_checkpoint(cfg)) else cfg.continue_once
 
 
 def _set_average(trainer: Trainer, stored: bool) -> None:

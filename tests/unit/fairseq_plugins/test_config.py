@@ -9,7 +9,7 @@ from fairseq.dataclass import FairseqDataclass
 from fairseq.dataclass.configs import FairseqConfig
 from omegaconf import OmegaConf
 
-from fairseq_plugins.config import mirror, restore
+from fairseq_plugins.config import mirror, other_training, restore
 from fairseq_plugins.evaluation import METRICS
 from fairseq_plugins.language_options import UnifiedLMTaskConfig
 from fairseq_plugins.parameter_groups import GroupsConfig
@@ -61,3 +61,23 @@ def test_flags_with_choices_have_those_of_the_library():
     types = get_type_hints(UnifiedLMTaskConfig)
     assert [one.value for one in types["length_penalty"]] == list(PENALTIES)
     assert {one.value for one in get_args(types["eval_generate"])[0]} == set(METRICS)
+
+
+def test_a_checkpoint_is_of_another_training_unless_the_folder_of_this_one_holds_it(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    last = "checkpoint_last.pt"
+
+    def other(restore=last, once=None, begin=None, folder="run"):
+        options = {"restore_file": restore, "continue_once": once, "finetune_from_model": begin}
+        return other_training(OmegaConf.create({**options, "save_dir": folder, "checkpoint_suffix": ""}))
+
+    assert other() is None
+    assert other("there/a.pt") == "there/a.pt" and other("run/there/a.pt") == "run/there/a.pt"
+    assert other(once="a.pt") == "a.pt" and other(begin="b.pt") == "b.pt" and other(once="a.pt", begin="b.pt") == "a.pt"
+    for own in ("run/a.pt", f"run/{last}", str(tmp_path / "run" / "a.pt"), "there/../run/a.pt"):
+        assert other(own) is None
+        assert other(own, folder=str(tmp_path / "run")) is None
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / last).touch()
+    assert other() is other(once="a.pt") is other(begin="b.pt") is None
+    assert other("there/a.pt") == "there/a.pt"

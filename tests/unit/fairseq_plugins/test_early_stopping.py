@@ -23,6 +23,7 @@ def new_process():
 def options(folder, patience=3, maximize=False, metric="loss", restore="checkpoint_last.pt", **resets):
     return OmegaConf.create({
         "save_dir": str(folder), "checkpoint_suffix": "", "restore_file": restore, "patience": patience,
+        "continue_once": None, "finetune_from_model": "begin.pt",
         "best_checkpoint_metric": metric, "maximize_best_checkpoint_metric": maximize,
         **dict.fromkeys(RESETS, False), **resets,
     })  # fmt: skip
@@ -74,13 +75,17 @@ def test_what_begins_anew_counts_anew(tmp_path):
     kept = counted_validations("loss")
     assert going_on(options(tmp_path), kept)  # of another training (--finetune-from-model)
     (tmp_path / "checkpoint_last.pt").touch()
-    (tmp_path / "other.pt").touch()
     vars(train.should_stop_early).clear()
-    for changed in ({"restore": str(tmp_path / "other.pt")}, {"metric": "ppl"}, *({reset: True} for reset in RESETS)):
+    for changed in (
+        {"restore": str(tmp_path / "other" / "a.pt")},
+        {"metric": "ppl"},
+        *({reset: True} for reset in RESETS),
+    ):
         cfg = options(tmp_path, **changed)
         assert going_on(cfg, kept) and stops(cfg, [3, 4, 4]) == [False] * 3, changed
         vars(train.should_stop_early).clear()
     assert going_on(options(tmp_path), {"some": "state"})  # it was saved without --patience
+    assert going_on(options(tmp_path / "new", finetune_from_model=None), None)  # nothing was loaded
 
 
 def test_without_the_option_nothing_is_kept(tmp_path):

@@ -48,8 +48,8 @@ def fairseqs(dataset, size=2, processes=1, process=0, grouped=False, seed=5, **m
     """fairseq's own iterator over the batches of an epoch, as a reference."""
     batches = dataset.batch_by_size(dataset.ordered_indices(), None, size)
     return EpochBatchIterator(
-        dataset, dataset.collater, batches, seed=seed, num_shards=processes, shard_id=process, grouped_shuffling=grouped,
-        **more,
+        dataset, dataset.collater, batches, seed=seed, num_shards=processes, shard_id=process,
+        grouped_shuffling=grouped, **more,
     )  # fmt: skip
 
 

@@ -223,7 +223,7 @@ def going_on(max_update, done, restore="checkpoint_last.pt", max_epoch=0, once=N
     """Loads a checkpoint of ``done`` updates; returns ``--max-epoch`` as the training finds it then."""
     own = {"optimization": {"max_update": max_update, "max_epoch": max_epoch}, "checkpoint": {"restore_file": restore}}
     cfg = OmegaConf.create(own)
-    cfg.checkpoint.update(save_dir=str(save_dir), continue_once=once, checkpoint_suffix=None)
+    cfg.checkpoint.update(save_dir=str(save_dir), continue_once=once, checkpoint_suffix=None, finetune_from_model=None)
     OmegaConf.set_struct(cfg, True)
     trainer = SimpleNamespace(cfg=cfg, get_num_updates=lambda: done)
     load = ending_what_is_done(lambda cfg, trainer, **more: ("state", more))
