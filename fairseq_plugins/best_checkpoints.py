@@ -1,4 +1,4 @@
-"""A change to fairseq: by another ``--best-checkpoint-metric``, or from another training on, the best checkpoint is new.
+"""A change to fairseq: by another ``--best-checkpoint-metric``, or behind another training, the best checkpoint is new.
 
 fairseq keeps the best value in a checkpoint without saying of what it is. So a training that was judged by its loss,
 and is judged by its perplexity when it goes on, which is always higher, would never write ``checkpoint_best.pt`` again.

@@ -11,7 +11,9 @@ from tests.support import fairseq_runs as fairseq
 from tests.support.prepared_python import interpreter
 
 #: What makes the commands of the README small; fairseq takes the last value of an option.
-TINY = "--arch unified_lm_tiny --width 32 --cpu --num-workers 0 --max-update 2 --log-format json --seed 3"
+TINY = "--arch unified_lm_tiny --width 32 --cpu --num-workers 0 --log-format json"
+#: What makes them short, options of `unified pretrain`, too.
+SHORT = "--max-update 2 --seed 3"
 
 
 def run_readme(folder: Path) -> list[tuple[list[str], str, str]]:
@@ -33,11 +35,11 @@ def _run(words: list[str], folder: Path) -> tuple[str, str]:
     words = shlex.split(words)
     words = ["400" if word == "8000" else word for word in words]
     if words[:2] == ["unified", "pretrain"]:
-        words = [*words, f"--fairseq={TINY}"]
+        words = [*words, *SHORT.split(), f"--fairseq={TINY}"]
     if words[0] == "unified":
         start = ["-m", "unified.cli", *words[1:]]
     else:
-        more = shlex.split(TINY) if words[0] == "fairseq-train" else ["--cpu", "--num-workers", "0"]
+        more = f"{TINY} {SHORT}".split() if words[0] == "fairseq-train" else ["--cpu", "--num-workers", "0"]
         start = ["-m", fairseq.MODULES[words[0].removeprefix("fairseq-")], *words[1:], *more]
     result = subprocess.run(
         [interpreter(), *start], cwd=folder, env=fairseq.environment(), capture_output=True, text=True

@@ -108,15 +108,17 @@ def words_of(option: str, text: str) -> list[str]:
         raise UnifiedError(f"{option} {text!r}: a quotation mark is not closed") from None
 
 
-def check_further(further: str) -> dict[str, str | bool]:
+def check_further(further: str, own: Collection[str]) -> dict[str, str | bool]:
     """The options of ``--fairseq`` by name; refuses those that the claims, the display and the results do not go by.
 
     Args:
         further: options of ``--fairseq`` in one string.
+        own: options of ``fairseq-train`` that the command has itself, and that its claims and results record.
 
     Raises:
         UnifiedError: they name another folder for the checkpoints than ``--output``, or other names; another task,
-            criterion or folder of plug-ins; or they give no number of updates.
+            criterion or folder of plug-ins; an option of the command itself; or they give no number of updates, or one
+            at which the schedule of the learning rate does not end.
     """
     options = by_name(words_of("--fairseq", further))
     for option, ours in (("save-dir", ""), ("checkpoint-suffix", " under names without a suffix")):
@@ -125,10 +127,20 @@ def check_further(further: str) -> dict[str, str | bool]:
     for option in ("--user-dir", "--task", "--criterion"):
         if option in options:
             raise UnifiedError(f"--fairseq {option}: the command gives it by itself; leave it out")
+    for option in own:
+        if option in options:
+            raise UnifiedError(f"--fairseq {option}: the command has an option {option}; give it outside of --fairseq")
     updates = options.get("--max-update")
-    if updates is not None and not str(updates).isdecimal():
+    if updates is None:
+        return options
+    if not str(updates).isdecimal():
         given = "nothing" if updates is True else updates
         raise UnifiedError(f"--fairseq: --max-update must be a whole number, got {given}")
+    if "--total-num-update" not in options:
+        raise UnifiedError(
+            f"--fairseq --max-update {updates}: the learning rate would reach 0 at another update; add "
+            f"--total-num-update {updates} and --warmup-updates, or give --epochs in place of all three"
+        )
     return options
 
 

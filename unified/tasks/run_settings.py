@@ -13,7 +13,7 @@ from unified.files.destination import manifest_outputs
 from unified.tasks.finetuning import Job
 from unified.tasks.heads.items import Splits, items_text
 from unified.tasks.writing import WritingTask
-from unified.training.fairseq_options import decisive_options
+from unified.training.fairseq_options import by_name, decisive_options
 
 #: Options of ``unified finetune`` that decide no score, or whose contents are compared instead; and the seed.
 NOT_DECISIVE = frozenset(
@@ -50,7 +50,7 @@ def settings_of(options: Mapping[str, Any], job: Job, command: Sequence[str]) ->
         options: of ``unified finetune``, by their names in Python; what an option leaves to the task is None.
         command: of ``fairseq-train``.
     """
-    return {**_decisive(options, job), "updates": int(command[command.index("--max-update") + 1])}
+    return {**_decisive(options, job), "updates": int(str(by_name(command)["--max-update"]))}
 
 
 def claim_of(options: Mapping[str, Any], job: Job, splits: Splits) -> Claim:

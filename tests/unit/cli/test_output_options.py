@@ -102,14 +102,23 @@ def test_a_pre_training_leaves_a_model(work, capsys, option):
 @pytest.mark.parametrize(
     ("further", "says"),
     [
-        ("--max-update abc", "--max-update must be a whole number, got abc"),
-        ("--max-update inf", "--max-update must be a whole number, got inf"),
-        ("--max-update", "--max-update must be a whole number, got nothing"),
+        ("--max-update abc", ": --max-update must be a whole number, got abc"),
+        ("--max-update inf", ": --max-update must be a whole number, got inf"),
+        ("--max-update", ": --max-update must be a whole number, got nothing"),
+        ("--max-update 3 --seed 3", " --seed: the command has an option --seed; give it outside of --fairseq"),
     ],
 )
-def test_options_for_fairseq_that_commands_do_not_go_by_are_refused(work, capsys, further, says):
-    for words in (("pretrain", "nowhere"), ("finetune", "classification", "--data", "nowhere", "--init", "nothing")):
-        assert refusal(capsys, *words, "--output", "output", f"--fairseq={further}") == f"--fairseq: {says}"
+def test_options_for_fairseq_that_fine_tuning_does_not_go_by_are_refused(work, capsys, further, says):
+    words = ("finetune", "classification", "--data", "nowhere", "--init", "nothing")
+    assert refusal(capsys, *words, "--output", "output", f"--fairseq={further}") == f"--fairseq{says}"
+    assert sorted(os.listdir()) == ["folder", "rows.jsonl"]
+
+
+@pytest.mark.parametrize("option", ["--seed", "--max-update"])
+def test_options_for_fairseq_that_pre_training_has_itself_are_refused(work, capsys, option):
+    """The checkpoints were of another seed than the claim of the folder, or ended before the schedule did."""
+    found = refusal(capsys, "pretrain", "nowhere", "--output", "output", f"--fairseq=--fp16 {option} 7")
+    assert found == f"--fairseq {option}: the command has an option {option}; give it outside of --fairseq"
     assert sorted(os.listdir()) == ["folder", "rows.jsonl"]
 
 

@@ -66,12 +66,13 @@ def test_the_command_has_the_plug_ins_and_the_options_of_the_user_and_can_be_pas
         print_command(["data"], "--x 'y")
     assert str(refused.value) == '--fairseq "--x \'y": a quotation mark is not closed'
     with pytest.raises(UnifiedError) as refused:
-        check_further("--x 'y")
+        check_further("--x 'y", own=())
     assert str(refused.value) == '--fairseq "--x \'y": a quotation mark is not closed'
 
 
 def test_options_that_the_command_decides_by_itself_are_refused_and_the_others_are_returned():
-    assert check_further("--fp16 --lr 1 --max-update 7") == {"--fp16": True, "--lr": "1", "--max-update": "7"}
+    given = {"--fp16": True, "--lr": "1", "--max-update": "7", "--total-num-update": "7"}
+    assert check_further("--fp16 --lr 1 --max-update 7 --total-num-update=7", own=("--seed",)) == given
     for further, says in (
         *((f"--fp16 {option} x", f" {option}: the command gives it by itself; leave it out")
           for option in ("--user-dir", "--task", "--criterion")),
@@ -80,9 +81,14 @@ def test_options_that_the_command_decides_by_itself_are_refused_and_the_others_a
          ": the checkpoints go into the folder of --output under names without a suffix; leave out checkpoint-suffix"),
         ("--max-update 1e2", ": --max-update must be a whole number, got 1e2"),
         ("--max-update", ": --max-update must be a whole number, got nothing"),
+        ("--max-update 7",
+         " --max-update 7: the learning rate would reach 0 at another update; add --total-num-update 7 and "
+         "--warmup-updates, or give --epochs in place of all three"),
+        *((f"--fp16 {given}", " --seed: the command has an option --seed; give it outside of --fairseq")
+          for given in ("--seed 3", "--seed=3")),
     ):  # fmt: skip
         with pytest.raises(UnifiedError) as refused:
-            check_further(further)
+            check_further(further, own=("--lr-scheduler", "--seed"))
         assert str(refused.value) == f"--fairseq{says}"
 
 

@@ -47,7 +47,9 @@ def options(**more) -> dict:
 
 
 def test_settings_are_those_of_training_and_of_options_that_decide(start, tmp_path):
-    found = settings_of(options(), classes(start, tmp_path), ["a", "--max-update", "7", "--b"])
+    # fairseq-train goes by the last number; behind that of the epochs there may be one of --fairseq.
+    command = ["a", "--max-update", "9", "--b", "--max-update", "7"]
+    found = settings_of(options(), classes(start, tmp_path), command)
     assert found == {
         **TRAINING, "threshold": 0.5, "spacy": "en", "spacy-code": None, "valid-share": 0.25,
         "auxiliary-masking": 0.5, "head": "classification", "mask": "bidirectional", "lstm": 0,

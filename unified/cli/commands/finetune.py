@@ -202,7 +202,7 @@ def _run(args: argparse.Namespace) -> int:
     from unified.cli.commands.finetuning.task_groups import finetune_each
     from unified.tasks.catalogue import TASK_GROUPS
 
-    check_further(args.fairseq)
+    check_further(args.fairseq, own=("--seed",))
     report_options(args.report_to, Path(args.output))  # refuses a missing package before data are prepared
     gpu_count(args.device)  # and a missing GPU
     if args.task in TASK_GROUPS:

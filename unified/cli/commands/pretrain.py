@@ -77,7 +77,7 @@ def run(args: argparse.Namespace) -> int:
     """Run the command with parsed options; returns the exit status."""
     from unified.files.claims import claimed_folder
 
-    further = check_further(args.fairseq)
+    further = check_further(args.fairseq, own=("--seed", "--max-update"))
     require_without(args.fairseq, ("--no-save", "--no-last-checkpoints"), "checkpoint of the model")
     cards = gpu_count(args.device)
     pretraining = _pretraining(args)
