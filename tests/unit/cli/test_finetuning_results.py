@@ -116,6 +116,16 @@ def test_a_finished_run_is_not_repeated_and_its_results_can_be_printed_as_json(f
     assert out.startswith("fairseq-train out/data ")
 
 
+def test_a_training_that_another_process_had_begun_does_not_say_how_long_it_took(finetune, tmp_path):
+    """Only the time of the last process was known, and stood there as that of the training."""
+    jsonl(tmp_path / "train.jsonl", CLASSES)
+    finetune("classification", "--data", "train.jsonl")
+    assert "seconds" in read_results(["out"])[0]
+    Path("out/results.json").unlink()
+    finetune("classification", "--data", "train.jsonl")
+    assert "seconds" not in read_results(["out"])[0]
+
+
 def test_predictions_are_utf_8_whatever_the_locale(tmp_path, monkeypatch):
     class Reads:
         folder, predictor, reads = tmp_path, property(lambda self: self), "all"

@@ -325,10 +325,10 @@ def _train(
         print(f"{few}; more --epochs, a smaller --batch-size or a higher --lr help a model learn more", file=sys.stderr)
     if args.dry_run:
         return 0
-    began = time.monotonic()
+    goes_on, began = job.begun(), time.monotonic()
     write_run(job.folder, args, add_arguments)
     run_command(words)
-    report(args, job, splits, words, time.monotonic() - began, threshold)
+    report(args, job, splits, words, None if goes_on else time.monotonic() - began, threshold)
     return 0
 
 

@@ -25,7 +25,7 @@ def report(
     job: Job,
     splits: Splits,
     words: list[str],
-    seconds: float,
+    seconds: float | None,
     threshold: Threshold | None,
 ) -> None:
     """Scores the trained model, writes its results and the files beside them, and prints what to do next.
@@ -35,7 +35,7 @@ def report(
         job: the fine-tuning that has ended.
         splits: its items.
         words: the command line of ``fairseq-train``.
-        seconds: time that the training took.
+        seconds: time that the training took; None where another process had begun it, whose time nobody knows.
         threshold: probability of no answer, or the search for it; None where the options name none.
     """
     from unified.reports.results import write_result
@@ -61,8 +61,8 @@ def report(
             published=learnt.task.published,
             checkpoint=job.training.select,
             measure=learnt.measure,
-            seconds=round(seconds, 1),
             intervals=scored.intervals,
+            **({} if seconds is None else {"seconds": round(seconds, 1)}),
             **({"null_threshold": asdict(scored.threshold)} if scored.threshold else {}),
             **({"together": learnt.together} if learnt.together else {}),
         )
