@@ -177,7 +177,8 @@ def print_command(arguments: Sequence[str], further: str, alone: bool = False) -
 def run_command(words: Sequence[str]) -> None:
     """Run a command line of :func:`print_command`: show how far it is, and keep all that it prints in its folder.
 
-    A training that has all its updates is not started again.
+    A training that has all its updates is not started again. Where it was killed before it wrote the files for
+    ``transformers``, they are written.
 
     Raises:
         TrainingFailed: it ended with an error; says which, and the last lines of the log are shown.
@@ -186,7 +187,7 @@ def run_command(words: Sequence[str]) -> None:
     folder, asked = Path(str(options["--save-dir"])), options.get("--max-update")
     done = updates_done(folder)
     if asked is not None and done >= float(str(asked)):
-        print(f"{folder}: trained with these settings before; nothing is changed", file=sys.stderr)
+        print(f"{folder}: trained with these settings before; {_finish(folder, options)}", file=sys.stderr)
         return
     log = folder / LOG_NAME
     log.parent.mkdir(parents=True, exist_ok=True)
@@ -218,6 +219,19 @@ def run_command(words: Sequence[str]) -> None:
         note = _outcome(log, options)
         if note:
             display.say(note)
+
+
+def _finish(folder: Path, options: Mapping[str, str | bool]) -> str:
+    """Writes the files for ``transformers`` of a training that was killed at its end; returns what was done."""
+    from unified.tasks.publishing import WEIGHTS, publish
+
+    if "--no-export" in options or (folder / WEIGHTS).is_file():
+        return "nothing is changed"
+    try:
+        publish(folder)
+    except UnifiedError as problem:
+        return f"not written for transformers: {problem}"
+    return "the files for transformers were missing and are written now"
 
 
 def _outcome(log: Path, options: Mapping[str, str | bool]) -> str:

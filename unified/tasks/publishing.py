@@ -12,6 +12,8 @@ from unified.reports.results import read_results
 from unified.tasks.loading import load
 
 CARD = "README.md"
+#: The file of the parameters; it comes last, so that where it is there, all files are.
+WEIGHTS = "model.safetensors"
 
 
 def publish(folder: Path, results: Sequence[Path] = ()) -> None:
@@ -34,5 +36,5 @@ def publish(folder: Path, results: Sequence[Path] = ()) -> None:
         if results:
             config = json.loads((made / "config.json").read_text(encoding="utf-8"))
             (made / CARD).write_text(model_card(read_results(results), config, folder), encoding="utf-8")
-        for path in sorted(made.iterdir()):
+        for path in sorted(made.iterdir(), key=lambda path: path.name == WEIGHTS):
             path.replace(folder / path.name)

@@ -103,6 +103,7 @@ def test_a_training_resumes_after_its_last_checkpoint_and_a_finished_one_is_not_
     run_command(WORDS)
     goes_on = "runs/a holds 99 updates of this training, which goes on behind them"
     assert len(given) == 2 and capsys.readouterr().err.splitlines() == [started, goes_on]
+    Path("runs/a/model.safetensors").touch()
     for updates in (100, 101):
         leave(updates)
         run_command(WORDS)
@@ -110,6 +111,30 @@ def test_a_training_resumes_after_its_last_checkpoint_and_a_finished_one_is_not_
     without_end = ["fairseq-train", "data", "--save-dir", "runs/a"]
     run_command(without_end)
     assert len(given) == 3
+
+
+def test_a_training_that_was_killed_before_its_files_for_transformers_gets_them(played, monkeypatch, capsys):
+    """The same command said that nothing is changed, and never wrote them."""
+    given, published = played([]), []
+    monkeypatch.setattr("unified.tasks.publishing.publish", published.append)
+    leave(100)
+    run_command([*WORDS, "--no-export"])
+    assert published == []
+    run_command(WORDS)
+    assert published == [Path("runs/a")]
+    nothing, written = capsys.readouterr().err.splitlines()
+    assert nothing == "runs/a: trained with these settings before; nothing is changed"
+    assert written == (
+        "runs/a: trained with these settings before; the files for transformers were missing and are written now"
+    )
+
+    def refused(folder):
+        raise UnifiedError("its data folder is gone")
+
+    monkeypatch.setattr("unified.tasks.publishing.publish", refused)
+    run_command(WORDS)
+    said = "runs/a: trained with these settings before; not written for transformers: its data folder is gone\n"
+    assert capsys.readouterr().err == said and given == []
 
 
 def test_all_that_fairseq_train_prints_is_appended_to_the_log(played):

@@ -201,6 +201,11 @@ def test_files_for_transformers_appear_beside_the_checkpoint(tmp_path, monkeypat
     publish(folder, results)
     config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     assert (folder / "README.md").read_text(encoding="utf-8") == model_card(read_results(results), config, folder)
+    # The weights come last: where they are, all files are.
+    moved, replace = [], Path.replace
+    monkeypatch.setattr(Path, "replace", lambda path, target: moved.append(path.name) or replace(path, target))
+    publish(folder, results)
+    assert moved[-1] == "model.safetensors" and {"config.json", "README.md"} < set(moved)
     # The files are made beside those that they replace, and nothing is left where that fails.
     made_in = []
     monkeypatch.setattr(publishing, "load", lambda path: made_in.append(sorted(path.glob(".export.*"))) or _Broken())
