@@ -19,7 +19,8 @@ from fairseq.optim.adamax import Adamax
 from torch import nn
 
 from fairseq_plugins.parameter_groups import GroupsConfig, parameter_groups
-from fairseq_plugins.refusals import refusing
+from fairseq_plugins.refusals import refusing, require_in
+from unified.arguments import Range
 from unified.errors import UnifiedError
 
 
@@ -101,7 +102,9 @@ class UnifiedAdam(GroupedOptimizer, FairseqAdam):
 
     @property
     def optimizer_config(self) -> dict[str, Any]:
-        return {"lr": self.cfg.lr[0], "betas": literal_eval(self.cfg.adam_betas), "eps": self.cfg.adam_eps}
+        betas, eps = _betas("--adam-betas", self.cfg.adam_betas), self.cfg.adam_eps
+        require_in(Range(0), "--adam-eps", eps)
+        return {"lr": self.cfg.lr[0], "betas": betas, "eps": eps}
 
     def build(self, groups: list[dict[str, Any]]) -> OnePassAdamW:
         return OnePassAdamW(groups, fused=True, **self.optimizer_config)
@@ -125,7 +128,20 @@ class UnifiedAdamax(GroupedOptimizer):
 
     @property
     def optimizer_config(self) -> dict[str, Any]:
-        return {"lr": self.cfg.lr[0], "betas": literal_eval(self.cfg.adamax_betas), "eps": self.cfg.adamax_eps}
+        betas, eps = _betas("--adamax-betas", self.cfg.adamax_betas), self.cfg.adamax_eps
+        require_in(Range(0), "--adamax-eps", eps)
+        return {"lr": self.cfg.lr[0], "betas": betas, "eps": eps}
 
     def build(self, groups: list[dict[str, Any]]) -> Adamax:
         return Adamax(groups, **self.optimizer_config)
+
+
+def _betas(option: str, text: str) -> tuple[float, float]:
+    """The two decay rates that an option gives as a text."""
+    try:
+        first, second = map(float, literal_eval(text))
+    except (ValueError, TypeError, SyntaxError):
+        raise UnifiedError(f"{option} must be two numbers, such as '(0.9, 0.999)', got {text!r}") from None
+    for rate in (first, second):
+        require_in(Range(0, below=1), f"each of {option}", rate)
+    return first, second

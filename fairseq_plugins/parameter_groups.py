@@ -4,7 +4,6 @@ fairseq hands its optimizers a list of parameters without names. Models of this 
 with its :class:`Role`. fairseq's composite optimizer has groups too, but fairseq-train cannot configure it.
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Optional
@@ -13,6 +12,8 @@ from fairseq.dataclass import FairseqDataclass
 from omegaconf import II
 from torch import nn
 
+from fairseq_plugins.refusals import require_in
+from unified.arguments import Range
 from unified.errors import UnifiedError
 from unified.model import UnifiedModel
 from unified.model.weight_decay import exempt_from_decay
@@ -130,11 +131,11 @@ def _decay(cfg: GroupsConfig, role: Role) -> float:
 
 
 def _check(cfg: GroupsConfig, roles: Sequence[Role], unmarked: bool) -> None:
-    numbers = {"--weight-decay": cfg.weight_decay, "--head-weight-decay": cfg.head_weight_decay}
-    for option, value in {**numbers, "--head-lr": cfg.head_lr}.items():
-        if value is not None and not 0 <= value < math.inf:
-            raise UnifiedError(f"{option} must be at least 0 and finite, got {value}")
-    for option, value in (("--weight-decay", cfg.weight_decay), ("--head-weight-decay", cfg.head_weight_decay)):
+    decays = {"--weight-decay": cfg.weight_decay, "--head-weight-decay": cfg.head_weight_decay}
+    for option, value in {**decays, "--head-lr": cfg.head_lr}.items():
+        if value is not None:
+            require_in(Range(0), option, value)
+    for option, value in decays.items():
         if unmarked and value and not cfg.decay_biases_and_norms:
             raise UnifiedError(
                 f"{option} {value}: biases and LayerNorms, which shall not decay, cannot be told from other parameters "

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from unified.arguments import Range
 from unified.errors import UnifiedError
 
 
@@ -20,3 +21,14 @@ def refusing() -> Iterator[None]:
         yield
     except UnifiedError as error:
         raise refusal(error) from None
+
+
+def require_in(allowed: Range, option: str, value: float) -> None:
+    """Refuse a number that is not finite or out of its range.
+
+    Raises:
+        UnifiedError: names the option, what it must be and what it is.
+    """
+    wrong = allowed.misfit(value)
+    if wrong is not None:
+        raise UnifiedError(f"{option} must be {wrong}, got {value}")

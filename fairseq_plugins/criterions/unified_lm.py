@@ -12,8 +12,10 @@ from fairseq.logging import metrics
 from fairseq.models import BaseFairseqModel
 
 from fairseq_plugins.dataset import Sample, to_batch
+from fairseq_plugins.refusals import refusing, require_in
 from fairseq_plugins.task import DictionaryTask
 from fairseq_plugins.updates import UpdateCriterion
+from unified.arguments import Range
 from unified.data.targets import loss_name
 from unified.model.heads import sum_of_means
 
@@ -46,8 +48,10 @@ class UnifiedLMCriterionConfig(FairseqDataclass):
 class UnifiedLMCriterion(FairseqCriterion, UpdateCriterion):
     """Every objective's loss (bits per prediction), perplexity and accuracy appear under its own name."""
 
+    @refusing()
     def __init__(self, task: DictionaryTask, label_smoothing: float, normalize: str):
         super().__init__(task)
+        require_in(Range(0, below=1), "--label-smoothing", label_smoothing)
         self.label_smoothing = label_smoothing
         self.normalize = str(normalize)
         self.loss_names, self.objectives = task.loss_names, task.mixture.names

@@ -217,3 +217,11 @@ def test_fairseq_knows_the_criterion_with_its_options_and_defaults():
     built = criterions.build_criterion(cfg, TASK)
     assert (type(built), built.label_smoothing, built.normalize) == (UnifiedLMCriterion, 0.125, "tokens")
     assert built.logging_outputs_can_be_summed() is True and built.task is TASK
+
+
+@pytest.mark.parametrize(("smoothing", "wrong"), [(1.5, "in [0, 1)"), (-0.5, "in [0, 1)"), (math.nan, "finite")])
+def test_smoothing_out_of_range_is_refused(smoothing, wrong):
+    """Above 1 the loss fell with the probability of the label."""
+    with pytest.raises(SystemExit) as raised:
+        UnifiedLMCriterion(TASK, smoothing, "tokens")
+    assert str(raised.value) == f"unified_lm: error: --label-smoothing must be {wrong}, got {smoothing}"
