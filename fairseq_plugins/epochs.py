@@ -100,12 +100,14 @@ class EpochRows(EpochBatchIterator):
             )
         self.rows_before, self.begun = self.dataset.position(state_dict["rows_in_epoch"], Cut(**begun), self.cut)
         shuffle = state_dict["shuffle"]
-        done = len(self._unread(0, shuffle)) - len(self._unread(self.rows_before, shuffle))
+        unread = len(self._unread(self.rows_before, shuffle))
+        if not unread:  # streams that are cut anew may have nothing left
+            self.epoch, self.rows_before = self.epoch + 1, 0
+            return
+        done = len(self._unread(0, shuffle)) - unread
         # A multiple, because fairseq counts the updates of an epoch from its beginning.
         self.batches_before = round(done / self.cut.batches_per_update) * self.update_freq
         self._next_epoch_itr = self._get_iterator_for_epoch(self.epoch, shuffle, offset=self.batches_before)
-        if self._next_epoch_itr is None:  # streams that are cut anew may have nothing left
-            self.epoch, self.rows_before, self.batches_before = self.epoch + 1, 0, 0
 
     def ordered_batches(self, epoch: int, fix_batches_to_gpus: bool, shuffle: bool) -> list[np.ndarray | list[int]]:
         """The batches of this process; empty ones stand for those that were read before it was started."""

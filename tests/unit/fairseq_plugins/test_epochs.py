@@ -232,11 +232,13 @@ def test_another_seed_is_refused_within_an_epoch():
     assert rows.rows_before == len(read)
 
 
-def test_a_dataset_may_have_nothing_left_and_then_the_next_epoch_begins():
+@pytest.mark.parametrize("update_freq", [1, 30])
+def test_a_dataset_may_have_nothing_left_and_then_the_next_epoch_begins(update_freq):
+    """Where an update has more batches than an epoch, it went on with an epoch of none."""
     state, read = stopped(3)
     dataset = Rest()
-    rows = rows_of(dataset=dataset)
+    rows = rows_of(dataset=dataset, update_freq=update_freq)
     rows.load_state_dict(state)
-    assert dataset.asked == (len(read), Cut(None, 2, 1), Cut(None, 2, 1))
+    assert dataset.asked == (len(read), Cut(None, 2, 1), Cut(None, 2, update_freq))
     assert (rows.epoch, rows.rows_before, rows.batches_before) == (2, 0, 0)
     assert len(list(rows.next_epoch_itr())) == -(-ROWS // 2)
