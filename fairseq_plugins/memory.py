@@ -22,6 +22,15 @@ class StreamMemory:
         self._gathered: list[list[torch.Tensor]] | None = None
         #: Memory of all streams in a checkpoint, per attention (streams, m, D), until the first batch takes its part.
         self._loaded: list[torch.Tensor] | None = None
+        #: What was loaded, and the memory, when the last update began.
+        self._before: tuple[list[torch.Tensor] | None, list[torch.Tensor]] = (None, [])
+
+    def begin_update(self, again: bool) -> None:
+        """Called before the micro-batches of an update; one that is computed again has the memory of the first time."""
+        if again:
+            self._loaded, self.memory.states = self._before
+        else:
+            self._before = self._loaded, self.memory.states
 
     def attach(self, sample: Sample, like: torch.Tensor) -> Sample:
         """The sample with the memory that its rows go on from; the first rows of an epoch have none.

@@ -41,6 +41,13 @@ class DictionaryTask(FairseqTask):
     def before_saving(self) -> None:
         """Called in every process before one of them writes a checkpoint; tasks that have something to gather do so."""
 
+    def begin_update(self, again: bool) -> None:
+        """Called in every process before an update is computed; tasks that keep something from batch to batch do so.
+
+        Args:
+            again: whether it is the same update, whose gradients have overflowed (``--amp``).
+        """
+
     def get_checkpoint_dict(self) -> dict[str, Any]:
         """State that fairseq's checkpoints keep in ``extra_state``."""
         metric = self.cfg.best_checkpoint_metric

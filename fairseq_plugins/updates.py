@@ -114,7 +114,10 @@ def keeping_dummy_batch(get: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def announcing_updates(step: Callable[..., Any]) -> Callable[..., Any]:
-    """The method of fairseq's trainer that makes an update, after the criterion has been told its totals."""
+    """The method of fairseq's trainer that makes an update, after the criterion has been told its totals.
+
+    The task is told that an update begins, too.
+    """
 
     def train_step(trainer: Trainer, samples: Sequence[Sample], *arguments: object, **keywords: object) -> object:
         criterion = trainer.get_criterion()
@@ -122,6 +125,8 @@ def announcing_updates(step: Callable[..., Any]) -> Callable[..., Any]:
             return step(trainer, samples, *arguments, **keywords)
         if trainer.is_fsdp:  # its processes compute in step, so that each needs as many micro-batches as the others
             raise refusal("--ddp-backend fully_sharded is not supported; choose pytorch_ddp or legacy_ddp")
+        # With --amp fairseq calls this method within itself, to compute an update again whose gradients overflowed.
+        trainer.task.begin_update(again=criterion.update is not None)
         samples = _without_empty(samples)
         trainer.reset_dummy_batch(criterion.dummy_batch)
         criterion.update = update_of(criterion, trainer, samples)

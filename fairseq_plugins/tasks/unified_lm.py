@@ -263,6 +263,10 @@ class UnifiedLMTask(DictionaryTask):
             sample = self.stream_memory.attach(sample, next(model.parameters()))
         return super().train_step(sample, model, criterion, optimizer, update_num, ignore_grad)
 
+    def begin_update(self, again: bool) -> None:
+        if self.stream_memory is not None:
+            self.stream_memory.begin_update(again)
+
     def before_saving(self) -> None:
         """Called in every process before one of them writes a checkpoint."""
         if self.stream_memory is not None:

@@ -114,3 +114,24 @@ def test_a_process_alone_takes_all_streams_and_does_not_ask_which_one_it_is(proc
     own = loaded(STREAMS[:attentions])
     own.attach(sample(4), torch.zeros(1))
     assert numbers(own) == [[0, 1, 2, 3], [10, 11, 12, 13]][:attentions]
+
+
+def test_an_update_that_is_computed_again_has_the_memory_of_the_first_time(process):
+    """With --amp the memory held the tokens that were to be predicted."""
+    own, like = loaded(STREAMS[:1]), torch.zeros(1)
+
+    def update(again: bool = False, micro_batches: int = 2, begins: bool = False) -> list[list[float]]:
+        """Returns the memory of the first stream before each micro-batch."""
+        own.begin_update(again)
+        found = []
+        for i in range(micro_batches):
+            own.attach(sample(4, begins and i == 0), like)
+            found.append(own.memory.states[0][0, :, 0].tolist() if own.memory.states else [])
+            own.memory.update([torch.full((4, 5, 2), 5.0 + i)])
+        return found
+
+    first = [[0, 0, 0], [0, 5, 5]]
+    assert update() == first == update(again=True) == update(again=True)
+    second = [[5, 6, 6], [6, 5, 5]]
+    assert update() == second == update(again=True)
+    assert update(begins=True) == [[], [5, 5]] == update(again=True, begins=True)

@@ -32,6 +32,10 @@ class Trainer:
 
     def __init__(self, criterion, world=1):
         self.criterion, self.data_parallel_world_size = criterion, world
+        self.task, self.begun = SimpleNamespace(begin_update=self.begin_update), []
+
+    def begin_update(self, again):
+        self.begun.append(again)
 
     def get_model(self):
         return "model"
@@ -125,6 +129,22 @@ def test_a_process_without_a_batch_makes_its_step_on_one_of_training():
         updates.announcing_updates(step)(trainer, [{}])
     assert seen == ["training 2 False", "validation"]
     assert vars(criterion) == {}
+
+
+def test_the_task_is_told_of_an_update_that_is_computed_again():
+    """fairseq's step calls itself where gradients overflow (--amp)."""
+    trainer, left = Trainer(Criterion()), [2, 1, 0, 0]
+
+    def step(trainer, samples):
+        retries = left.pop(0)
+        return Trainer.train_step(trainer, samples) if retries else "done"
+
+    Trainer.train_step = updates.announcing_updates(step)
+    try:
+        assert trainer.train_step(SAMPLES) == trainer.train_step(SAMPLES) == "done"
+    finally:
+        del Trainer.train_step
+    assert trainer.begun == [False, True, True, False] and trainer.criterion.update is None
 
 
 def test_after_a_step_that_fails_there_is_no_update():
