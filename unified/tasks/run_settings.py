@@ -12,6 +12,7 @@ from unified.files.claims import Claim
 from unified.files.destination import manifest_outputs
 from unified.tasks.finetuning import Job
 from unified.tasks.heads.items import Splits, items_text
+from unified.tasks.several import SeveralTasks
 from unified.tasks.writing import WritingTask
 from unified.training.fairseq_options import by_name, decisive_options
 
@@ -79,7 +80,11 @@ def _decisive(options: Mapping[str, Any], job: Job) -> dict[str, Any]:
         }
     else:
         own = {"head": task.head, "mask": job.config.mask, "lstm": job.config.lstm}
-    settings = {name: value for name, value in options.items() if name not in NOT_SETTINGS} | asdict(job.training)
+    passed_over = NOT_SETTINGS
+    if isinstance(task, SeveralTasks):
+        # A micro-batch is of one task: its size decides which tasks an update has, and how many updates there are.
+        passed_over -= {"micro_batch"}
+    settings = {name: value for name, value in options.items() if name not in passed_over} | asdict(job.training)
     return {
         **{name.replace("_", "-"): value for name, value in settings.items()},
         **own,

@@ -17,6 +17,7 @@ from unified.tasks.heads.items import TextItem, items_text
 from unified.tasks.jobs import job_of
 from unified.tasks.run_settings import claim_of, model_of, settings_of
 from unified.tasks.settings import Training
+from unified.tasks.several import tasks_named
 
 SPLITS = {
     "train": [TextItem("1", "é w1", None, "a"), TextItem("2", "w2", None, "b")],
@@ -82,6 +83,15 @@ def test_options_that_decide_no_score_are_no_settings(start, tmp_path):
     plain = settings_of(options(), job, command)
     assert settings_of(options(**dict.fromkeys(NOT_DECISIVE, "other")), job, command) == plain
     assert settings_of(options(something="x"), job, command) == plain | {"something": "x"}
+
+
+def test_the_size_of_micro_batches_is_a_setting_of_several_tasks(start, tmp_path):
+    """Two tasks of 5 items are 4 updates of 4, but 3 of two micro-batches of 2."""
+    job = job_of(
+        tasks_named("one=classification, two=classification"), Training(lr=1e-3, max_length=32), start, tmp_path
+    )
+    found = settings_of(options(micro_batch=2), job, ["--max-update", "1"])
+    assert found == settings_of(options(micro_batch=None), job, ["--max-update", "1"]) | {"micro-batch": 2}
 
 
 def test_a_claim_names_settings_as_options_and_hashes_what_is_read(start, tmp_path):
