@@ -187,7 +187,8 @@ def run_command(words: Sequence[str]) -> None:
     folder, asked = Path(str(options["--save-dir"])), options.get("--max-update")
     done = updates_done(folder)
     if asked is not None and done >= float(str(asked)):
-        print(f"{folder}: trained with these settings before; {_finish(folder, options)}", file=sys.stderr)
+        note = "nothing is changed" if "--no-export" in options else complete_export(folder)
+        print(f"{folder}: trained with these settings before; {note}", file=sys.stderr)
         return
     log = folder / LOG_NAME
     log.parent.mkdir(parents=True, exist_ok=True)
@@ -221,14 +222,19 @@ def run_command(words: Sequence[str]) -> None:
             display.say(note)
 
 
-def _finish(folder: Path, options: Mapping[str, str | bool]) -> str:
-    """Writes the files for ``transformers`` of a training that was killed at its end; returns what was done."""
+def complete_export(folder: Path, results: Sequence[Path] = ()) -> str:
+    """Writes the files for ``transformers`` of a run that was killed before it had them; returns what was done.
+
+    Args:
+        folder: of a run that has ended.
+        results: as of :func:`unified.tasks.publishing.publish`.
+    """
     from unified.tasks.publishing import WEIGHTS, publish
 
-    if "--no-export" in options or (folder / WEIGHTS).is_file():
+    if (folder / WEIGHTS).is_file():
         return "nothing is changed"
     try:
-        publish(folder)
+        publish(folder, results)
     except UnifiedError as problem:
         return f"not written for transformers: {problem}"
     return "the files for transformers were missing and are written now"

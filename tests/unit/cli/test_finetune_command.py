@@ -260,6 +260,7 @@ def trained(shared, monkeypatch) -> list[list[str]]:
             job.folder, task=job.task.name, run=args.run_name, seed=args.seed, command=words, scores={}, settings={},
             data={}, model={"name": "m", "sha256": None}, published={},
         )  # fmt: skip
+        (job.folder / "model.safetensors").touch()
 
     monkeypatch.chdir(shared)
     monkeypatch.setattr("unified.cli.commands.finetune.run_command", lines.append)

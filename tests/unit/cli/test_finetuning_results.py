@@ -116,6 +116,20 @@ def test_a_finished_run_is_not_repeated_and_its_results_can_be_printed_as_json(f
     assert out.startswith("fairseq-train out/data ")
 
 
+def test_a_run_that_was_killed_behind_its_results_gets_its_files_for_transformers(finetune, tmp_path):
+    """The same command said that nothing is changed, and never wrote them."""
+    jsonl(tmp_path / "train.jsonl", CLASSES)
+    finetune("classification", "--data", "train.jsonl")
+    missing = [Path("out", name) for name in ("README.md", "config.json", "model.safetensors")]
+    before = [path.read_bytes() for path in missing]
+    for path in missing:
+        path.unlink()
+    _, err = finetune("classification", "--data", "train.jsonl")
+    written = "the files for transformers were missing and are written now"
+    assert err[-1] == f"out: trained with these settings before; {written}"
+    assert [path.read_bytes() for path in missing] == before
+
+
 def test_a_training_that_another_process_had_begun_does_not_say_how_long_it_took(finetune, tmp_path):
     """Only the time of the last process was known, and stood there as that of the training."""
     jsonl(tmp_path / "train.jsonl", CLASSES)

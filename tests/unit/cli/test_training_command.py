@@ -116,19 +116,19 @@ def test_a_training_resumes_after_its_last_checkpoint_and_a_finished_one_is_not_
 def test_a_training_that_was_killed_before_its_files_for_transformers_gets_them(played, monkeypatch, capsys):
     """The same command said that nothing is changed, and never wrote them."""
     given, published = played([]), []
-    monkeypatch.setattr("unified.tasks.publishing.publish", published.append)
+    monkeypatch.setattr("unified.tasks.publishing.publish", lambda *given: published.append(given))
     leave(100)
     run_command([*WORDS, "--no-export"])
     assert published == []
     run_command(WORDS)
-    assert published == [Path("runs/a")]
+    assert published == [(Path("runs/a"), ())]
     nothing, written = capsys.readouterr().err.splitlines()
     assert nothing == "runs/a: trained with these settings before; nothing is changed"
     assert written == (
         "runs/a: trained with these settings before; the files for transformers were missing and are written now"
     )
 
-    def refused(folder):
+    def refused(*given):
         raise UnifiedError("its data folder is gone")
 
     monkeypatch.setattr("unified.tasks.publishing.publish", refused)

@@ -20,6 +20,7 @@ from unified.cli.configuration import add_config_argument, require_run_folder, w
 from unified.cli.fairseq_train import (
     add_fairseq_arguments,
     check_further,
+    complete_export,
     gpu_count,
     print_command,
     report_options,
@@ -298,7 +299,8 @@ def _finetune(args: argparse.Namespace) -> int:
     require_abstaining([understanding for understanding, _ in judged], threshold, task.name)
     with claimed_folder(job.folder, claim_of(vars(args), job, splits), _ANOTHER, job.begun):
         if all(path.is_file() for path in job.results) and not args.dry_run:
-            print(f"{job.folder}: trained with these settings before; nothing is changed", file=sys.stderr)
+            done = complete_export(job.folder, job.results)
+            print(f"{job.folder}: trained with these settings before; {done}", file=sys.stderr)
             return 0
         command = _command(args, job, splits)  # refuses items that find no room in a sequence, before they are written
         job.write(splits, annotator)
