@@ -22,7 +22,7 @@ class StreamMemory:
         self._gathered: list[list[torch.Tensor]] | None = None
         #: Memory of all streams in a checkpoint, per attention (streams, m, D), until the first batch takes its part.
         self._loaded: list[torch.Tensor] | None = None
-        #: What was loaded, and the memory, when the last update began.
+        #: Loaded memory and own memory as they were when the last update began.
         self._before: tuple[list[torch.Tensor] | None, list[torch.Tensor]] = (None, [])
 
     def begin_update(self, again: bool) -> None:

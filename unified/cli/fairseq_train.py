@@ -138,8 +138,8 @@ def check_further(further: str, own: Collection[str]) -> dict[str, str | bool]:
         raise UnifiedError(f"--fairseq: --max-update must be a whole number, got {given}")
     if "--total-num-update" not in options:
         raise UnifiedError(
-            f"--fairseq --max-update {updates}: the learning rate would reach 0 at another update; add "
-            f"--total-num-update {updates} and --warmup-updates, or give --epochs in place of all three"
+            f"--fairseq --max-update {updates}: fairseq-train would let the learning rate reach 0 at another update; "
+            f"add --total-num-update {updates} and --warmup-updates, or give --epochs in place of all three"
         )
     return options
 

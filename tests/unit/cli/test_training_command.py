@@ -82,8 +82,8 @@ def test_options_that_the_command_decides_by_itself_are_refused_and_the_others_a
         ("--max-update 1e2", ": --max-update must be a whole number, got 1e2"),
         ("--max-update", ": --max-update must be a whole number, got nothing"),
         ("--max-update 7",
-         " --max-update 7: the learning rate would reach 0 at another update; add --total-num-update 7 and "
-         "--warmup-updates, or give --epochs in place of all three"),
+         " --max-update 7: fairseq-train would let the learning rate reach 0 at another update; add "
+         "--total-num-update 7 and --warmup-updates, or give --epochs in place of all three"),
         *((f"--fp16 {given}", " --seed: the command has an option --seed; give it outside of --fairseq")
           for given in ("--seed 3", "--seed=3")),
     ):  # fmt: skip
