@@ -103,7 +103,7 @@ class UnifiedAdam(GroupedOptimizer, FairseqAdam):
     @property
     def optimizer_config(self) -> dict[str, Any]:
         betas, eps = _betas("--adam-betas", self.cfg.adam_betas), self.cfg.adam_eps
-        require_in(Range(0), "--adam-eps", eps)
+        require_in(Range(least=0), "--adam-eps", eps)
         return {"lr": self.cfg.lr[0], "betas": betas, "eps": eps}
 
     def build(self, groups: list[dict[str, Any]]) -> OnePassAdamW:
@@ -129,7 +129,7 @@ class UnifiedAdamax(GroupedOptimizer):
     @property
     def optimizer_config(self) -> dict[str, Any]:
         betas, eps = _betas("--adamax-betas", self.cfg.adamax_betas), self.cfg.adamax_eps
-        require_in(Range(0), "--adamax-eps", eps)
+        require_in(Range(least=0), "--adamax-eps", eps)
         return {"lr": self.cfg.lr[0], "betas": betas, "eps": eps}
 
     def build(self, groups: list[dict[str, Any]]) -> Adamax:
@@ -143,5 +143,5 @@ def _betas(option: str, text: str) -> tuple[float, float]:
     except (ValueError, TypeError, SyntaxError):
         raise UnifiedError(f"{option} must be two numbers, such as '(0.9, 0.999)', got {text!r}") from None
     for rate in (first, second):
-        require_in(Range(0, below=1), f"each of {option}", rate)
+        require_in(Range(least=0, below=1), f"each of {option}", rate)
     return first, second

@@ -134,7 +134,7 @@ def _check(cfg: GroupsConfig, roles: Sequence[Role], unmarked: bool) -> None:
     decays = {"--weight-decay": cfg.weight_decay, "--head-weight-decay": cfg.head_weight_decay}
     for option, value in {**decays, "--head-lr": cfg.head_lr}.items():
         if value is not None:
-            require_in(Range(0), option, value)
+            require_in(Range(least=0), option, value)
     for option, value in decays.items():
         if unmarked and value and not cfg.decay_biases_and_norms:
             raise UnifiedError(

@@ -51,7 +51,7 @@ class UnifiedLMCriterion(FairseqCriterion, UpdateCriterion):
     @refusing()
     def __init__(self, task: DictionaryTask, label_smoothing: float, normalize: str):
         super().__init__(task)
-        require_in(Range(0, below=1), "--label-smoothing", label_smoothing)
+        require_in(Range(least=0, below=1), "--label-smoothing", label_smoothing)
         self.label_smoothing = label_smoothing
         self.normalize = str(normalize)
         self.loss_names, self.objectives = task.loss_names, task.mixture.names
