@@ -212,7 +212,7 @@ def test_moments_out_of_range_are_refused_in_one_line(name):
     for text in ("0.9", "(0.9,)", "(0.9, 0.99, 0.999)", "nope", "(0.9, None)", "(0.9, 'x')", "(0.9", ""):
         assert refused(**{betas: text}) == f"{option} must be two numbers, such as '(0.9, 0.999)', got {text!r}"
     for text, wrong in (("(0.9, 1.5)", 1.5), ("(-0.1, 0.9)", -0.1), ("[1, 0]", 1.0)):
-        assert refused(**{betas: text}) == f"each of {option} must be in [0, 1), got {wrong}"
+        assert refused(**{betas: text}) == f"each of {option} must be at least 0 and below 1, got {wrong}"
     option = f"--{epsilon.replace('_', '-')}"
     assert refused(**{epsilon: -1.0}) == f"{option} must be at least 0, got -1.0"
     assert refused(**{epsilon: float("nan")}) == f"{option} must be finite, got nan"
