@@ -219,7 +219,9 @@ def test_fairseq_knows_the_criterion_with_its_options_and_defaults():
     assert built.logging_outputs_can_be_summed() is True and built.task is TASK
 
 
-@pytest.mark.parametrize(("smoothing", "wrong"), [(1.5, "at least 0 and below 1"), (-0.5, "at least 0 and below 1"), (math.nan, "finite")])
+@pytest.mark.parametrize(
+    ("smoothing", "wrong"), [(1.5, "at least 0 and below 1"), (-0.5, "at least 0 and below 1"), (math.nan, "finite")]
+)
 def test_smoothing_out_of_range_is_refused(smoothing, wrong):
     """Above 1 the loss fell with the probability of the label."""
     with pytest.raises(SystemExit) as raised:
