@@ -104,7 +104,7 @@ def masked_batch(
     codec = Codec.for_model(config, tokenizer, vocabulary, config.position_limit)
     ids = codec.encode([first])[0].tolist()
     for piece in behind:
-        ids += [special.mask, *_within_word(piece, codec)]
+        ids += [special.mask, *_behind_mask(piece, codec)]
     ids = [*ids, special.separator, special.begin] if query_stream else [special.begin, *ids, special.separator]
     if len(ids) > config.position_limit:
         raise UnifiedError(
@@ -134,18 +134,17 @@ def masked_batch(
 _IDEOGRAPH = "\u3400"
 
 
-def _within_word(text: str, codec: Codec) -> list[int]:
-    """Ids of a text that follows ``<mask>`` at once: no word begins with it, unless white space stands there.
+def _behind_mask(text: str, codec: Codec) -> list[int]:
+    """Ids of a text that follows ``<mask>``: a word begins with it only where white space stands there.
 
-    Tokenizers of sentencepiece put a space before every text. So it is encoded behind an ideograph; if that is no token
-    of its own, by itself.
+    Tokenizers of sentencepiece put a space before every text, and those of byte pairs none. So it is encoded behind an
+    ideograph; if that is no token of its own, by itself.
     """
-    if text and not text[0].isspace():
-        tokens, characters = codec.encode_offsets([_IDEOGRAPH + text])[0]
-        begins, ends = characters.T
-        if not ((begins < 1) & (ends > 1)).any():
-            return tokens[begins >= 1].tolist()
-    return codec.encode([text])[0].tolist()
+    tokens, characters = codec.encode_offsets([_IDEOGRAPH + text])[0]
+    begins, ends = characters.T
+    if ((begins < 1) & (ends > 1)).any():
+        return codec.encode([text])[0].tolist()
+    return tokens[begins >= 1].tolist()
 
 
 def around_runs(tokens: torch.Tensor, mask: int, reach: int) -> tuple[torch.Tensor, torch.Tensor]:

@@ -70,7 +70,7 @@ def with_boundary_head(lm: UnifiedLM, reach: int) -> UnifiedLM:
 @torch.no_grad()
 def test_fill_span_asks_the_boundary_head_of_each_run(samples):
     lm = with_boundary_head(loaded(samples), 4)
-    results = lm.fill_span("The <mask><mask>cat <mask> sat", top=3)
+    results = lm.fill_span("The <mask><mask> cat <mask> sat", top=3)
     hidden = [lm.special.mask]
     ids = [0, *lm.encode("The "), *hidden, *hidden, *lm.encode("cat "), *hidden, *lm.encode(" sat"), 2]
     tokens, indices = torch.tensor([ids]), torch.arange(len(ids))[None]
@@ -146,7 +146,7 @@ def test_scores_are_the_models_log_probabilities(samples, writes):
 @torch.no_grad()
 def test_fill_mask_reads_in_both_directions(samples):
     lm = loaded(samples)
-    results = lm.fill_mask("The <mask>at sat<mask>", top=4)
+    results = lm.fill_mask("The <mask> at sat<mask>", top=4)
     ids = [0, *lm.encode("The "), lm.special.mask, *lm.encode("at sat"), lm.special.mask, 2]
     indices = [i for i, token in enumerate(ids) if token == lm.special.mask]
     tokens = torch.tensor([ids])

@@ -193,7 +193,7 @@ def test_dropout_is_on_embeddings_sublayers_and_weights_and_nowhere_else(kind, m
 def test_what_does_not_go_together_is_refused():
     with pytest.raises(UnifiedError, match="sublayers of entity, relative_key need positions 'learned'"):
         config(sublayers="relative_key,entity,feed_forward", positions="relative")
-    with pytest.raises(UnifiedError, match="clip_distance must be at least 1"):
+    with pytest.raises(UnifiedError, match="clip_distance must be from 1 to 134,217,728, got 0"):
         config(clip_distance=0)
     model = Transformer(config(sublayers="relative_value,feed_forward", attention_backend="sdpa"))
     indices = torch.zeros(1, 3, dtype=torch.long)
