@@ -117,7 +117,7 @@ def test_a_finished_run_is_not_repeated_and_its_results_can_be_printed_as_json(f
 
 
 def test_a_run_that_was_killed_behind_its_results_gets_its_files_for_transformers(finetune, tmp_path):
-    """The same command said that nothing is changed, and never wrote them."""
+    """Given once more, the command said that nothing is changed, and wrote no files for transformers."""
     jsonl(tmp_path / "train.jsonl", CLASSES)
     finetune("classification", "--data", "train.jsonl")
     missing = [Path("out", name) for name in ("README.md", "config.json", "model.safetensors")]

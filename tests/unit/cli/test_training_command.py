@@ -114,7 +114,7 @@ def test_a_training_resumes_after_its_last_checkpoint_and_a_finished_one_is_not_
 
 
 def test_a_training_that_was_killed_before_its_files_for_transformers_gets_them(played, monkeypatch, capsys):
-    """The same command said that nothing is changed, and never wrote them."""
+    """Given once more, the command said that nothing is changed, and wrote no files for transformers."""
     given, published = played([]), []
     monkeypatch.setattr("unified.tasks.publishing.publish", lambda *given: published.append(given))
     leave(100)
