@@ -27,7 +27,7 @@ def integers(least, most=LARGEST):
 
 
 def perhaps(kind):
-    """Boundary values of an integer setting that may also be None."""
+    """Boundary values of a setting that may also be None."""
     accepted, refused = kind
     return [*accepted, None], [value for value in refused if value is not None]
 
