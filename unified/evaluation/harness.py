@@ -141,7 +141,7 @@ class HarnessModel:
     def _written(self, contexts: Sequence[str], settings: Mapping[str, Any]) -> list[str]:
         """Texts that the model writes behind each context, or from it as a source.
 
-        Of a prompt that is too long the last tokens are read, of a source the first ones, as in training.
+        A prompt that is too long loses its first tokens, and a source its last ones, as in training.
         """
         lm = self.lm
         limit = lm.model.config.position_limit

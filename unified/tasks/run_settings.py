@@ -12,7 +12,7 @@ from unified.files.claims import Claim
 from unified.files.destination import manifest_outputs
 from unified.tasks.finetuning import Job
 from unified.tasks.heads.items import Splits, items_text
-from unified.tasks.several import SeveralTasks
+from unified.tasks.several import AnyTask, SeveralTasks
 from unified.tasks.writing import WritingTask
 from unified.training.fairseq_options import by_name, decisive_options
 
@@ -70,6 +70,15 @@ def claim_of(options: Mapping[str, Any], job: Job, splits: Splits) -> Claim:
     return Claim(settings, {"--init": start, "--data": items})
 
 
+def decisive_names(task: AnyTask) -> frozenset[str]:
+    """Options of :data:`NOT_DECISIVE` that decide the scores of this task all the same.
+
+    With several tasks a micro-batch is of one: its size decides which tasks an update has, and how many updates there
+    are.
+    """
+    return frozenset({"micro_batch"} if isinstance(task, SeveralTasks) else ())
+
+
 def _decisive(options: Mapping[str, Any], job: Job) -> dict[str, Any]:
     """Settings that decide the scores, but seed, data and the updates that follow from these."""
     task = job.task
@@ -80,11 +89,10 @@ def _decisive(options: Mapping[str, Any], job: Job) -> dict[str, Any]:
         }
     else:
         own = {"head": task.head, "mask": job.config.mask, "lstm": job.config.lstm}
-    passed_over = NOT_SETTINGS
-    if isinstance(task, SeveralTasks):
-        # A micro-batch is of one task: its size decides which tasks an update has, and how many updates there are.
-        passed_over -= {"micro_batch"}
-    settings = {name: value for name, value in options.items() if name not in passed_over} | asdict(job.training)
+    decisive = decisive_names(task)
+    settings = {
+        name: value for name, value in options.items() if name not in NOT_SETTINGS or name in decisive
+    } | asdict(job.training)
     return {
         **{name.replace("_", "-"): value for name, value in settings.items()},
         **own,

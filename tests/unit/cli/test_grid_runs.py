@@ -221,6 +221,9 @@ def test_the_score_of_several_tasks_is_their_mean(args, capsys):
         assert content["measure"] == f"valid {name}" and content["chosen"]["scores"] == {"3": 73.0, "5": 75.0}
         again = Runs()
         assert finetune_grid(given, tasks_named("rte, wnli"), again) == 0 and again.asked == []
+        # The size of micro-batches decides how many updates several tasks get.
+        with pytest.raises(UnifiedError, match="--micro-batch"):
+            finetune_grid(changed(given, micro_batch=1), tasks_named("rte, wnli"), again)
         capsys.readouterr()
 
 

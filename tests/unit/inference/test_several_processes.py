@@ -155,14 +155,14 @@ def test_longer_sources_are_divided_into_windows_where_asked(job, model, max_sou
         # Twelve positions beside special symbols: a prompt leaves the others to its continuation.
         (True, PairLengths(5, 2, 2), None, [([0], 11, 99), ([1, 4], 10, 99), ([2], 9, 99), ([3], 8, 99)]),
         (True, PairLengths(), 2, [([0], 11, 2), ([1, 2, 3, 4], 10, 2)]),
-        # Of a model without pairs a source does, too; of others texts are as long as targets were.
+        # A model that has learned no pairs writes what a source leaves, too; others write as much as targets had.
         (False, PairLengths(), None, [([0], 11, 99), ([1, 4], 10, 99), ([2], 9, 99), ([3], 8, 99)]),
         (False, PairLengths(3, 4, 4), None, [([0, 1, 2, 3, 4], 4, 3)]),
         (False, PairLengths(), 10, [([0, 1, 2, 3, 4], 2, 10)]),
     ],
 )
 def test_each_text_has_the_length_that_generate_gives_it(job, model, prompt, lengths, max_source, expected):
-    """Of each group of sentences with one length: their numbers, the length, and how many tokens are read."""
+    """Expected for each group of sentences: their numbers, the most tokens to write, and how many are read."""
     model.lengths = lengths
     config = GenerationConfig(max_length=12, beam=3)
     job = replace(job, prompt=prompt, max_source=max_source, config=config, default_lengths=True, chunk=5)

@@ -49,7 +49,7 @@ def finetune_grid(
     require_development_set(task, "--grid" if args.grid is not None else "--seeds")
     grid, seeds = _grid_of(args, task), (args.seed,) if args.seeds is None else parse_seeds(args.seeds)
     output = Path(args.output)
-    with claimed_folder(output, _claim(args), "give another --output, or remove the folder"):
+    with claimed_folder(output, _claim(args, task), "give another --output, or remove the folder"):
         _run(args, task, grid, seeds, finetune)
     return 0
 
@@ -106,10 +106,10 @@ def _grid_of(args: argparse.Namespace, task: AnyTask) -> Grid:
     return grid
 
 
-def _claim(args: argparse.Namespace) -> Claim:
+def _claim(args: argparse.Namespace, task: AnyTask) -> Claim:
     """The settings that all runs of a folder share; further settings and seeds may be tried in it later."""
     from unified.conversions.named_models import checkpoint_named
-    from unified.tasks.run_settings import NOT_DECISIVE
+    from unified.tasks.run_settings import NOT_DECISIVE, decisive_names
 
     data, output, start = Path(args.data), Path(args.output).resolve(), checkpoint_named(args.init)
     for name, path in (("--data", data), ("--init", start)):
@@ -118,7 +118,8 @@ def _claim(args: argparse.Namespace) -> Claim:
     files = sorted(path for path in data.rglob("*") if path.is_file()) if data.is_dir() else [data]
     files += [Path(path) for path in (args.valid, args.test) if path is not None]
     files = [path for path in files if not (is_hub(path) or path.resolve().is_relative_to(output))]
-    options = {name: value for name, value in vars(args).items() if name not in NOT_DECISIVE}
+    passed_over = NOT_DECISIVE - decisive_names(task)
+    options = {name: value for name, value in vars(args).items() if name not in passed_over}
     settings = {name if name == "task" else f"--{option(name)}": value for name, value in options.items()}
     return Claim(settings, {"--init": hashes([start]), "--data": hashes(files)})
 
