@@ -140,7 +140,8 @@ def finetuning(size: Size, objective: Objective, task: str) -> Entry:
         ("--init", _model(size, objective), "--output", "run", *FINETUNING, *own, *epochs),
         ("--select", "last", "--seed", SEED),
     )
-    return _entry(size, objective, f"/{task}", (command,), (Figures("finetuned", "run/results.json"),), task)
+    entry = _entry(size, objective, f"/{task}", (command,), (Figures("finetuned", "run/results.json"),), task)
+    return replace(entry, outcomes=outcomes(objective, task))
 
 
 def quickstart() -> Entry:

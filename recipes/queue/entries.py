@@ -25,7 +25,7 @@ class Figures:
     """A file that a run leaves, and how figures are read from it.
 
     Attributes:
-        kind: a name of :data:`figures.READERS`, or of :data:`outcomes.READERS` where single items are meant.
+        kind: a name of :data:`figures.READERS`, or of :data:`outcomes.KINDS` where single items are meant.
         path: the file, relative to the folder of the run.
         prefix: stands before the names of its figures, as ``ours`` in ``ours.valid.f1``; "" adds nothing.
     """
@@ -52,7 +52,7 @@ class Entry:
         seed: the seed that the commands name; None where nothing is drawn.
         version: is raised by hand when a change of the library alters the run's figures, so that it is run again.
         kept: whether its weights stay when it is finished, though no other entry needs them.
-        outcomes: where the scores of its single items stand, of which the line keeps who was right (:mod:`outcomes`).
+        outcomes: where the scores of its single items stand, of which the line keeps a short form (:mod:`outcomes`).
     """
 
     name: str

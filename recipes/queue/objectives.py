@@ -114,6 +114,8 @@ TASKS = {
 }
 #: The score of each task that the table shows.
 MEASURES = {"cola": "matthews", "rte": "accuracy", "mrpc": "f1", "sst2": "accuracy", "squad1.1": "f1"}
+#: Kinds of outcomes that a line keeps of each task, see :data:`outcomes.KINDS`.
+OUTCOMES = {**dict.fromkeys(TASKS, "classes"), "squad1.1": "answers"}
 #: Versions of pre-trainings and evaluations whose figures a change of the library altered: random second segments have
 #: become those of other blocks, and perplexity from right to left had its contexts on the side that is not read.
 VERSIONS = {"unilm": 2, "xlnet": 2, "bidirectional": 2, "right_to_left/perplexity": 2}
@@ -182,7 +184,9 @@ def evaluation(objective: Objective, seed: int, what: str) -> Entry:
 
 
 def outcomes(objective: Objective, what: str) -> tuple[Figures, ...]:
-    """Files with the scores of its single items that an evaluation leaves; minimal pairs alone are compared by them."""
+    """Files with the scores of its single items that an evaluation or a fine-tuning leaves; those of bits are none."""
+    if what in TASKS:
+        return (Figures(OUTCOMES[what], "run/predictions.valid.jsonl"),)
     scorings = objective.scorings if what == PAIRS else ()
     return tuple(Figures("pairs", f"{scoring}/examples.jsonl", scoring) for scoring in scorings)
 
@@ -201,6 +205,7 @@ def finetuning(objective: Objective, seed: int, task: str) -> Entry:
         figures=(Figures("finetuned", "run/results.json"),),
         settings={"objective": objective.name, "what": task},
         seed=seed,
+        outcomes=outcomes(objective, task),
     )
 
 

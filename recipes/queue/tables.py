@@ -158,8 +158,10 @@ def comparison(lines: Lines, compared: Sequence[Compared], tuned: Sequence[Objec
     return table(heads, 2, rows)
 
 
-#: Models that the others are compared with on the same minimal pairs, each by its first scoring.
+#: Models that the others are compared with on the same items, of minimal pairs each by its first scoring.
 BESIDE = ("next_token", "bert", "untrained")
+#: That model of them beside which fine-tunings are shown.
+WITHOUT = "untrained"
 
 
 def same_pairs(lines: Lines, compared: Sequence[Compared]) -> str:
@@ -181,8 +183,7 @@ def same_pairs(lines: Lines, compared: Sequence[Compared]) -> str:
     def ahead(system: tuple[str, str], base: tuple[str, str]) -> str:
         if system == base:
             return ""
-        above, interval = difference(found[system], found[base])
-        return f"{above:+.1f} {bounds(interval)}"
+        return ahead_by("pairs", "accuracy", found[system], found[base])
 
     heads = ["objective", "scoring", *(f"ahead of {name}" for name, _ in bases)]
     rows = [[*system, *(ahead(system, base) for base in bases)] for system in found]
@@ -190,21 +191,59 @@ def same_pairs(lines: Lines, compared: Sequence[Compared]) -> str:
     return f"\n\nOn the same minimal pairs, in points of accuracy:\n\n{text}"
 
 
+def ahead_by(kind: str, measure: str, first: Sequence[str], second: Sequence[str]) -> str:
+    """The difference of two systems on the same items, and its interval."""
+    above, interval = difference(kind, measure, first, second)
+    return f"{above:+.1f} {bounds(interval)}"
+
+
+def same_items(lines: Lines, compared: Sequence[Compared]) -> str:
+    """A row for each objective: how far each fine-tuning is ahead of that of the model :data:`WITHOUT` pre-training.
+
+    Only lines that keep outcomes are compared; the text is empty where there are no two of one task.
+    """
+    found: dict[str, dict[str, list[str]]] = {}
+    for objective, names in compared:
+        for task in objectives.TASKS:
+            own = [lines[name]["outcomes"] for one in names if (name := f"{one}/{task}") in lines]
+            if texts := [outcomes[""] for outcomes in own if outcomes]:
+                found.setdefault(objective.name, {})[task] = texts
+    without = found.pop(WITHOUT, {})
+    rows = [
+        [
+            name,
+            *(
+                ahead_by(objectives.OUTCOMES[task], measure, tuned[task], without[task])
+                if task in tuned and task in without
+                else ""
+                for task, measure in objectives.MEASURES.items()
+            ),
+        ]
+        for name, tuned in found.items()
+        if tuned.keys() & without.keys()
+    ]
+    if not rows:
+        return ""
+    text = "\n".join(table_lines(["objective", *objectives.MEASURES], rows))
+    return f"\n\nFine-tuned, on the same items, in points ahead of {WITHOUT}:\n\n{text}"
+
+
 def objectives_table(lines: Lines) -> str:
-    """The comparison on a CPU; minutes are those of one core. Below, differences on the same minimal pairs."""
+    """The comparison on a CPU; minutes are those of one core. Below, differences on the same items."""
     compared = [
         (objective, [f"{objectives.TABLE}/{objective.name}-{seed}" for seed in seeds])
         for objective, seeds in objectives.COMPARED
     ]
     whole = comparison(lines, compared, [objective for objective, _ in compared], "processor_seconds")
-    return whole + same_pairs(lines, compared)
+    return whole + same_pairs(lines, compared) + same_items(lines, compared)
 
 
 def card_table(lines: Lines) -> str:
-    """The comparison at a card's size; minutes are those of the clock. Below, differences on the same minimal pairs."""
+    """The comparison at a card's size; minutes are those of the clock. Below, differences on the same items."""
     size = card_objectives.CARD
     compared = [(objective, [f"{size.table}/{objective.name}-{card_objectives.SEED}"]) for objective in size.objectives]
-    return comparison(lines, compared, objectives.SYSTEMS, "seconds") + same_pairs(lines, compared)
+    whole = comparison(lines, compared, objectives.SYSTEMS, "seconds")
+    return whole + same_pairs(lines, compared) + same_items(lines, compared)
 
 
 #: Columns of the table of made questions: measure -> head. Unanswerable questions have no words: F1 is exact match.
