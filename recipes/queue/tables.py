@@ -228,6 +228,32 @@ def same_items(lines: Lines, compared: Sequence[Compared]) -> str:
     return f"\n\nFine-tuned, on the same items, in points ahead of {WITHOUT}:\n\n{text}"
 
 
+def other_settings(lines: Lines) -> str:
+    """A row for each setting of a fine-tuning: the scores of both models of it, and their difference on the same items.
+
+    The text is empty where only the settings of all tasks have run.
+    """
+    rows = []
+    for task, settings in objectives.SETTINGS.items():
+        kind, measure = objectives.OUTCOMES[task], objectives.MEASURES[task]
+        for setting in ("", *settings):
+            names = (
+                objectives.tuned(f"{objectives.TABLE}/{name}-{objectives.SEEDS[0]}", task, setting)
+                for name in objectives.BY_SETTINGS
+            )
+            found = [lines.get(name) for name in names]
+            scores = [MISSING if line is None else f"{line['figures'][f'valid.{measure}']:.1f}" for line in found]
+            kept = [line["outcomes"].get("") for line in found if line is not None]
+            both = len(kept) == len(found) and all(kept)
+            ahead = ahead_by(kind, measure, *([text] for text in kept)) if both else MISSING
+            rows.append([task, measure, setting or objectives.USUAL, *scores, ahead])
+    if all(row[3:5] == [MISSING] * 2 for row in rows if row[2] in objectives.SETTINGS[row[0]]):
+        return ""
+    heads = ["task", "measure", "rate", *objectives.BY_SETTINGS, "difference"]
+    text = "\n".join(table_lines(heads, rows))
+    return f"\n\nFine-tuned with other settings, seed {objectives.SEEDS[0]}:\n\n{text}"
+
+
 def objectives_table(lines: Lines) -> str:
     """The comparison on a CPU; minutes are those of one core. Below, differences on the same items."""
     compared = [
@@ -235,7 +261,7 @@ def objectives_table(lines: Lines) -> str:
         for objective, seeds in objectives.COMPARED
     ]
     whole = comparison(lines, compared, [objective for objective, _ in compared], "processor_seconds")
-    return whole + same_pairs(lines, compared) + same_items(lines, compared)
+    return whole + same_pairs(lines, compared) + same_items(lines, compared) + other_settings(lines)
 
 
 def card_table(lines: Lines) -> str:

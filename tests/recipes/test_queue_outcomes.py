@@ -192,6 +192,29 @@ def test_the_table_compares_fine_tunings_on_the_same_items(tmp_path):
     assert rows["xlnet"][4].startswith("+55.0 [")
 
 
+def test_the_table_compares_settings_of_fine_tuning(tmp_path):
+    tables, lines = module("tables"), module("lines")
+    recipes = tables.Plan(tables.plan.ENTRIES).recipes
+
+    def add(name: str, score: float, text: str) -> None:
+        figures = {f"valid.{measure}": score for measure in set(tables.objectives.MEASURES.values())}
+        line = queue_line(name, "objectives", recipes[name], figures=figures, outcomes={"": text} if text else {})
+        lines.append_line(tmp_path, line)
+
+    add("objectives/bert-1/sst2", 70.0, "11 00")
+    assert "other settings" not in tables.section("objectives", tmp_path)
+    add("objectives/untrained-1/sst2", 60.0, "")  # from before outcomes were kept
+    add("objectives/bert-1/sst2/1e-4", 75.0, "11 00 11 00")
+    add("objectives/untrained-1/sst2/1e-4", 50.0, "11 01 11 01")
+    add("objectives/bert-1/mrpc/2e-4-10-epochs", 81.0, "11 00")
+    text = tables.section("objectives", tmp_path).split("other settings, seed 1:")[1]
+    rows = [[cell.strip() for cell in row.split("|")[1:-1]] for row in text.splitlines() if row.startswith("|")]
+    assert rows[0] == ["task", "measure", "rate", "bert", "untrained", "difference"]
+    assert rows[2] == ["sst2", "accuracy", "5e-4", "70.0", "60.0", "missing"]
+    assert rows[3][:5] == ["sst2", "accuracy", "1e-4", "75.0", "50.0"] and rows[3][5].startswith("+50.0 [")
+    assert ["mrpc", "f1", "2e-4, 10 epochs", "81.0", "missing", "missing"] in rows
+
+
 def test_kept_outcomes_have_the_accuracies_of_their_lines():
     """Accuracy of pairs is the mean over paradigms, which have as many pairs each, so that it is that over pairs."""
     lines, outcomes, objectives, kept = module("lines"), module("outcomes"), module("objectives"), 0
