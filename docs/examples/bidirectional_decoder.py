@@ -17,7 +17,7 @@ def masked_batch(texts: Sequence[Sequence[int]], mask_id: int, share: float, dra
     ids, labels = torch.zeros(len(texts), length, dtype=torch.long), torch.full((len(texts), length), -100)
     for row, text in enumerate(texts):
         hidden = torch.rand(len(text), generator=draws) < share
-        hidden[0] = False  # the token before predicts, and this one has none
+        hidden[0], hidden[-1] = False, hidden[-1] or not hidden[1:].any()  # at least one, and it has a token before
         ids[row, : len(text)] = torch.tensor(text).masked_fill(hidden, mask_id)
         labels[row, : len(text)] = torch.tensor(text).masked_fill(~hidden, -100)
     mask = masks.pack_rows([[masks.bidirectional(len(text))] for text in texts], length)

@@ -36,6 +36,7 @@ def hybrid_loss(model: PreTrainedModel, batch: dict, masked: torch.Tensor, weigh
     losses = cross_entropy(logits[:, :-1].transpose(1, 2), targets, reduction="none")  # (B, V, T) -> (B, T)
     hybrid = losses.new_zeros(())
     for rows, share in ((masked, weight), (~masked, 1 - weight)):
-        if rows.any():
-            hybrid = hybrid + share * losses[rows][targets[rows] != -100].mean()
+        chosen = targets[rows] != -100
+        if chosen.any():
+            hybrid = hybrid + share * losses[rows][chosen].mean()
     return hybrid

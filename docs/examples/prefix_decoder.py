@@ -41,7 +41,7 @@ def train(
 
 @torch.no_grad()
 def answer(model: PreTrainedModel, prompt: Sequence[int], end_id: int, max_tokens: int) -> list[int]:
-    """The most probable token after the other, each read under the mask of the training."""
+    """The most probable token after the other, each read under the mask of the training; a prompt has a token."""
     written: list[int] = []
     while len(written) < max_tokens and end_id not in written:
         batch = prefix_batch([(prompt, written)])

@@ -26,7 +26,8 @@ def seq2seq_batch(
     length = max(len(source) + len(target) for source, target in pairs)
     rows = [row_of(source, target, length) for source, target in pairs]
     ids, types = (torch.stack(tensors) for tensors in zip(*rows, strict=True))
-    hidden = (torch.rand(ids.shape, generator=draws) < share) & (types == 1)
+    drawn = torch.rand(ids.shape, generator=draws).masked_fill(types == 0, torch.inf)
+    hidden = (types == 1) & (drawn <= drawn.amin(1, keepdim=True).clamp(min=share))  # at least one of each target
     mask = masks.pack_rows([[masks.seq2seq(len(source), len(target))] for source, target in pairs], length)
     return {
         "input_ids": ids.masked_fill(hidden, mask_id),

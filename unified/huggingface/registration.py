@@ -50,7 +50,10 @@ def register() -> None:
 def _checking(method: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(method)
     def check_and_call(model: PreTrainedModel, *args: Any, **kwargs: Any) -> Any:
-        if NAME in (*args, *kwargs.values()):
+        given = [*args, *kwargs.values()]
+        # A dictionary chooses for the parts of a model, "" for the whole of it.
+        of_parts = [chosen for one in given if isinstance(one, dict) for chosen in one.values()]
+        if NAME in (*given, *of_parts):
             reason = unsupported(model)
             if reason is not None:
                 raise UnifiedError(f"{type(model).__name__} cannot take the attention {NAME!r}: {reason}")
@@ -80,6 +83,9 @@ def require_use(model: PreTrainedModel) -> None:
     """
     if mask_was_used():
         return
+    reason = unsupported(model)
+    if reason is not None:
+        raise UnifiedError(f"{type(model).__name__} cannot take unified_mask: {reason}")
     chosen = model.config._attn_implementation
     if chosen != NAME:
         raise UnifiedError(

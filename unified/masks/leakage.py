@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from unified.masks.vectors import MaskVectors
+from unified.masks.vectors import MaskVectors, require_mask
 
 BoolArray = npt.NDArray[np.bool_]
 IntArray = npt.NDArray[np.int64]
@@ -60,8 +60,9 @@ def is_transitive(mask: MaskVectors) -> bool:
     definition, in O(T S) memory.
 
     Raises:
-        ValueError: the mask is a batch.
+        ValueError: it is no mask, or a batch.
     """
+    require_mask("is_transitive", mask)
     if mask.batched:
         raise ValueError(f"is_transitive takes the mask of one row, got a batch of {len(mask.query_step)}")
     if mask.only_steps:
@@ -150,8 +151,10 @@ def leaks(mask: MaskVectors, read: Integers, label_key: Integers) -> list[Leak]:
         One Leak for each prediction that leaks, in the order of ``read``, with a shortest chain of tokens.
 
     Raises:
-        ValueError: the mask is a batch, ``read`` and ``label_key`` differ in length, or an index lies outside the mask.
+        ValueError: ``mask`` is no mask, or a batch; ``read`` and ``label_key`` differ in length, or an index lies
+            outside the mask.
     """
+    require_mask("leaks", mask)
     if mask.query_step.dim() != 1:
         raise ValueError(f"leaks takes the mask of one row, got a batch of shape {tuple(mask.query_step.shape)}")
     view = _View(mask)

@@ -157,12 +157,16 @@ class AttentionMask(MaskVectors):
     def with_sinks(self, count: int) -> AttentionMask:
         """The first ``count`` keys do not disappear: behind a window they stay visible (attention sinks).
 
-        Hidden keys, whose intervals are empty or end before step 0, stay hidden.
+        That is a window of steps, as :func:`unified.masks.sliding_window` makes it; :meth:`windowed`, which goes by
+        distances, knows no sinks. Keys of a memory stand in front of all: add it behind the sinks. Hidden keys, whose
+        intervals are empty or end before step 0, stay hidden.
 
         Raises:
-            ValueError: the mask is a batch, or a row of several documents.
+            ValueError: the mask is a batch, a row of several documents, or :meth:`windowed`.
         """
         self._require_one_document("with_sinks")
+        if self.window is not None:
+            raise ValueError("with_sinks takes a mask that is not windowed(); sliding_window() makes a window of steps")
         is_sink = torch.arange(self.key_length, device=self.device) < check_length("count", count)
         stop = self.key_stop.masked_fill(is_sink & ~self.hidden_keys, self.steps)
         return self._replace(key_stop=stop, structure="mixed")

@@ -16,7 +16,7 @@ from xml.sax.saxutils import escape
 import numpy as np
 
 from unified.masks.constants import NO_DOCUMENT, NO_KEY, NOWHERE
-from unified.masks.vectors import MaskVectors
+from unified.masks.vectors import MaskVectors, require_mask
 
 VISIBLE, HIDDEN = "■", "·"
 #: Limits of the text picture of a large mask: tokens per side, rows of a batch.
@@ -62,8 +62,7 @@ def plot(mask: MaskVectors, path: str | Path, tokens: Sequence[str] | None = Non
     ending = Path(path).suffix.lower()
     if ending not in (".svg", ".png"):
         raise ValueError(f"path must end in .svg or .png, got {str(path)!r}")
-    if not isinstance(mask, MaskVectors):
-        raise ValueError(f"plot takes a mask, got {type(mask).__name__}; from_dense() makes one of a matrix")
+    require_mask("plot", mask)
     if mask.batched and not len(mask.query_step):
         raise ValueError("plot takes a mask of at least one row, got a batch of none")
     if tokens is not None and len(tokens) != mask.key_length:

@@ -167,3 +167,13 @@ class MaskVectors:
             number = torch.searchsorted(self.document_ends.contiguous(), at.contiguous(), right=True)
             none = number == self.document_count
         return number.masked_fill_(none if hidden is None else none | hidden, NO_DOCUMENT)
+
+
+def require_mask(function: str, mask: object) -> None:
+    """Refuse a matrix, or anything else, where a function takes a mask.
+
+    Raises:
+        ValueError: says what it is.
+    """
+    if not isinstance(mask, MaskVectors):
+        raise ValueError(f"{function} takes a mask, got {type(mask).__name__}; from_dense() makes one of a matrix")

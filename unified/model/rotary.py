@@ -10,6 +10,7 @@ from typing import Any, ClassVar, NamedTuple
 import torch
 
 from unified.attention import Attention, attend
+from unified.kernels.cpu.following import is_followed
 from unified.kernels.plain import LinearMap
 from unified.model.attention import ProjectedAttention, project_content, split_heads
 from unified.model.config import TransformerConfig
@@ -55,7 +56,7 @@ def rotate(states: torch.Tensor, angles: Angles) -> torch.Tensor:
     the weights.
     """
     cosine, sine = angles
-    if torch.compiler.is_compiling():  # which fuses these by itself
+    if torch.compiler.is_compiling() or is_followed():  # which fuses these by itself, or knows its own operations alone
         first, second = states.to(cosine.dtype).chunk(2, dim=-1)
         return torch.cat([first * cosine - second * sine, second * cosine + first * sine], dim=-1).to(states.dtype)
     return _Rotate.apply(states, cosine, sine)  # type: ignore[no-untyped-call]  # torch has no type

@@ -78,7 +78,7 @@ class Transformer(nn.Module):
             UnifiedError: lengths, shapes or dtypes do not fit together; on a CPU, an id is beyond its table, or
                 relative positions lie too far apart; a query stream or a memory where positions are learned; or
                 entity-aware attention is not told where entities are; or compiled layers are asked to use the backend
-                'blocked'.
+                'blocked'; or a mask with a window of distances meets windows of the model's own, or a memory.
             RuntimeError: attention is 'fused', and a query sees several keys at one distance; a GPU stops the process.
         """
         check_inputs(tokens, positions, token_types, mask, output_indices, entities)
@@ -92,6 +92,11 @@ class Transformer(nn.Module):
             stream = f"a query stream (here {positions.size(1)} positions for {tokens.size(1)} tokens)"
             missing = "a memory" if memory is not None else stream
             raise UnifiedError(f"{missing} needs a model with positions 'relative' (XLNet) or 'rotary', not 'learned'")
+        if mask.window is not None and (memory is not None or any(self.windows)):
+            raise UnifiedError(
+                "the mask has a window of distances (windowed()), and so has the model (attention_windows) or its "
+                "memory gets one; give a mask without"
+            )
         filled = 0 if memory is None else memory.filled
         if memory is not None and memory.filled and len(memory.states[0]) != len(tokens):
             rows = counted(len(tokens), "row")

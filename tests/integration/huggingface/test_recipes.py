@@ -101,6 +101,31 @@ def test_every_masked_row_of_the_hybrid_has_a_target():
     assert (batch["labels"] != -100).sum(1).tolist() == [1, 1, 1, 1]
 
 
+def test_a_decoder_that_reads_in_both_directions_has_a_target_in_every_text():
+    """Also where no draw hides a token, as in short texts: without a target a loss is NaN."""
+    batch = bidirectional_decoder.masked_batch([*TEXTS, [4, 5]], MASK, 0.0, draws())
+    assert [row.nonzero().flatten().tolist() for row in batch["labels"] != -100] == [[6], [4], [8], [3], [1]]
+
+
+def test_a_hybrid_without_a_target_in_its_masked_rows_has_the_loss_of_the_others():
+    masked = torch.tensor([True, False])
+    batch = hybrid_decoder.hybrid_batch([[5], TEXTS[0]], masked, MASK, 0.3, draws())  # nothing stands before the token
+    model = tiny("llama")
+    causal = hybrid_decoder.hybrid_batch([TEXTS[0]], masked[1:], MASK, 0.3, draws())
+    wanted = hybrid_decoder.hybrid_loss(model, causal, masked[1:])
+    torch.testing.assert_close(hybrid_decoder.hybrid_loss(model, batch, masked), wanted)
+
+
+def test_every_target_of_an_encoder_that_writes_has_a_hidden_token():
+    batch = seq2seq_encoder.seq2seq_batch([*PAIRS, (TEXTS[0], [END])], MASK, 0.0, draws())
+    hidden = batch["labels"] != -100
+    assert hidden.sum(1).tolist() == [1, 1, 1] and not hidden[batch["token_type_ids"] == 0].any()
+    assert (batch["input_ids"][hidden] == MASK).all()
+    more = seq2seq_encoder.seq2seq_batch(PAIRS, MASK, 0.5, draws())["labels"] != -100
+    drawn = torch.rand(more.shape, generator=draws())
+    assert not (more & (drawn >= 0.5)).any()  # no more than the share, where a draw has hidden one
+
+
 def test_a_prompt_is_read_in_both_directions_and_its_answer_is_not():
     model = tiny("llama")
     batch = prefix_decoder.prefix_batch(PAIRS)

@@ -79,6 +79,8 @@ def test_a_model_that_cannot_take_the_mask_is_refused_both_ways():
     model = bert(**more)
     for call in (
         lambda: model.set_attn_implementation(NAME), lambda: model.set_attn_implementation(attn_implementation=NAME),
+        lambda: model.set_attn_implementation({"": NAME}),
+        lambda: model.set_attn_implementation({"x": NAME, "": "eager"}),
         lambda: MODEL._from_config(CONFIG(**SHAPE, **more), attn_implementation=NAME),
     ):  # fmt: skip
         with pytest.raises(UnifiedError) as raised:
@@ -86,6 +88,8 @@ def test_a_model_that_cannot_take_the_mask_is_refused_both_ways():
         assert str(raised.value) == CROSS.format("BertForMaskedLM")
     assert model.config._attn_implementation == "sdpa"
     model.set_attn_implementation("eager")
+    with pytest.raises(UnifiedError, match="^BertModel cannot take unified_mask: it has cross-attention"):
+        model(IDS, unified_mask=MASK)  # no advice to choose what would be refused
 
 
 def test_what_a_method_gives_is_given():

@@ -84,8 +84,9 @@ def test_attention_in_tiles_is_for_no_transform():
     assert isinstance(observed_outside, BlockedAttention) and found[0] is not BlockedAttention
 
 
-def test_a_whole_model_has_its_gradients_by_a_transform():
-    model = accelerate(language_model("unified_lm_tiny"))
+@pytest.mark.parametrize("preset", ["unified_lm_tiny", "modern_tiny"])  # learned and rotary positions
+def test_a_whole_model_has_its_gradients_by_a_transform(preset):
+    model = accelerate(language_model(preset))
     mask = masks.batch([masks.pack([masks.left_to_right(7), masks.bidirectional(8)], length=16)] * 2)
     tokens, positions = torch.arange(32).view(2, 16), torch.tensor([[*range(7), *range(8), 0]] * 2)
 

@@ -1,7 +1,5 @@
 """Transitivity by one sweep, and what a prediction can reach of its own label, against brute force."""
 
-from dataclasses import dataclass
-
 import numpy as np
 import pytest
 import torch
@@ -11,20 +9,11 @@ from tests.support.mask_samples import leaks as leaks_by_definition
 from tests.support.mask_samples import random_row
 from unified import masks
 from unified.masks.leakage import Leak, is_transitive, leaks, passing_on
+from unified.masks.vectors import MaskVectors
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(MaskVectors):
     """The fields that ``leaks`` reads of a mask of one row."""
-
-    query_step: torch.Tensor
-    key_start: torch.Tensor
-    key_stop: torch.Tensor
-    own_keys: torch.Tensor
-    exclude_self: bool = False
-    last_key: torch.Tensor | None = None
-    window: int | None = None
-    window_positions: tuple[torch.Tensor, torch.Tensor] | None = None
 
     def dense(self) -> np.ndarray:
         shown = dense(self.query_step.numpy(), self.key_start.numpy(), self.key_stop.numpy())
@@ -51,8 +40,11 @@ def row(
 ) -> Row:
     vectors = [torch.as_tensor(vector) for vector in (step, start, stop, range(len(step)) if own is None else own)]
     last = None if last_key is None else torch.as_tensor(last_key)
-    positions = None if window_positions is None else tuple(map(torch.as_tensor, window_positions))
-    return Row(*vectors, exclude_self, last, window, positions)
+    of_queries, of_keys = (None, None) if window_positions is None else map(torch.as_tensor, window_positions)
+    return Row(
+        *vectors[:3], None, vectors[3], exclude_self=exclude_self, last_key=last, window=window,
+        query_position=of_queries, key_position=of_keys,
+    )  # fmt: skip
 
 
 def example(name: str) -> Row:
@@ -289,7 +281,7 @@ def test_wrong_arguments():
         leaks(mask, [0], [-2])
     with pytest.raises(ValueError, match="read must be a flat sequence of integers"):
         leaks(mask, [[0]], [1])
-    batch = Row(*(torch.zeros(2, 3, dtype=torch.int64) for _ in range(4)))
+    batch = Row(*(torch.zeros(2, 3, dtype=torch.int64) for _ in range(3)))
     with pytest.raises(ValueError, match="leaks takes the mask of one row, got a batch"):
         leaks(batch, [0], [1])
     empty = row(*(np.zeros(0, dtype=np.int64) for _ in range(3)))

@@ -17,6 +17,7 @@ from tests.support.modern_models import (
 )
 from unified import masks
 from unified.attention import BackendChoice
+from unified.errors import UnifiedError
 from unified.masks import GIVEN, NO_KEY, AttentionMask
 from unified.model import PRESETS, Transformer, TransformerConfig, UnifiedModel
 from unified.model.relative import Memory
@@ -228,6 +229,19 @@ def test_a_memory_is_the_text_before(windows):
         mask = masks.batch([masks.left_to_right(5)] * 2)
         pieces.append(own(piece, positions[:, :5], piece * 0, mask, memory))
     torch.testing.assert_close(torch.cat(pieces, dim=1), whole, atol=1e-9, rtol=1e-9)
+
+
+@pytest.mark.parametrize("windows", ["20", "2,0", "0"])
+def test_a_mask_with_a_window_meets_neither_windows_of_the_model_nor_a_memory(windows):
+    """Whether the text is shorter than the model's window or not; a model without either takes it."""
+    own = Transformer(replace(MODERN_BERT, attention_windows=windows)).eval()
+    mask, row = masks.left_to_right(8).windowed(3), torch.arange(8)[None]
+    memory = None
+    if windows == "0":
+        own(row, row, row * 0, mask)
+        memory = Memory(4, own.config.layers)
+    with pytest.raises(UnifiedError, match="the mask has a window of distances"):
+        own(row, row, row * 0, mask, memory)
 
 
 def test_the_gate_is_the_second_half():
