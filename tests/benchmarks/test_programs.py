@@ -3,44 +3,22 @@
 from __future__ import annotations
 
 import argparse
-import importlib
 import json
 import lzma
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
+from tests.benchmarks.conftest import BENCHMARKS
 from tests.support.prepared_python import interpreter
 from unified.data.token_files import TokenFile
 from unified.data.vocabulary import Vocabulary
 from unified.planning.documents import DocumentTexts
 
-BENCHMARKS = Path(__file__).resolve().parents[3] / "benchmarks"
-NAMES = [path.stem for path in BENCHMARKS.glob("*.py")]
 SMALLEST = ("--rounds", "1", "--threads", "1")
-
-
-@pytest.fixture(autouse=True)
-def prepared_commands():
-    """None: the memory of fresh programs is measured."""
-
-
-@pytest.fixture
-def benchmark(monkeypatch):
-    """Imports a program; names such as ``run`` belong to others again afterwards."""
-    before = {name: sys.modules.pop(name) for name in NAMES if name in sys.modules}
-    monkeypatch.syspath_prepend(BENCHMARKS)
-    threads = torch.get_num_threads()
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    yield importlib.import_module
-    torch.set_num_threads(threads)
-    for name in NAMES:
-        sys.modules.pop(name, None)
-    sys.modules.update(before)
 
 
 @pytest.fixture
