@@ -26,7 +26,7 @@ help:
 	@echo "make check            the unit tests that take less than a second each: no training, no other program"
 	@echo "make lint             ruff: rules and format; mypy: types; import-linter: the order of packages"
 	@echo "make docs             the documentation as a site in site/, every link checked; open site/index.html"
-	@echo "make bench            speed beside other libraries on this machine; bench-full takes longer"
+	@echo "make bench            speed beside other libraries on this machine; bench-full takes longer; benchmarks/report.py makes tables"
 	@echo "make gpu-check        on a graphics card: is everything right? eight minutes; ARGS='--device cpu' rehearses"
 	@echo "make bench-gpu        on a graphics card: speed, nine minutes; ARGS='--device cpu --tiny' rehearses"
 	@echo "make gpu-runs         on a graphics card: the long runs at its size, shortest first; MINUTES=9, AT_ONCE=4, WORK=runs/card"

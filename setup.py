@@ -64,7 +64,7 @@ CLEAN = ["py3langid>=0.4"]  # `unified prepare --clean language=en`; py3langid n
 
 SPACY = ["spacy>=3.7"]  # `unified prepare --annotate`; 200 MB with what it needs, pipelines come on top
 
-PLOT = [  # pages of charts: `unified results --output`, the quickstart's report
+PLOT = [  # pages of charts: `unified report`, the quickstart's report, benchmarks/report.py
     "matplotlib>=3.9",
     "jinja2>=3.1",
 ]

@@ -131,7 +131,7 @@ def main() -> None:
     for command in SETS[arguments.set]:
         if arguments.only is None or command[0].removesuffix(".py") in arguments.only:
             missed += run(command, file)
-    print(f"{counted(missed, 'bar')} missed; lines are in {file}")
+    print(f"{counted(missed, 'bar')} missed; lines are in {file}; `python benchmarks/report.py` makes tables of them")
 
 
 if __name__ == "__main__":

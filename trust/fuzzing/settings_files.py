@@ -15,8 +15,6 @@ from unified.errors import UnifiedError
 from unified.files.claims import Claim, claimed_folder
 from unified.files.destination import check_destination, manifest_outputs
 from unified.objectives.parse import parse_objectives
-from unified.reports.measurement_page import page
-from unified.reports.measurements import measurement_files, read_measurements, table
 from unified.reports.result_tables import result_tables, tables
 from unified.reports.results import read_results
 from unified.tasks.catalogue import task_named
@@ -32,11 +30,6 @@ _RESULT = {
     "data": {"train.jsonl": "1" * 64, "valid.jsonl": "2" * 64}, "versions": {"python": "3.11.7", "torch": "2.13.0"},
     "date": "2026-11-25T00:00:00+00:00", "machine": {"processor": "x", "cores": 2},
     "published": {"valid": {"BERT": {"accuracy": 93.5}}}, "checkpoint": "best",
-}  # fmt: skip
-_MEASUREMENT = {
-    "benchmark": "pack", "configuration": {"rows": 64, "length": 512}, "unit": "milliseconds", "milliseconds": 3.5,
-    "spread": [3.4, 3.7], "bar": 5.0, "holds": True, "machine": {"processor": "x", "cores": 2, "threads": 1},
-    "versions": {"python": "3.11.7"},
 }  # fmt: skip
 _LOG = "".join(
     f"2026-11-25 | INFO | {kind} | " + json.dumps({"epoch": 1, "update": 0.1, **values}) + "\n"
@@ -75,14 +68,6 @@ def _of_run(file: str, mutators: tuple[Mutator, ...]) -> Reader:
         f"report of {file}", f"run/{file}", _make_run, lambda: report_of(Path("run"), 4, 1).html(), mutators,
         inputs=1000,
     )  # fmt: skip
-
-
-def _measurements() -> object:
-    files = measurement_files(["bench.json"])
-    if not files:
-        raise UnifiedError("bench.json: no measurements")
-    lines = read_measurements(files)
-    return [table(lines), page(lines)]
 
 
 def _options(command: str) -> Callable[[], object]:
@@ -189,8 +174,6 @@ READERS: tuple[Reader, ...] = (
     _of_run("run.yaml", TEXT),
     _of_run("predictions.valid.jsonl", JSON_LINES),
     _of_run("data/valid.jsonl", JSON_LINES),
-    Reader("measurements", "bench.json", sample_file("bench.json", (json.dumps(_MEASUREMENT) + "\n").encode()),
-           _measurements, JSON_LINES, inputs=1000),
     Reader("run.yaml of pretrain", "run.yaml", sample_file("run.yaml", _RUN.encode()), _options("pretrain"), TEXT,
            inputs=1000),
     Reader("run.yaml of finetune", "run.yaml", sample_file("run.yaml", _FINETUNE.encode()), _options("finetune"), TEXT,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 
-#: Placeholders of such arguments, such as FILE.html and DATA.
+#: Placeholders of such arguments, such as DATA and TYPE|PATH|NAME.
 _PATHS = re.compile(
     r"\b(FILE|FOLDER|PATH|DATA|CHECKPOINT|DIR|MODEL|INPUT|IN|OUT|RUN|PREDICTIONS|GOLD|RESPONSE|KEY|PIPELINE)\b"
 )

@@ -71,7 +71,7 @@ def test_words_that_the_command_line_does_not_check_complete_to_the_librarys_nam
 
 #: A path of each placeholder, and arguments that are none.
 PATHS = {
-    "results paths": "PATH", "results --output": "FILE.html", "convert input": "IN", "convert output": "OUT",
+    "results paths": "PATH", "convert input": "IN", "convert output": "OUT",
     "convert --vocabulary": "DATA", "report run_folder": "RUN", "report --output": "FILE", "export model": "MODEL",
     "pairs inputs": "INPUT", "score squad predictions": "PREDICTIONS", "score classification gold": "GOLD",
     "score coref key": "KEY", "score coref predictions": "RESPONSE", "finetune --init": "CHECKPOINT",

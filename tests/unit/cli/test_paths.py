@@ -51,7 +51,7 @@ PATHS = {
     "prepare": "INPUT --valid --test --output --target --valid-target --test-target --tokenizer --spacy",
     "pretrain": "DATA --output --config",
     "report": "RUN --output",
-    "results": "PATH --output",
+    "results": "PATH",
     "tune-lengths": "FILE --references --output",
 }
 

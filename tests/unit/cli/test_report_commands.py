@@ -12,10 +12,8 @@ import pytest
 
 import fairseq_plugins
 from tests.support.commands import exit_status
-from tests.support.locales import plain_locale
 from unified.cli.commands.plugin_dir import folder
 from unified.errors import UnifiedError
-from unified.reports.measurements import measurement_files, read_measurements, table
 from unified.reports.results import write_result
 
 # ---------------------------------------------------------------- report
@@ -121,83 +119,19 @@ def test_tables_of_runs_are_printed_for_programs(runs, capsys):
     assert (ours["differs_in"], peer["differs_in"]) == ("lr 1", "lr 2") and ours["scores"].keys() == {"f1"}
 
 
-def test_a_page_is_made_of_measurements_alone(runs):
-    with pytest.raises(UnifiedError) as refused:
-        exit_status("results", "ours1", "peer1", "--output", "page.html")
-    assert str(refused.value) == "--output is for files of `make bench`; ours1, peer1 holds none"
-    assert not Path("page.html").exists()
-
-
-# ---------------------------------------------------------------- measurements
-
-
-@pytest.fixture
-def lines(tmp_path, monkeypatch) -> list:
-    """Measurements as they are read from the folder ``measured``."""
-    monkeypatch.chdir(tmp_path)
-    Path("measured").mkdir()
-    line = {
-        "benchmark": "straße", "configuration": {}, "unit": "ratio", "ratio": 2, "spread": [1, 3], "bar": 1,
-        "holds": True,
-    }  # fmt: skip
-    Path("measured/a.json").write_text(json.dumps(line) + "\n", encoding="utf-8")
-    return list(read_measurements(measurement_files(["measured"])))
-
-
-def test_measurements_are_printed_as_a_table_and_for_programs(lines, capsys):
-    assert exit_status("results", "measured") == 0
-    printed = capsys.readouterr().out
-    assert printed == f"{table(lines)}\n" and "| straße |  | 2.00 (1.00-3.00) | at least 1: holds |" in printed
-    assert exit_status("results", "measured", "--json") == 0
-    assert json.loads(capsys.readouterr().out) == {"measurements": lines} and len(lines) == 1
-    assert [path.name for path in Path().iterdir()] == ["measured"]
-
-
-def test_a_page_of_measurements_is_written_in_utf_8_beside_what_is_printed(lines, capsys, monkeypatch):
-    monkeypatch.setattr("unified.cli.commands.results.page", lambda given: f"<p>{given[0]['benchmark']} {len(given)}")
-    for options in ([], ["--json"]):
-        with plain_locale():
-            assert exit_status("results", "measured", "--output", "page.html", *options) == 0
-        assert Path("page.html").read_bytes() == "<p>straße 1".encode()
-        Path("page.html").unlink()
-        out = capsys.readouterr().out
-        assert (json.loads(out) == {"measurements": lines}) if options else (out == f"{table(lines)}\n")
-
-
-@pytest.mark.parametrize(
-    ("output", "says"),
-    [
-        ("measured", "--output measured: a folder; name a file"),
-        (
-            "measured/a.json/page.html",
-            "--output measured/a.json/page.html: measured/a.json is a file, where a folder should be",
-        ),
-        ("no/page.html", "--output no/page.html: there is no folder no"),
-    ],
-)
-def test_a_page_that_cannot_be_written_is_refused_before_the_table_is_printed(lines, capsys, output, says):
-    with pytest.raises(UnifiedError) as refused:
-        exit_status("results", "measured", "--output", output)
-    assert str(refused.value) == says and capsys.readouterr().out == ""
-
-
-HOLDS = "holds no measurements, which measured/a.json does; give runs to a command of their own"
-
-
-@pytest.mark.parametrize(
-    ("line", "says"),
-    [
-        ("measured ours1", f"ours1: {HOLDS}"),
-        ("peer1/results.json measured/a.json ours1", f"peer1/results.json: {HOLDS}"),
-        ("nowhere measured", f"nowhere: {HOLDS}"),
-        *((f"measured --{option}", f"--{option.split()[0]} is for results of runs; measured/a.json holds measurements")
-          for option in ("measures f1", "differences", "intervals", "intervals --json")),
-    ],
-)  # fmt: skip
-def test_nothing_is_left_out_of_tables_of_measurements_without_a_word(runs, lines, line, says):
-    with pytest.raises(UnifiedError) as refused:
-        exit_status("results", *line.split(), "--output", "page.html")
-    assert str(refused.value) == says and not Path("page.html").exists()
+def test_lines_of_benchmarks_are_no_results(tmp_path):
+    """``python benchmarks/report.py`` reads them."""
+    line = json.dumps({"benchmark": "b", "unit": "ratio", "ratio": 2}) + "\n"
+    (tmp_path / "one.json").write_text(line)
+    (tmp_path / "two.json").write_text(line * 2)
+    for path, says in (
+        (tmp_path, f"no results.json in {tmp_path}; `unified finetune` writes them"),
+        (tmp_path / "one.json", "not a file of results as this version writes them: task is missing"),
+        (tmp_path / "two.json", "two.json, line 2: not JSON"),
+    ):
+        with pytest.raises(UnifiedError) as refused:
+            exit_status("results", str(path))
+        assert says in str(refused.value)
 
 
 # ---------------------------------------------------------------- plug-ins

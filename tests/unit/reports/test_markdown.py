@@ -6,7 +6,6 @@ import re
 from pathlib import Path
 
 from unified.reports.markdown import table_lines
-from unified.reports.measurements import table
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -22,12 +21,6 @@ def test_bars_and_line_breaks_stay_within_their_cells():
     assert [cells(line) for line in lines] == [["of|", ""], ["---"] * 2, ["a|b", "c"], ["", "x y z"], ["||", "`|`"]]
     assert lines[:3] == [r"| of\| |  |", "|---|---|", r"| a\|b | c |"]
     assert table_lines(["a"], []) == ["| a |", "|---|"]
-
-
-def test_a_bar_in_a_setting_of_a_measurement_does_not_end_its_cell():
-    line = {"benchmark": "b|c", "configuration": {"name": "x|y"}, "source": "", "unit": "ratio", "ratio": 2,
-            "spread": [1, 3], "bar": None, "holds": None}  # fmt: skip
-    assert cells(table([line]).splitlines()[-1]) == ["b|c", "name x|y", "2.00 (1.00-3.00)", ""]
 
 
 def test_no_other_module_of_the_library_writes_the_line_below_the_head_of_a_table():

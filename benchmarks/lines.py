@@ -1,7 +1,7 @@
 """Results of `make bench`: lines of JSON, and Markdown tables of them, one for each machine.
 
 The tables are written by hand rather than by a library for terminals: what is printed is what a page of results keeps.
-:mod:`unified.reports.measurement_page` draws the same lines.
+report.py draws the same lines.
 """
 
 from __future__ import annotations

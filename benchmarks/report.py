@@ -1,36 +1,48 @@
-"""Results of `make bench` as one page: for each machine, bars beside peers, curves of growth and a table."""
+"""Tables of the lines of `make bench`, and one page of them: for each machine, bars beside peers and curves of growth.
+
+python benchmarks/report.py [PATH …] [--json] [--output FILE.html]
+"""
 
 from __future__ import annotations
 
+import argparse
+import json
 from collections import defaultdict
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
-from unified.reports.charts import Bar, Chart, Point, bars_svg, svg
-from unified.reports.measurements import (
+from lines import (
     Line,
     by_machine,
     details_of,
+    measurement_files,
     number,
+    read_measurements,
     settings_of,
     spread_of,
+    table,
     unit_of,
     value_of,
     wanted_of,
 )
-from unified.reports.pages import TEMPLATES, render
 
+from unified.errors import UnifiedError
+from unified.reports.charts import Bar, Chart, Point, bars_svg, svg
+from unified.reports.pages import render
+
+HERE = Path(__file__).resolve().parent
 _STATES = {True: "holds", False: "missed", None: ""}
 
 
 def page(lines: Sequence[Line]) -> str:
-    """The lines of :func:`unified.reports.measurements.read_measurements` as one HTML file.
+    """The lines of :func:`lines.read_measurements` as one HTML file.
 
     Raises:
         UnifiedError: the libraries of the extra ``plot`` are not installed.
     """
     return render(
-        TEMPLATES / "measurements.html.j2",
+        HERE / "report.html.j2",
         title="Measurements",
         held=sum(line["holds"] is True for line in lines),
         promised=sum(line["holds"] is not None for line in lines),
@@ -94,3 +106,29 @@ def _versions(lines: Sequence[Line]) -> str:
         for package, version in line.get("versions", {}).items():
             found[package][version] = None
     return ", ".join(f"{package} {' and '.join(versions)}" for package, versions in found.items())
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument(
+        "paths",
+        nargs="*",
+        type=Path,
+        default=[HERE / "results"],
+        metavar="PATH",
+        help="file of lines, or folder with such files (default: benchmarks/results)",
+    )
+    parser.add_argument("--json", action="store_true", help="print the lines as one JSON object in place of tables")
+    parser.add_argument("--output", type=Path, metavar="FILE.html", help="page of charts and tables to write")
+    arguments = parser.parse_args()
+    try:
+        lines = read_measurements(measurement_files(arguments.paths))
+        if arguments.output is not None:
+            arguments.output.write_text(page(lines), encoding="utf-8")
+    except (UnifiedError, OSError) as error:
+        raise SystemExit(f"report: {error}") from None
+    print(json.dumps({"measurements": lines}, indent=2, ensure_ascii=False) if arguments.json else table(lines))
+
+
+if __name__ == "__main__":
+    main()

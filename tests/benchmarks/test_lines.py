@@ -6,19 +6,6 @@ import pytest
 
 from tests.support.locales import plain_locale
 from unified.errors import UnifiedError
-from unified.reports.measurements import (
-    by_machine,
-    details_of,
-    measurement_files,
-    number,
-    read_measurements,
-    settings_of,
-    spread_of,
-    table,
-    unit_of,
-    value_of,
-    wanted_of,
-)
 
 LINE = {
     "benchmark": "b",
@@ -35,13 +22,18 @@ def line(**changes):
     return {**LINE, "source": "", **changes}
 
 
-def test_figures_have_two_decimals_and_none_from_a_thousand_on():
-    assert [number(value) for value in (0, 1.25, 999.994, 999.996, 1000, -1000.4, 12_345.6, -2)] == [
+@pytest.fixture
+def lines(benchmark):
+    return benchmark("lines")
+
+
+def test_figures_have_two_decimals_and_none_from_a_thousand_on(lines):
+    assert [lines.number(value) for value in (0, 1.25, 999.994, 999.996, 1000, -1000.4, 12_345.6, -2)] == [
         "0.00", "1.25", "999.99", "1,000", "1,000", "-1,000", "12,346", "-2.00",
     ]  # fmt: skip
-    assert spread_of(line()) == "1.00-3.00" and spread_of(line(spread=[1.001, 1.004])) == ""
-    assert type(value_of(line())) is float and value_of(line(unit="x", x=7)) == 7
-    assert unit_of(line()) == "" and unit_of(line(unit="tokens_per_second")) == "tokens per second"
+    assert lines.spread_of(line()) == "1.00-3.00" and lines.spread_of(line(spread=[1.001, 1.004])) == ""
+    assert type(lines.value_of(line())) is float and lines.value_of(line(unit="x", x=7)) == 7
+    assert lines.unit_of(line()) == "" and lines.unit_of(line(unit="tokens_per_second")) == "tokens per second"
 
 
 @pytest.mark.parametrize(
@@ -52,15 +44,16 @@ def test_figures_have_two_decimals_and_none_from_a_thousand_on():
         (3, 3000000, False, "at least 3000000"), (1.0, 1234567.5, False, "at least 1234567.5"),
     ],
 )  # fmt: skip
-def test_a_target_is_a_floor_or_a_ceiling_by_whether_it_holds(value, bar, holds, wanted):
-    assert wanted_of(line(ratio=value, bar=bar, holds=holds)) == wanted
+def test_a_target_is_a_floor_or_a_ceiling_by_whether_it_holds(lines, value, bar, holds, wanted):
+    assert lines.wanted_of(line(ratio=value, bar=bar, holds=holds)) == wanted
 
 
-def test_settings_are_listed_in_words_after_the_size():
+def test_settings_are_listed_in_words_after_the_size(lines):
     given = line(configuration={"rows_of": 3, "bf16": True, "packed_rows": False, "name": "x"}, source="day")
-    assert details_of(given) == "rows of 3, bf16, no packed rows, name x, day"
-    assert settings_of(given | {"at": {"value": 12_000, "axis": "tokens"}}) == f"12,000 tokens, {details_of(given)}"
-    assert settings_of(line(at={"value": 2.5, "axis": "n"})) == "2.5 n" and settings_of(line()) == ""
+    assert lines.details_of(given) == "rows of 3, bf16, no packed rows, name x, day"
+    sized = given | {"at": {"value": 12_000, "axis": "tokens"}}
+    assert lines.settings_of(sized) == f"12,000 tokens, {lines.details_of(given)}"
+    assert lines.settings_of(line(at={"value": 2.5, "axis": "n"})) == "2.5 n" and lines.settings_of(line()) == ""
 
 
 @pytest.mark.parametrize(
@@ -72,18 +65,23 @@ def test_settings_are_listed_in_words_after_the_size():
         ({"processor": "P", "threads": 3}, "P"),
     ],
 )  # fmt: skip
-def test_a_machine_is_named_by_its_gpu_its_processor_and_its_cores(machine, name):
-    assert list(by_machine([line(**({} if machine is None else {"machine": machine}))])) == [name]
+def test_a_machine_is_named_by_its_gpu_its_processor_and_its_cores(lines, machine, name):
+    assert list(lines.by_machine([line(**({} if machine is None else {"machine": machine}))])) == [name]
 
 
-def test_tables_have_a_heading_for_each_machine():
-    lines = [line(machine={"processor": "A"}, bar=1, holds=True), line(machine={"processor": "B"}, bar=3, holds=False)]
+def test_tables_have_a_heading_for_each_machine(lines):
+    two = [line(machine={"processor": "A"}, bar=1, holds=True), line(machine={"processor": "B"}, bar=3, holds=False)]
     head = "\n\n| measurement | settings | median (spread) | wanted |\n|---|---|---|---|\n"
-    assert table([*lines, line(unit="s", s=5.0, spread=[5, 5], machine={"processor": "A"})]) == (
+    assert lines.table([*two, line(unit="s", s=5.0, spread=[5, 5], machine={"processor": "A"})]) == (
         f"### A{head}| b |  | 2.00 (1.00-3.00) | at least 1: holds |\n| b |  | 5.00 s |  |\n\n"
         f"### B{head}| b |  | 2.00 (1.00-3.00) | at least 3: **missed** |"
     )
-    assert table([]) == "" and by_machine([]) == {}
+    assert lines.table([]) == "" and lines.by_machine([]) == {}
+
+
+def test_a_bar_in_a_setting_does_not_end_its_cell(lines):
+    row = lines.table([line(benchmark="b|c", configuration={"name": "x|y"})]).splitlines()[-1]
+    assert row == r"| b\|c | name x\|y | 2.00 (1.00-3.00) |  |"
 
 
 # ---------------------------------------------------------------- files
@@ -94,7 +92,7 @@ def written(path, *lines):
     return path
 
 
-def test_files_of_measurements_are_recognized_by_their_first_line(tmp_path):
+def test_files_of_measurements_are_recognized_by_their_first_line(lines, tmp_path):
     first = written(tmp_path / "b.json", LINE)
     written(tmp_path / "a.json", LINE, {"other": 1})
     written(tmp_path / "c.json", {"other": 1}, LINE)
@@ -103,44 +101,45 @@ def test_files_of_measurements_are_recognized_by_their_first_line(tmp_path):
     (tmp_path / "f.json").write_text("no json")
     written(tmp_path / "g.txt", LINE)
     (tmp_path / "h.json").write_text('{"benchmark": NaN}')
-    found = measurement_files([str(tmp_path), tmp_path / "g.txt", tmp_path / "none", first])
+    found = lines.measurement_files([str(tmp_path), tmp_path / "g.txt", tmp_path / "none", first])
     assert [path.name for path in found] == ["a.json", "b.json", "h.json", "g.txt", "b.json"]
 
 
-def test_a_file_of_measurements_is_recognized_in_any_locale(tmp_path):
+def test_a_file_of_measurements_is_recognized_in_any_locale(lines, tmp_path):
     path = tmp_path / "a.json"
     path.write_text(json.dumps(LINE | {"benchmark": "é"}, ensure_ascii=False) + "\n", encoding="utf-8")
     with plain_locale():
-        assert measurement_files([path]) == [path]
+        assert lines.measurement_files([path]) == [path]
 
 
-def test_of_equal_measurements_the_last_counts_where_it_stands(tmp_path):
-    lines = [
+def test_of_equal_measurements_the_last_counts_where_it_stands(lines, tmp_path):
+    given = [
         LINE | {"ratio": 1.0}, LINE | {"benchmark": "c"}, LINE | {"ratio": 2.0}, LINE | {"configuration": {"x": 1}},
         LINE | {"at": {"axis": "n", "value": 1}}, LINE | {"at": {"axis": "n", "value": 2}}, LINE | {"ratio": 3.0},
         LINE | {"configuration": {"x": 1.0}},
     ]  # fmt: skip
-    found = read_measurements([written(tmp_path / "a.json", *lines)])
-    assert found == [{**lines[i], "source": ""} for i in (1, 4, 5, 6, 7)]
+    found = lines.read_measurements([written(tmp_path / "a.json", *given)])
+    assert found == [{**given[i], "source": ""} for i in (1, 4, 5, 6, 7)]
 
 
-def test_sources_tell_files_threads_and_versions_apart_of_one_benchmark(tmp_path):
+def test_sources_tell_files_threads_and_versions_apart_of_one_benchmark(lines, tmp_path):
     def made(threads, torch, **more):
         return LINE | {"machine": {"processor": "A", "threads": threads}, "versions": {"torch": torch}} | more
 
     one = written(tmp_path / "one.json", made(1, "2"), made(2, "2"), made(2, "3", benchmark="c"))
     two = written(tmp_path / "two.json", made(1, "2"), made(1, "2") | {"machine": {"processor": "B", "threads": 1}})
-    assert [line["source"] for line in read_measurements([one])] == ["machine threads 1", "machine threads 2", ""]
-    assert [line["source"] for line in read_measurements([str(one), two])] == [
+    assert [line["source"] for line in lines.read_measurements([one])] == ["machine threads 1", "machine threads 2", ""]
+    assert [line["source"] for line in lines.read_measurements([str(one), two])] == [
         "one, machine threads 1", "one, machine threads 2", "one", "two", "two",
     ]  # fmt: skip
 
 
-def test_machines_are_told_apart_by_their_headings_and_not_in_the_sources_of_lines(tmp_path):
+def test_machines_are_told_apart_by_their_headings_and_not_in_the_sources_of_lines(lines, tmp_path):
     machines = [{"gpu": "G", "processor": "P", "cores": 2}, {"gpu": "H", "processor": "Q", "cores": 4}]
-    lines = read_measurements([written(tmp_path / "a.json", *(LINE | {"machine": machine} for machine in machines))])
-    assert [line["source"] for line in lines] == ["", ""]
-    assert list(by_machine(lines)) == ["G, P, 2 cores", "H, Q, 4 cores"]
+    path = written(tmp_path / "a.json", *(LINE | {"machine": machine} for machine in machines))
+    found = lines.read_measurements([path])
+    assert [line["source"] for line in found] == ["", ""]
+    assert list(lines.by_machine(found)) == ["G, P, 2 cores", "H, Q, 4 cores"]
 
 
 @pytest.mark.parametrize(
@@ -164,16 +163,16 @@ def test_machines_are_told_apart_by_their_headings_and_not_in_the_sources_of_lin
         ({"versions": {"torch": 2}}, "'torch' of 'versions' must be a text"),
     ],
 )
-def test_a_field_of_another_kind_is_named_with_its_line(tmp_path, changes, says):
+def test_a_field_of_another_kind_is_named_with_its_line(lines, tmp_path, changes, says):
     path = written(tmp_path / "a.json", LINE, LINE | changes)
     with pytest.raises(UnifiedError) as raised:
-        read_measurements([path])
+        lines.read_measurements([path])
     assert raised.value.details == f"{path}, line 2: not a measurement; {says}"
 
 
 @pytest.mark.parametrize("field", ["configuration", "unit", "spread", "bar", "holds", "benchmark"])
-def test_a_missing_field_is_named_with_its_line(tmp_path, field):
+def test_a_missing_field_is_named_with_its_line(lines, tmp_path, field):
     path = written(tmp_path / "a.json", {name: value for name, value in LINE.items() if name != field})
     with pytest.raises(UnifiedError) as raised:
-        read_measurements([path])
+        lines.read_measurements([path])
     assert raised.value.details == f"{path}, line 1: not a measurement; {field} is missing"
