@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from bars import Bar, bars_svg
 from lines import (
     Line,
     by_machine,
@@ -28,7 +29,7 @@ from lines import (
 )
 
 from unified.errors import UnifiedError
-from unified.reports.charts import Bar, Chart, Point, bars_svg, svg
+from unified.reports.charts import Chart, Point, svg
 from unified.reports.pages import render
 
 HERE = Path(__file__).resolve().parent

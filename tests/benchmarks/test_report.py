@@ -11,7 +11,7 @@ import pytest
 from tests.support.browser import chromium, open_on_phone
 from tests.support.locales import plain_locale
 from tests.support.page_elements import Elements
-from unified.reports.charts import Bar, Chart
+from unified.reports.charts import Chart
 
 
 def line(name, value, unit="ratio", **more):
@@ -66,6 +66,7 @@ LINES = [
 
 
 def test_ratios_above_zero_that_have_no_size_are_bars_by_their_source(report):
+    Bar = report.Bar
     assert report.ratios(LINES) == {
         "": [Bar("fast", 2.0, "size small", 1.5, True), Bar("least", 0.001, "", 0.5, True)],
         "day": [Bar("slow", 0.5, "", 1, False)],
@@ -141,7 +142,7 @@ def test_measurements_of_other_files_machines_and_versions_are_told_apart(report
     found = json.loads(asked(tmp_path, "--json"))["measurements"]
     own = [row for row in found if row["machine"]["processor"] == "A"]
     values = {first: 1.0, later: 3.0, "two": 2.0}
-    assert report.ratios(own) == {source: [Bar("speed", value)] for source, value in values.items()}
+    assert report.ratios(own) == {source: [report.Bar("speed", value)] for source, value in values.items()}
     (chart,) = report.curves(own)
     assert chart.curves == {source: [(2, value)] for source, value in values.items()}
 
@@ -149,8 +150,9 @@ def test_measurements_of_other_files_machines_and_versions_are_told_apart(report
 @pytest.fixture
 def page(asked, tmp_path):
     """A page of a bar and a curve."""
-    grows = (line("memory", 10.0 * n, "megabytes", at={"axis": "tokens", "value": n}) for n in (4, 2, 8))
-    asked(written(tmp_path / "day.json", *LINES[:1], *grows), "--output", tmp_path / "page.html")
+    grows = [line("memory", 10.0 * n, "megabytes", at={"axis": "tokens", "value": n}) for n in (4, 2, 8)]
+    lines = [LINES[0], *(one | {"configuration": {"size": "small"}} for one in grows)]
+    asked(written(tmp_path / "day.json", *lines), "--output", tmp_path / "page.html")
     return tmp_path / "page.html"
 
 
