@@ -1,8 +1,4 @@
-"""Results of `make bench`: lines of JSON, and Markdown tables of them, one for each machine.
-
-The tables are written by hand rather than by a library for terminals: what is printed is what a page of results keeps.
-report.py draws the same lines.
-"""
+"""Lines of JSON that the programs print: read from files, in words, and as Markdown tables, one for each machine."""
 
 from __future__ import annotations
 
@@ -13,61 +9,41 @@ from typing import Any
 
 from unified.arguments import counted
 from unified.errors import UnifiedError
-from unified.files.json_text import NotJson, object_of_line, parse_json
-from unified.files.shapes import Each, Maybe, misfit
+from unified.files.json_text import object_of_line
 from unified.files.text_files import numbered_lines
 from unified.reports.differences import canonical, described, differing, flat, short_paths
 from unified.reports.markdown import table_lines
 
-#: Fields of every line.
-_FIELDS = ("benchmark", "configuration", "unit", "spread", "bar", "holds")
-_SHAPE = {
-    "benchmark": str,
-    "configuration": dict,
-    "unit": str,
-    "spread": [float],
-    "bar": (float, None),
-    "holds": (bool, None),
-    "at": Maybe({"value": float, "axis": str}),
-    "machine": Maybe({"gpu": Maybe((str, None)), "processor": Maybe(str), "cores": Maybe((int, None))}),
-    "versions": Maybe(Each(str)),
-}
-#: Names of the values that make one machine.
-_MACHINE = ("gpu", "processor", "cores")
+#: Fields of every line, beside its value, which the unit names.
+_FIELDS = ("benchmark", "configuration", "unit", "spread", "bar", "holds", "machine", "versions")
 
 Line = Mapping[str, Any]
 
 
-def measurement_files(paths: Iterable[str | Path]) -> list[Path]:
-    """The files among ``paths``, and ``*.json`` in their folders, that hold lines of measurements."""
-    files: list[Path] = []
-    for path in map(Path, paths):
-        files += sorted(path.glob("*.json")) if path.is_dir() else [path]
-    return [file for file in files if _begins(file)]
+def read_lines(paths: Iterable[Path]) -> list[Line]:
+    """The lines of files, and of ``*.json`` in folders; of those of a file that measure the same, the last.
 
-
-def read_measurements(paths: Iterable[str | Path]) -> list[Line]:
-    """The lines of files; of lines that measure the same in a file, on one machine with one set of versions, the last.
-
-    Each line gets ``source``, what to call it by beside others of its machine: its file, where there are several, and
-    in what its threads and versions differ from those of the same benchmark elsewhere in the file. "" where nothing has
-    to be told apart.
+    Lines measure the same on one machine with one set of versions. Each line gets ``source``, what to call it by beside
+    others of its machine: its file, where there are several, and in what its threads and versions differ from those of
+    the same benchmark elsewhere in the file. "" where nothing has to be told apart.
 
     Raises:
-        UnifiedError: a line is something else.
+        UnifiedError: there is no line, or one is something else.
     """
-    files = {str(path): list(_read(Path(path)).values()) for path in paths}
-    names = short_paths(files)
-    machine_names = {f"machine {name}" for name in _MACHINE}
+    paths = list(paths)
+    files = [file for path in paths for file in (sorted(path.glob("*.json")) if path.is_dir() else [path])]
+    lines_of = {str(file): _read(file) for file in files}
+    if not any(lines_of.values()):
+        raise UnifiedError(f"no line of a measurement in {', '.join(map(str, paths))}")
+    names = short_paths(lines_of)
     found: list[Line] = []
-    for path, lines in files.items():
-        made_on: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for file, lines in lines_of.items():
+        name = names[file].removesuffix(".json") if len(lines_of) > 1 else ""
+        made_with: dict[str, list[dict[str, Any]]] = defaultdict(list)
         for line in lines:
-            made_on[line["benchmark"]].append(_made_on(line))
-        name = names[path].removesuffix(".json") if len(files) > 1 else ""
+            made_with[line["benchmark"]].append(_made_with(line))
         for line in lines:
-            names_of_values = [one for one in differing(made_on[line["benchmark"]]) if one not in machine_names]
-            differs_in = described(_made_on(line), names_of_values)
+            differs_in = described(_made_with(line), differing(made_with[line["benchmark"]]))
             found.append({**line, "source": ", ".join(filter(None, (name, differs_in)))})
     return found
 
@@ -98,12 +74,12 @@ def table(lines: Sequence[Line]) -> str:
 
 def value_of(line: Line) -> float:
     """The median of the rounds."""
-    return float(line[line["unit"]])
+    return line[line["unit"]]
 
 
 def unit_of(line: Line) -> str:
     """Unit of the value, such as "per second"; "" for a ratio."""
-    return "" if line["unit"] == "ratio" else str(line["unit"]).replace("_", " ")
+    return "" if line["unit"] == "ratio" else line["unit"].replace("_", " ")
 
 
 def spread_of(line: Line) -> str:
@@ -138,37 +114,22 @@ def number(value: float) -> str:
     return f"{value:,.0f}" if abs(round(value, 2)) >= 1000 else f"{value:,.2f}"
 
 
-def _begins(path: Path) -> bool:
-    """Whether a file's first line is a measurement."""
-    try:
-        with path.open(encoding="utf-8") as file:
-            first = parse_json(file.readline(), nan=True)
-    except (OSError, UnicodeDecodeError, NotJson):
-        return False
-    return isinstance(first, dict) and "benchmark" in first
-
-
-def _read(path: Path) -> dict[str, Line]:
+def _read(path: Path) -> list[Line]:
     found: dict[str, Line] = {}
     for number, text in numbered_lines(path):
         line = object_of_line(path, number, text)
-        missing = [name for name in _FIELDS if name not in line]
+        missing = [name for name in (*_FIELDS, line.get("unit")) if name not in line]
         if missing:
             raise UnifiedError(f"{path}, line {number}: not a measurement; {missing[0]} is missing")
-        wrong = misfit(line, {**_SHAPE, line["unit"]: float} if isinstance(line["unit"], str) else _SHAPE, "")
-        if wrong is None and len(line["spread"]) != 2:
-            wrong = "'spread' must have two members"
-        if wrong is not None:
-            raise UnifiedError(f"{path}, line {number}: not a measurement; {wrong}")
-        key = canonical([line["benchmark"], line["configuration"], line.get("at"), _made_on(line)])
+        key = canonical([line.get(name) for name in ("benchmark", "configuration", "at", "machine", "versions")])
         found.pop(key, None)
         found[key] = line
-    return found
+    return list(found.values())
 
 
-def _made_on(line: Line) -> dict[str, Any]:
-    """Machine and versions."""
-    return flat({name: line.get(name, {}) for name in ("machine", "versions")})
+def _made_with(line: Line) -> dict[str, Any]:
+    """Threads and versions."""
+    return flat({"machine": {"threads": line["machine"]["threads"]}, "versions": line["versions"]})
 
 
 def _setting(name: str, value: object) -> str:
@@ -179,7 +140,5 @@ def _setting(name: str, value: object) -> str:
 
 
 def _machine(line: Line) -> str:
-    machine = line.get("machine", {})
-    cores = machine.get("cores")
-    names = [machine.get("gpu"), machine.get("processor"), None if cores is None else counted(cores, "core")]
-    return ", ".join(filter(None, names)) or "a machine without a name"
+    machine = line["machine"]
+    return ", ".join(filter(None, (machine.get("gpu"), machine["processor"], counted(machine["cores"], "core"))))

@@ -1,6 +1,8 @@
 """Tables of the lines of `make bench`, and one page of them: for each machine, bars beside peers and curves of growth.
 
-python benchmarks/report.py [PATH …] [--json] [--output FILE.html]
+    python benchmarks/report.py [PATH …] [--json] [--output FILE.html]
+
+Tables are printed in Markdown: what is printed is what a page of results keeps.
 """
 
 from __future__ import annotations
@@ -17,9 +19,8 @@ from lines import (
     Line,
     by_machine,
     details_of,
-    measurement_files,
     number,
-    read_measurements,
+    read_lines,
     settings_of,
     spread_of,
     table,
@@ -37,7 +38,7 @@ _STATES = {True: "holds", False: "missed", None: ""}
 
 
 def page(lines: Sequence[Line]) -> str:
-    """The lines of :func:`lines.read_measurements` as one HTML file.
+    """The lines of :func:`lines.read_lines` as one HTML file.
 
     Raises:
         UnifiedError: the libraries of the extra ``plot`` are not installed.
@@ -104,7 +105,7 @@ def _versions(lines: Sequence[Line]) -> str:
     """Packages with the versions that occur, such as "torch 2.12 and 2.13"."""
     found: dict[str, dict[str, None]] = defaultdict(dict)
     for line in lines:
-        for package, version in line.get("versions", {}).items():
+        for package, version in line["versions"].items():
             found[package][version] = None
     return ", ".join(f"{package} {' and '.join(versions)}" for package, versions in found.items())
 
@@ -123,7 +124,7 @@ def main() -> None:
     parser.add_argument("--output", type=Path, metavar="FILE.html", help="page of charts and tables to write")
     arguments = parser.parse_args()
     try:
-        lines = read_measurements(measurement_files(arguments.paths))
+        lines = read_lines(arguments.paths)
         if arguments.output is not None:
             arguments.output.write_text(page(lines), encoding="utf-8")
     except (UnifiedError, OSError) as error:

@@ -13,10 +13,13 @@ from tests.support.locales import plain_locale
 from tests.support.page_elements import Elements
 from unified.reports.charts import Chart
 
+MACHINE, OTHER = ({"processor": name, "cores": cores, "threads": 1} for name, cores in (("A", 2), ("B", 4)))
+
 
 def line(name, value, unit="ratio", **more):
     measured = {"benchmark": name, "configuration": {}, "unit": unit, unit: value, "spread": [value, value]}
-    return {**measured, "bar": None, "holds": None, "source": "", **more}
+    made = {"machine": MACHINE, "versions": {"torch": "2"}}
+    return {**measured, "bar": None, "holds": None, "source": "", **made, **more}
 
 
 @pytest.fixture
@@ -43,22 +46,13 @@ def written(path, *lines):
 
 # ---------------------------------------------------------------- bars and curves
 
-MACHINE, OTHER = {"processor": "A", "cores": 2}, {"processor": "B", "cores": 4}
 LINES = [
-    line(
-        "fast",
-        2.0,
-        configuration={"size": "small"},
-        bar=1.5,
-        holds=True,
-        machine=MACHINE,
-        versions={"torch": "2", "numpy": "1"},
-    ),
-    line("slow", 0.5, bar=1, holds=False, machine=MACHINE, versions={"torch": "3"}, source="day", spread=[0.25, 1]),
-    line("memory", 3000.0, "mega_bytes", machine=MACHINE, versions={"torch": "2"}),
-    line("grows", 8.0, "seconds", at={"axis": "tokens", "value": 4.0}, machine=MACHINE),
-    line("grows", 6.0, "seconds", at={"axis": "tokens", "value": 2}, machine=MACHINE),
-    line("grows", 5.0, "seconds", at={"axis": "rows", "value": 2}, machine=MACHINE, configuration={"bf16": True}),
+    line("fast", 2.0, configuration={"size": "small"}, bar=1.5, holds=True, versions={"torch": "2", "numpy": "1"}),
+    line("slow", 0.5, bar=1, holds=False, versions={"torch": "3"}, source="day", spread=[0.25, 1]),
+    line("memory", 3000.0, "mega_bytes"),
+    line("grows", 8.0, "seconds", at={"axis": "tokens", "value": 4.0}),
+    line("grows", 6.0, "seconds", at={"axis": "tokens", "value": 2}),
+    line("grows", 5.0, "seconds", at={"axis": "rows", "value": 2}, configuration={"bf16": True}),
     line("grows", 1.0, at={"axis": "rows", "value": 9}, machine=OTHER),
     line("none", 0.0, machine=OTHER),
     line("least", 0.001, machine=OTHER, bar=0.5, holds=True),
@@ -98,7 +92,7 @@ def test_each_machine_has_its_bars_curves_and_all_its_lines(report, monkeypatch)
     assert elements.texts("h2") == ["A, 2 cores", "B, 4 cores"]
     assert "2 of 3 targets are reached." in elements.texts("p")[0]
     notes = [" ".join(text.split()) for tag, kind, text in elements.found if (tag, kind) == ("p", "note")]
-    assert notes == ["torch 2 and 3, numpy 1", ""]
+    assert notes == ["torch 2 and 3, numpy 1", "torch 2"]
     assert elements.texts("svg") == ["ratios", "ratios day", "grows", "grows", "ratios", "grows"]
     assert elements.texts("figcaption") == ["day", "grows", "grows", "grows"]
     cells = elements.texts("td")
@@ -199,6 +193,7 @@ def test_without_a_path_the_results_in_the_repository_are_shown(asked):
 @pytest.mark.parametrize(
     ("options", "says"),
     [
+        (["none.json"], "report: none.json: no such file"),
         (["day.json", "--output", "no/page.html"], "report: [Errno 2] No such file or directory: 'no/page.html'"),
     ],
 )
