@@ -111,6 +111,8 @@ def test_sources_tell_files_threads_and_versions_apart_of_one_benchmark(lines, t
     one = written(tmp_path / "one.json", made(1, "2"), made(2, "2"), made(2, "3", benchmark="c"))
     two = written(tmp_path / "two.json", made(1, "2"), made(1, "2", configuration={"x": 1}))
     assert [line["source"] for line in lines.read_lines([one])] == ["machine threads 1", "machine threads 2", ""]
+    newer = written(tmp_path / "newer.json", made(1, "2"), made(1, "3"))
+    assert [line["source"] for line in lines.read_lines([newer])] == ["versions torch 2", "versions torch 3"]
     assert [line["source"] for line in lines.read_lines([one, two])] == [
         "one, machine threads 1", "one, machine threads 2", "one", "two", "two",
     ]  # fmt: skip
