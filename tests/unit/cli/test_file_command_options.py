@@ -47,11 +47,10 @@ LINES: dict[str, dict[str, Any]] = {
         "run_folder": "r", "output": "o", "samples": 2, "seed": 0, "json": True,
     },
     "results a": {
-        "paths": ["a"], "measures": [], "differences": False, "intervals": False, "json": False, "output": None,
+        "paths": ["a"], "measures": [], "differences": False, "intervals": False, "json": False,
     },
-    "results a b --measures m n --differences --intervals --json --output o": {
+    "results a b --measures m n --differences --intervals --json": {
         "paths": ["a", "b"], "measures": ["m", "n"], "differences": True, "intervals": True, "json": True,
-        "output": "o",
     },
     "tune-lengths a": {
         "predictions": ["a"], "references": [], "target_field": None, "length_penalty": "unilm", "lenpens": EXPONENTS,
