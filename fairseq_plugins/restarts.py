@@ -2,7 +2,8 @@
 
 fairseq has deleted the parameters of a checkpoint when it wants to begin their average (``--store-ema``) with them, and
 refuses another optimizer, criterion, schedule or number of groups by tracebacks with names of classes. It keeps the
-options that an optimizer's state was saved with, whatever the command says. It looks for the end of a training behind
+options that an optimizer's state was saved with, whatever the command says; with ``--amp`` the state passes by the
+chosen optimizer, which knows the decay of each of its groups. It looks for the end of a training behind
 an update, so that one that has ended had one more whenever its command was given again.
 """
 
@@ -13,7 +14,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from fairseq import checkpoint_utils
-from fairseq.optim import FairseqOptimizer
+from fairseq.optim import AMPOptimizer, FairseqOptimizer
 from fairseq.registry import REGISTRIES
 from fairseq.trainer import Trainer
 from omegaconf import DictConfig, open_dict
@@ -93,6 +94,13 @@ def _take_options(optimizer: FairseqOptimizer, overrides: Collection[str]) -> No
         group.update(own)
 
 
+def load_into_the_chosen_optimizer(
+    optimizer: AMPOptimizer, state_dict: dict[str, Any], optimizer_overrides: Mapping[str, Any] | None = None
+) -> None:
+    """The method of ``--amp``'s optimizer that loads a state: that of ``--optimizer`` does, as with ``--fp16``."""
+    optimizer.fp32_optimizer.load_state_dict(state_dict, optimizer_overrides)
+
+
 def ending_what_is_done(load: Callable[..., Any]) -> Callable[..., Any]:
     """fairseq's function that loads the checkpoint from which a training goes on; one with all updates ends then.
 
@@ -151,6 +159,7 @@ def _said(kind: str, class_name: str) -> str:
 
 
 def install() -> None:
-    """Replace the function and the method of fairseq's trainer that load a checkpoint."""
+    """Replace what loads a checkpoint: the function, the method of fairseq's trainer and that of one optimizer."""
     checkpoint_utils.load_checkpoint = ending_what_is_done(checkpoint_utils.load_checkpoint)
     Trainer.load_checkpoint = loading_what_other_options_made(Trainer.load_checkpoint)
+    AMPOptimizer.load_state_dict = load_into_the_chosen_optimizer

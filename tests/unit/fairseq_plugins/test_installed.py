@@ -13,10 +13,11 @@ from fairseq.data import data_utils
 from fairseq.dataclass import utils
 from fairseq.distributed import utils as distributed_utils
 from fairseq.file_io import PathManager
+from fairseq.optim import AMPOptimizer
 from fairseq.trainer import Trainer
 
 import fairseq_plugins
-from fairseq_plugins import checkpoints, divergence
+from fairseq_plugins import checkpoints, divergence, restarts
 
 
 def modules_around(function: Callable) -> list[str]:
@@ -60,7 +61,7 @@ def test_functions_of_fairseq_are_wrapped_by_the_modules_that_say_so(owner, name
 
 
 def test_importing_the_plug_ins_makes_every_change(monkeypatch):
-    for owner, name in [*CHANGED, (PathManager, "copy"), (trainer, "NanDetector")]:
+    for owner, name in [*CHANGED, (PathManager, "copy"), (trainer, "NanDetector"), (AMPOptimizer, "load_state_dict")]:
         monkeypatch.setattr(owner, name, stand_in)
     with torch.serialization.safe_globals([]):
         torch.serialization.clear_safe_globals()
@@ -68,6 +69,7 @@ def test_importing_the_plug_ins_makes_every_change(monkeypatch):
         assert torch.serialization.get_safe_globals() == [argparse.Namespace]
     assert {changed: own_modules_around(*changed) for changed in CHANGED} == CHANGED
     assert PathManager.copy is checkpoints.copy_atomically and trainer.NanDetector is divergence.ForwardNanDetector
+    assert AMPOptimizer.load_state_dict is restarts.load_into_the_chosen_optimizer
 
 
 def test_files_are_copied_whole_and_one_more_class_may_be_loaded():

@@ -162,14 +162,24 @@ def optimizer_of(kind, decay, beta, eps):
     return kind(OmegaConf.create({**vars(defaults), "lr": [1.0], "weight_decay": decay, **moments}), [weight, bias])
 
 
+def within(wrapper, optimizer):
+    """The optimizer in the one that fairseq puts around it with ``--amp`` or ``--fp16``; None puts none around it."""
+    if wrapper is None:
+        return optimizer
+    around = made(wrapper)
+    around.fp32_optimizer = optimizer
+    return around
+
+
+@pytest.mark.parametrize("wrapper", [None, AMPOptimizer, FP16Optimizer])
 @pytest.mark.parametrize("kind", [FairseqAdam, FairseqAdamax, UnifiedAdam, UnifiedAdamax])
-@pytest.mark.parametrize("overrides", [{}, {"eps": 0.5}])
-def test_a_restart_has_the_options_of_its_command(kind, overrides):
+@pytest.mark.parametrize("overrides", [{}, {"eps": 0.5, "weight_decay": 0.04}])
+def test_a_restart_has_the_options_of_its_command(kind, overrides, wrapper):
     """But the rate, which the schedule sets; fairseq kept those of the state, but for --optimizer-overrides."""
 
     def going_on(task, reset=False, given=overrides, name="a.pt"):
         own = trainer(task=task)
-        own.optimizer = optimizer_of(kind, 0.02, 0.7, 1e-2)
+        own.optimizer = within(wrapper, optimizer_of(kind, 0.02, 0.7, 1e-2))
 
         def load(trainer, name, reset_optimizer, reset_lr_scheduler, optimizer_overrides):
             if not reset_optimizer:
@@ -181,16 +191,17 @@ def test_a_restart_has_the_options_of_its_command(kind, overrides):
 
     before = optimizer_of(kind, 0.01, 0.9, 1e-3)
     before.set_lr(0.125)
-    decays = [0.02] if kind in (FairseqAdam, FairseqAdamax) else [0.02, 0.0]
+    biases = [] if kind in (FairseqAdam, FairseqAdamax) else [0.0]
     options = (0.7, 0.99), overrides.get("eps", 1e-2)
     task = Told()
-    assert going_on(task) == [[decay, *options, 0.125] for decay in decays]
-    assert going_on(task, reset=True) == [[decay, (0.7, 0.99), 1e-2, 1.0] for decay in decays]
+    decay = overrides.get("weight_decay", 0.02)
+    assert going_on(task) == [[decay, *options, 0.125] for decay in (decay, *biases)]
+    assert going_on(task, reset=True) == [[decay, (0.7, 0.99), 1e-2, 1.0] for decay in (0.02, *biases)]
     assert task.told == [({"some": "state"}, False), ({"some": "state"}, True)]
     going_on(task, reset=True, name="begin.pt")  # a new training begins with these parameters
     assert len(task.told) == 2
     if kind is FairseqAdam:  # tasks of others do as fairseq does
-        assert going_on(None) == [[0.01, (0.9, 0.99), overrides.get("eps", 1e-3), 0.125]]
+        assert going_on(None) == [[overrides.get("weight_decay", 0.01), (0.9, 0.99), overrides.get("eps", 1e-3), 0.125]]
 
 
 def test_a_checkpoint_that_means_something_else_is_refused():
