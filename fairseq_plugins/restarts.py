@@ -3,7 +3,8 @@
 fairseq has deleted the parameters of a checkpoint when it wants to begin their average (``--store-ema``) with them, and
 refuses another optimizer, criterion, schedule or number of groups by tracebacks with names of classes. It keeps the
 options that an optimizer's state was saved with, whatever the command says; with ``--amp`` the state passes by the
-chosen optimizer, which knows the decay of each of its groups. It looks for the end of a training behind
+chosen optimizer, which knows the decay of each of its groups. Where a checkpoint has no state of the optimizer, it counts
+updates from 0 and does not say so. It looks for the end of a training behind
 an update, so that one that has ended had one more whenever its command was given again.
 """
 
@@ -43,7 +44,8 @@ def loading_what_other_options_made(load: Callable[..., Any]) -> Callable[..., A
     """The method of fairseq's trainer that loads a checkpoint, for one without an average of parameters, too.
 
     Another optimizer, criterion or schedule than the checkpoint's is refused by its option; so are other groups of
-    parameters, and heads whose scores mean something else. Options of the optimizer are those of this run.
+    parameters, heads whose scores mean something else, and a checkpoint without a state of the optimizer. Options of
+    the optimizer are those of this run.
     """
 
     def load_checkpoint(
@@ -79,12 +81,19 @@ def loading_what_other_options_made(load: Callable[..., Any]) -> Callable[..., A
             with refusing(), naming(filename):
                 trainer.task.require_same_meaning(extra_state, heads_may_differ=reset_optimizer)
             if not reset_optimizer:
+                _require_state(trainer, filename)
                 _take_options(trainer.optimizer, optimizer_overrides or {})
         if averages:
             _restore_average(trainer, extra_state)
         return extra_state
 
     return load_checkpoint
+
+
+def _require_state(trainer: Trainer, filename: str) -> None:
+    """Refuse a checkpoint that has made updates and kept no state of its optimizer; converted ones have made none."""
+    if trainer._optim_history[-1]["num_updates"] > 0 and trainer.get_num_updates() == 0:
+        raise refusal(f"{filename} has no state of the optimizer (--no-save-optimizer-state); {_RESET}")
 
 
 def _take_options(optimizer: FairseqOptimizer, overrides: Collection[str]) -> None:

@@ -23,7 +23,10 @@ from fairseq_plugins.restarts import ending_what_is_done, loading_what_other_opt
 from fairseq_plugins.task import DictionaryTask
 from unified.errors import UnifiedError
 
-BASE = {"criterion_name": "UnifiedLMCriterion", "optimizer_name": "UnifiedAdam", "lr_scheduler_state": {"lr": 1.0}}
+BASE = {
+    "criterion_name": "UnifiedLMCriterion", "optimizer_name": "UnifiedAdam", "lr_scheduler_state": {"lr": 1.0},
+    "num_updates": 3,
+}  # fmt: skip
 
 
 def made(kind: type) -> object:
@@ -31,7 +34,7 @@ def made(kind: type) -> object:
     return object.__new__(kind)
 
 
-def trainer(store_ema=False, ema_fp32=False, optimizer=UnifiedAdam, schedule=None, history=(), task=None):
+def trainer(store_ema=False, ema_fp32=False, optimizer=UnifiedAdam, schedule=None, history=(BASE,), task=None, done=3):
     averages = {"store_ema": store_ema, "ema_fp32": ema_fp32}
     cfg = OmegaConf.create({"ema": averages, "checkpoint": {"finetune_from_model": "begin.pt"}})
     OmegaConf.set_struct(cfg, True)
@@ -42,6 +45,7 @@ def trainer(store_ema=False, ema_fp32=False, optimizer=UnifiedAdam, schedule=Non
         optimizer=made(optimizer),
         lr_scheduler=SimpleNamespace(state_dict=lambda: schedule or {"lr": 1.0}),
         get_criterion=lambda: made(UnifiedLMCriterion),
+        get_num_updates=lambda: done,
         _optim_history=[*history],
     )
 
@@ -202,6 +206,26 @@ def test_a_restart_has_the_options_of_its_command(kind, overrides, wrapper):
     assert len(task.told) == 2
     if kind is FairseqAdam:  # tasks of others do as fairseq does
         assert going_on(None) == [[overrides.get("weight_decay", 0.01), (0.9, 0.99), overrides.get("eps", 1e-3), 0.125]]
+
+
+def test_a_checkpoint_without_a_state_of_the_optimizer_is_refused():
+    """The same command trained anew from its parameters, and nothing said so."""
+
+    def loads(done, saved, task, reset=False, name="run/a.pt"):
+        own = trainer(history=[{**BASE, "num_updates": 9}, {**BASE, "num_updates": saved}], done=done, task=task)
+        own.optimizer = optimizer_of(UnifiedAdam, 0.01, 0.9, 1e-3)
+        state = loading_what_other_options_made(lambda *given: {"some": "state"})(own, name, reset)
+        return state == {"some": "state"}
+
+    with pytest.raises(SystemExit) as raised:
+        loads(0, 1, Told())
+    assert str(raised.value) == (
+        "unified_lm: error: run/a.pt has no state of the optimizer (--no-save-optimizer-state); --reset-optimizer goes "
+        "on with the parameters alone and counts updates from 0"
+    )
+    assert loads(0, 1, Told(), reset=True) and loads(0, 1, Told(), reset=True, name="begin.pt")
+    assert loads(0, 0, Told())  # a converted model has made no update here
+    assert loads(1, 1, Told()) and loads(0, 1, None)  # tasks of others do as fairseq does
 
 
 def test_a_checkpoint_that_means_something_else_is_refused():
