@@ -83,7 +83,7 @@ def loading_what_other_options_made(load: Callable[..., Any]) -> Callable[..., A
             if not reset_optimizer:
                 _require_state(trainer, filename)
                 _take_options(trainer.optimizer, optimizer_overrides or {})
-        if averages:
+        if averages and not reset_optimizer:  # else it begins with the parameters, as updates begin with 0
             _restore_average(trainer, extra_state)
         return extra_state
 

@@ -78,6 +78,19 @@ def test_the_average_of_a_checkpoint_goes_on(exact, saved_exact):
     assert average.item() == (3.25 if exact and saved_exact else 3.0)
 
 
+@pytest.mark.parametrize("exact", [False, True])
+def test_with_the_parameters_alone_the_average_begins_with_them(exact):
+    """It was that of the training before, in which tables may have another size."""
+    own = trainer(store_ema=True, ema_fp32=exact)
+    own.ema = EMA(nn.Linear(1, 1, bias=False), EMAConfig(store_ema=True, ema_fp32=exact))
+    begun = own.ema.get_model().weight.item()
+    for before in (torch.tensor([[begun + 1]]), torch.ones(2, 1)):
+        state = {"ema": {"weight": before}, "ema_fp32_params": {"weight": before}}
+        loading_what_other_options_made(lambda *given, state=state: state)(own, "a.pt", True)
+        assert own.ema.get_model().weight.item() == begun
+        assert [average.item() for average in own.ema.fp32_params.values()] == [begun] * exact
+
+
 def test_without_the_option_no_average_is_loaded():
     state = {"ema": {"weight": torch.tensor([[3.0]])}}
     assert loading_what_other_options_made(lambda trainer, name, *given: state)(trainer(), "a.pt") is state
