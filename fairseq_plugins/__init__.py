@@ -12,10 +12,8 @@ import torch
 torch.serialization.add_safe_globals([argparse.Namespace])
 
 from fairseq_plugins import (  # noqa: E402
-    best_checkpoints,
     checkpoints,
     divergence,
-    early_stopping,
     exports,
     first_updates,
     optimizer,  # noqa: F401
@@ -33,8 +31,6 @@ exports.install()
 first_updates.install()
 precision.install()
 restarts.install()
-early_stopping.install()
-best_checkpoints.install()
 trust.install()
 training_lock.install()
 training_checks.install()  # the outermost, before a folder is made or locked

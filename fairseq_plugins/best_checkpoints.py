@@ -9,14 +9,11 @@ the value of the other one, on its own data, would have to be reached first.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Mapping
 from typing import Any
 
 from fairseq import checkpoint_utils
-from fairseq.trainer import Trainer
 from omegaconf import DictConfig
-
-from fairseq_plugins.config import other_training
 
 logger = logging.getLogger(__name__)
 
@@ -26,30 +23,21 @@ METRIC = "best_checkpoint_metric"
 _BEST = "best"
 
 
-def choosing_anew(load: Callable[..., Any]) -> Callable[..., Any]:
-    """fairseq's function that loads what a training goes on from; best values do not count by another metric.
+def forget(cfg: DictConfig, extra_state: Mapping[str, Any], other: str | None) -> None:
+    """Forget the best value that fairseq has read from a checkpoint, if it is by another metric or of another training.
 
-    Nor do those of another training.
+    Args:
+        cfg: fairseq's options of checkpoints.
+        extra_state: what the checkpoint keeps besides parameters and optimizer.
+        other: the checkpoint, where it is of another training.
     """
-
-    def load_checkpoint(cfg: DictConfig, trainer: Trainer, **keywords: Any) -> Any:
-        other = other_training(cfg)
-        loaded = load(cfg, trainer, **keywords)
-        before, now = (loaded[0] or {}).get(METRIC), cfg.best_checkpoint_metric
-        known = vars(checkpoint_utils.save_checkpoint)
-        if _BEST not in known:
-            return loaded
-        if other is not None:
-            del known[_BEST]
-            logger.info("the best value is that of another training, %s; the next validation gives the first", other)
-        elif before is not None and before != now:
-            del known[_BEST]
-            logger.info("the best checkpoint was that by %s; the next validation gives the first by %s", before, now)
-        return loaded
-
-    return load_checkpoint
-
-
-def install() -> None:
-    """Replace the function that loads a checkpoint; fairseq looks it up at every call."""
-    checkpoint_utils.load_checkpoint = choosing_anew(checkpoint_utils.load_checkpoint)
+    before, now = extra_state.get(METRIC), cfg.best_checkpoint_metric
+    known = vars(checkpoint_utils.save_checkpoint)
+    if _BEST not in known:
+        return
+    if other is not None:
+        del known[_BEST]
+        logger.info("the best value is that of another training, %s; the next validation gives the first", other)
+    elif before is not None and before != now:
+        del known[_BEST]
+        logger.info("the best checkpoint was that by %s; the next validation gives the first by %s", before, now)

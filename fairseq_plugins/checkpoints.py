@@ -3,9 +3,8 @@
 fairseq makes ``checkpoint_last.pt`` and ``checkpoint_best.pt`` by copying over the old file, which a kill in
 mid-copy truncates; where a disk is full, it writes twice more behind the torn beginning, and ends with three
 tracebacks; it lets the unpickler's traceback through without naming the file; it asks the task for what a
-checkpoint shall hold in one process only, too late to collect it from the others; it sends a loaded checkpoint to
-the other processes in a form that they refuse to unpickle; and where it only validates, it does not show the task what
-the checkpoint keeps of its heads.
+checkpoint shall hold in one process only, too late to collect it from the others; and where it only validates, it does
+not show the task what the checkpoint keeps of its heads.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ import torch
 from fairseq import checkpoint_utils, utils
 from fairseq.file_io import PathManager
 from fairseq.trainer import Trainer
-from omegaconf import DictConfig, open_dict
+from omegaconf import DictConfig
 
 from fairseq_plugins.refusals import refusal, refusing
 from fairseq_plugins.task import DictionaryTask
@@ -119,22 +118,9 @@ def announcing_saves(save: Callable[..., Any]) -> Callable[..., Any]:
     return save_checkpoint
 
 
-def reading_everywhere(load: Callable[..., Any]) -> Callable[..., Any]:
-    """fairseq's function that loads a checkpoint for a training, in every process by itself."""
-
-    def load_checkpoint(cfg: DictConfig, trainer: Trainer, **keywords: Any) -> Any:
-        # Every process looks for the file anyway; each reads it itself, safely, instead of waiting for a broadcast.
-        with open_dict(trainer.cfg):
-            trainer.cfg.checkpoint.load_checkpoint_on_all_dp_ranks = True
-        return load(cfg, trainer, **keywords)
-
-    return load_checkpoint
-
-
 def install() -> None:
-    """Replace the five functions; fairseq looks them up at every call."""
+    """Replace the four functions; fairseq looks them up at every call."""
     checkpoint_utils.torch_persistent_save = saving_whole(checkpoint_utils.torch_persistent_save)
-    checkpoint_utils.load_checkpoint = reading_everywhere(checkpoint_utils.load_checkpoint)
     checkpoint_utils.save_checkpoint = announcing_saves(checkpoint_utils.save_checkpoint)
     PathManager.copy = staticmethod(copy_atomically)
     checkpoint_utils.load_checkpoint_to_cpu = handing_over_heads(naming_damage(checkpoint_utils.load_checkpoint_to_cpu))

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from fairseq import checkpoint_utils
 from fairseq.trainer import Trainer
 from omegaconf import DictConfig, open_dict
 
-from fairseq_plugins.config import other_training
 from unified.arguments import counted
 
 logger = logging.getLogger(__name__)
@@ -39,26 +37,26 @@ def counted_validations(metric: str) -> dict[str, Any]:
     return {}
 
 
-def counting_on(load: Callable[..., Any]) -> Callable[..., Any]:
-    """fairseq's function that loads the checkpoint from which a training goes on; its validations count."""
+def restore(cfg: DictConfig, trainer: Trainer, extra_state: Mapping[str, Any], other: str | None) -> None:
+    """Go on counting validations behind those of a checkpoint, and end a training that has had enough of them.
 
-    def load_checkpoint(cfg: DictConfig, trainer: Trainer, **keywords: Any) -> Any:
-        other = other_training(cfg)
-        loaded = load(cfg, trainer, **keywords)
-        kept = (loaded[0] or {}).get(KEPT) if other is None else None
-        if kept is None or cfg.patience <= 0 or cfg.reset_optimizer or cfg.reset_meters:
-            return loaded
-        if kept["metric"] != cfg.best_checkpoint_metric:
-            return loaded
-        for counter in _counters():
-            vars(counter).update(best=kept["best"], num_runs=kept["num_runs"])
-        if kept["num_runs"] >= cfg.patience:
-            validations = counted(kept["num_runs"], "validation")
-            logger.info("%s: %s without an improvement: no update is made", cfg.save_dir, validations)
-            end(trainer)
-        return loaded
-
-    return load_checkpoint
+    Args:
+        cfg: fairseq's options of checkpoints.
+        trainer: has loaded the checkpoint.
+        extra_state: what the checkpoint keeps besides parameters and optimizer.
+        other: the checkpoint, where it is of another training, whose validations do not count.
+    """
+    kept = extra_state.get(KEPT) if other is None else None
+    if kept is None or cfg.patience <= 0 or cfg.reset_optimizer or cfg.reset_meters:
+        return
+    if kept["metric"] != cfg.best_checkpoint_metric:
+        return
+    for counter in _counters():
+        vars(counter).update(best=kept["best"], num_runs=kept["num_runs"])
+    if kept["num_runs"] >= cfg.patience:
+        validations = counted(kept["num_runs"], "validation")
+        logger.info("%s: %s without an improvement: no update is made", cfg.save_dir, validations)
+        end(trainer)
 
 
 def end(trainer: Trainer) -> None:
@@ -71,8 +69,3 @@ def _counters() -> list[Callable[..., bool]]:
     """fairseq's function that counts validations, of each module that trains."""
     modules = (vars(sys.modules[name]) for name in _MODULES if name in sys.modules)
     return [module[_COUNTER] for module in modules if _COUNTER in module]
-
-
-def install() -> None:
-    """Replace the function that loads a checkpoint; fairseq looks it up at every call."""
-    checkpoint_utils.load_checkpoint = counting_on(checkpoint_utils.load_checkpoint)

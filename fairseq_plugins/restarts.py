@@ -3,9 +3,10 @@
 fairseq has deleted the parameters of a checkpoint when it wants to begin their average (``--store-ema``) with them, and
 refuses another optimizer, criterion, schedule or number of groups by tracebacks with names of classes. It keeps the
 options that an optimizer's state was saved with, whatever the command says; with ``--amp`` the state passes by the
-chosen optimizer, which knows the decay of each of its groups. Where a checkpoint has no state of the optimizer, it counts
-updates from 0 and does not say so. It looks for the end of a training behind
-an update, so that one that has ended had one more whenever its command was given again.
+chosen optimizer, which knows the decay of each of its groups. Where a checkpoint has no state of the optimizer, it
+counts updates from 0 and does not say so. It sends a loaded checkpoint to the other processes in a form that they
+refuse to unpickle. It looks for the end of a training behind an update, so that one that has ended had one more
+whenever its command was given again.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ from fairseq.registry import REGISTRIES
 from fairseq.trainer import Trainer
 from omegaconf import DictConfig, open_dict
 
+from fairseq_plugins import best_checkpoints, early_stopping
 from fairseq_plugins.config import other_training
-from fairseq_plugins.early_stopping import end
 from fairseq_plugins.refusals import refusal, refusing
 from fairseq_plugins.task import DictionaryTask
 from unified.arguments import counted
@@ -110,27 +111,40 @@ def load_into_the_chosen_optimizer(
     optimizer.fp32_optimizer.load_state_dict(state_dict, optimizer_overrides)
 
 
-def ending_what_is_done(load: Callable[..., Any]) -> Callable[..., Any]:
-    """fairseq's function that loads the checkpoint from which a training goes on; one with all updates ends then.
+def going_on(load: Callable[..., Any]) -> Callable[..., Any]:
+    """fairseq's function that loads the checkpoint from which a training goes on, or with which it begins.
 
-    A checkpoint of ``--restore-file`` or ``--continue-once`` that leaves no update to make is refused.
+    Every process reads it. Validations of ``--patience`` and the best value count where they are this training's, and
+    one with all updates ends.
     """
 
     def load_checkpoint(cfg: DictConfig, trainer: Trainer, **keywords: Any) -> Any:
-        loaded = load(cfg, trainer, **keywords)
-        done, asked = trainer.get_num_updates(), trainer.cfg.optimization.max_update
-        if 0 < asked <= done:
-            other = other_training(cfg)
-            if other is not None:
-                raise refusal(
-                    f"--max-update {asked}: {other} has {counted(done, 'update')}; raise it, or count "
-                    "from 0 with --reset-optimizer"
-                )
-            logger.info("%s holds all updates of --max-update %d (%d): none is made", cfg.save_dir, asked, done)
-            end(trainer)
-        return loaded
+        # Every process looks for the file anyway; each reads it itself, safely, instead of waiting for a broadcast.
+        with open_dict(trainer.cfg):
+            trainer.cfg.checkpoint.load_checkpoint_on_all_dp_ranks = True
+        other = other_training(cfg)
+        extra_state, iterator = load(cfg, trainer, **keywords)
+        kept = extra_state or {}
+        _end_if_done(cfg, trainer, other)
+        early_stopping.restore(cfg, trainer, kept, other)
+        best_checkpoints.forget(cfg, kept, other)
+        return extra_state, iterator
 
     return load_checkpoint
+
+
+def _end_if_done(cfg: DictConfig, trainer: Trainer, other: str | None) -> None:
+    """End a training that has all its updates; refuse a checkpoint of another one that leaves no update to make."""
+    done, asked = trainer.get_num_updates(), trainer.cfg.optimization.max_update
+    if not 0 < asked <= done:
+        return
+    if other is not None:
+        raise refusal(
+            f"--max-update {asked}: {other} has {counted(done, 'update')}; raise it, or count from 0 with "
+            "--reset-optimizer"
+        )
+    logger.info("%s holds all updates of --max-update %d (%d): none is made", cfg.save_dir, asked, done)
+    early_stopping.end(trainer)
 
 
 def _set_average(trainer: Trainer, stored: bool) -> None:
@@ -169,6 +183,6 @@ def _said(kind: str, class_name: str) -> str:
 
 def install() -> None:
     """Replace what loads a checkpoint: the function, the method of fairseq's trainer and that of one optimizer."""
-    checkpoint_utils.load_checkpoint = ending_what_is_done(checkpoint_utils.load_checkpoint)
+    checkpoint_utils.load_checkpoint = going_on(checkpoint_utils.load_checkpoint)
     Trainer.load_checkpoint = loading_what_other_options_made(Trainer.load_checkpoint)
     AMPOptimizer.load_state_dict = load_into_the_chosen_optimizer

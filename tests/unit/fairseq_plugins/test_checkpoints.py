@@ -136,14 +136,6 @@ def test_a_damaged_checkpoint_is_refused_by_its_name(tmp_path):
     assert whole(str(path), 2, three=3) == ((str(path), 2), {"three": 3})
 
 
-def test_every_process_reads_a_checkpoint_itself():
-    trainer = SimpleNamespace(cfg=OmegaConf.create({"checkpoint": {"load_checkpoint_on_all_dp_ranks": False}}))
-    OmegaConf.set_struct(trainer.cfg, True)
-    load = checkpoints.reading_everywhere(lambda cfg, trainer, **more: (cfg, trainer, more))
-    assert load("cfg", trainer, passthrough=1) == ("cfg", trainer, {"passthrough": 1})
-    assert trainer.cfg.checkpoint.load_checkpoint_on_all_dp_ranks is True
-
-
 class Task(DictionaryTask):
     """Notes when a checkpoint is about to be written."""
 

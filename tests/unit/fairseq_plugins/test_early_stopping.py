@@ -7,7 +7,8 @@ import pytest
 from fairseq_cli import train
 from omegaconf import OmegaConf
 
-from fairseq_plugins.early_stopping import counted_validations, counting_on
+from fairseq_plugins.config import other_training
+from fairseq_plugins.early_stopping import counted_validations, restore
 
 RESETS = ("reset_optimizer", "reset_meters")
 
@@ -33,8 +34,7 @@ def going_on(cfg, state):
     """Loads a checkpoint with this state; whether any update is left."""
     trainer = SimpleNamespace(cfg=OmegaConf.create({"optimization": {"max_epoch": 7}}))
     OmegaConf.set_struct(trainer.cfg, True)
-    loaded = state, "iterator"
-    assert counting_on(lambda cfg, trainer, **more: (*loaded, more))(cfg, trainer, a=1) == (*loaded, {"a": 1})
+    restore(cfg, trainer, state, other_training(cfg))
     return trainer.cfg.optimization.max_epoch == 7
 
 
@@ -85,7 +85,7 @@ def test_what_begins_anew_counts_anew(tmp_path):
         assert going_on(cfg, kept) and stops(cfg, [3, 4, 4]) == [False] * 3, changed
         vars(train.should_stop_early).clear()
     assert going_on(options(tmp_path), {"some": "state"})  # it was saved without --patience
-    assert going_on(options(tmp_path / "new", finetune_from_model=None), None)  # nothing was loaded
+    assert going_on(options(tmp_path / "new", finetune_from_model=None), {})  # nothing was loaded
 
 
 def test_without_the_option_nothing_is_kept(tmp_path):

@@ -30,7 +30,7 @@ def modules_around(function: Callable) -> list[str]:
 CHANGED = {
     (checkpoint_utils, "torch_persistent_save"): ["checkpoints"],
     (checkpoint_utils, "save_checkpoint"): ["checkpoints"],
-    (checkpoint_utils, "load_checkpoint"): ["best_checkpoints", "early_stopping", "restarts", "checkpoints"],
+    (checkpoint_utils, "load_checkpoint"): ["restarts"],
     (checkpoint_utils, "load_checkpoint_to_cpu"): ["checkpoints"],
     (checkpoint_utils, "load_model_ensemble_and_task"): ["trust"],
     (tasks, "setup_task"): ["trust"],

@@ -15,11 +15,11 @@ from fairseq.trainer import Trainer
 from omegaconf import OmegaConf
 from torch import nn
 
-import fairseq_plugins  # noqa: F401  (registers the optimizers)
+from fairseq_plugins import best_checkpoints, early_stopping
 from fairseq_plugins.criterions.unified_lm import UnifiedLMCriterion
 from fairseq_plugins.optimizer import UnifiedAdam, UnifiedAdamax, UnifiedAdamaxConfig, UnifiedAdamConfig
 from fairseq_plugins.parameter_groups import Role
-from fairseq_plugins.restarts import ending_what_is_done, loading_what_other_options_made
+from fairseq_plugins.restarts import going_on, loading_what_other_options_made
 from fairseq_plugins.task import DictionaryTask
 from unified.errors import UnifiedError
 
@@ -194,7 +194,7 @@ def within(wrapper, optimizer):
 def test_a_restart_has_the_options_of_its_command(kind, overrides, wrapper):
     """But the rate, which the schedule sets; fairseq kept those of the state, but for --optimizer-overrides."""
 
-    def going_on(task, reset=False, given=overrides, name="a.pt"):
+    def restarted(task, reset=False, given=overrides, name="a.pt"):
         own = trainer(task=task)
         own.optimizer = within(wrapper, optimizer_of(kind, 0.02, 0.7, 1e-2))
 
@@ -212,13 +212,15 @@ def test_a_restart_has_the_options_of_its_command(kind, overrides, wrapper):
     options = (0.7, 0.99), overrides.get("eps", 1e-2)
     task = Told()
     decay = overrides.get("weight_decay", 0.02)
-    assert going_on(task) == [[decay, *options, 0.125] for decay in (decay, *biases)]
-    assert going_on(task, reset=True) == [[decay, (0.7, 0.99), 1e-2, 1.0] for decay in (0.02, *biases)]
+    assert restarted(task) == [[decay, *options, 0.125] for decay in (decay, *biases)]
+    assert restarted(task, reset=True) == [[decay, (0.7, 0.99), 1e-2, 1.0] for decay in (0.02, *biases)]
     assert task.told == [({"some": "state"}, False), ({"some": "state"}, True)]
-    going_on(task, reset=True, name="begin.pt")  # a new training begins with these parameters
+    restarted(task, reset=True, name="begin.pt")  # a new training begins with these parameters
     assert len(task.told) == 2
     if kind is FairseqAdam:  # tasks of others do as fairseq does
-        assert going_on(None) == [[overrides.get("weight_decay", 0.01), (0.9, 0.99), overrides.get("eps", 1e-3), 0.125]]
+        assert restarted(None) == [
+            [overrides.get("weight_decay", 0.01), (0.9, 0.99), overrides.get("eps", 1e-3), 0.125]
+        ]
 
 
 def test_a_checkpoint_without_a_state_of_the_optimizer_is_refused():
@@ -267,16 +269,45 @@ def test_errors_of_other_causes_stay_what_they_are(history, error):
         loading_what_other_options_made(load)(trainer(history=history), "a.pt")
 
 
-def going_on(max_update, done, restore="checkpoint_last.pt", max_epoch=0, once=None, save_dir="run"):
-    """Loads a checkpoint of ``done`` updates; returns ``--max-epoch`` as the training finds it then."""
+def training(max_update=0, done=0, restore="checkpoint_last.pt", max_epoch=0, once=None, save_dir="run"):
+    """A trainer that has made ``done`` updates."""
     own = {"optimization": {"max_update": max_update, "max_epoch": max_epoch}, "checkpoint": {"restore_file": restore}}
     cfg = OmegaConf.create(own)
     cfg.checkpoint.update(save_dir=str(save_dir), continue_once=once, checkpoint_suffix=None, finetune_from_model=None)
+    cfg.checkpoint.update(best_checkpoint_metric="loss", load_checkpoint_on_all_dp_ranks=False)
     OmegaConf.set_struct(cfg, True)
-    trainer = SimpleNamespace(cfg=cfg, get_num_updates=lambda: done)
-    load = ending_what_is_done(lambda cfg, trainer, **more: ("state", more))
-    assert load(cfg.checkpoint, trainer, disable_iterator_cache=True) == ("state", {"disable_iterator_cache": True})
-    return cfg.optimization.max_epoch
+    return SimpleNamespace(cfg=cfg, get_num_updates=lambda: done)
+
+
+def last_epoch(*given, **options):
+    """Loads a checkpoint of some updates; returns ``--max-epoch`` as the training finds it then."""
+    trainer = training(*given, **options)
+    load = going_on(lambda cfg, trainer, **more: (None, more))
+    assert load(trainer.cfg.checkpoint, trainer, a=1) == (None, {"a": 1})
+    return trainer.cfg.optimization.max_epoch
+
+
+def test_every_process_reads_a_checkpoint_itself():
+    def load(cfg, trainer):
+        assert cfg is trainer.cfg.checkpoint and cfg.load_checkpoint_on_all_dp_ranks is True
+        return {"some": "state"}, "iterator"
+
+    trainer = training()
+    assert going_on(load)(trainer.cfg.checkpoint, trainer) == ({"some": "state"}, "iterator")
+
+
+@pytest.mark.parametrize("state", [None, {"some": "state"}])
+def test_validations_and_the_best_value_are_told_of_what_was_loaded(monkeypatch, state):
+    """And whether it is another training's."""
+    told = []
+    monkeypatch.setattr(early_stopping, "restore", lambda *given: told.append(given))
+    monkeypatch.setattr(best_checkpoints, "forget", lambda *given: told.append(given))
+    for restore, other in (("checkpoint_last.pt", None), ("other/a.pt", "other/a.pt")):
+        trainer = training(restore=restore)
+        cfg = trainer.cfg.checkpoint
+        going_on(lambda cfg, trainer: (state, "iterator"))(cfg, trainer)
+        assert told == [(cfg, trainer, state or {}, other), (cfg, state or {}, other)]
+        told.clear()
 
 
 @pytest.mark.parametrize(
@@ -287,28 +318,28 @@ def going_on(max_update, done, restore="checkpoint_last.pt", max_epoch=0, once=N
 def test_a_training_with_all_its_updates_makes_none(caplog, max_update, done, ends, max_epoch):
     """fairseq made one more each time."""
     caplog.set_level(logging.INFO, logger="fairseq_plugins.restarts")
-    assert going_on(max_update, done, max_epoch=max_epoch) == (-1 if ends else max_epoch)
+    assert last_epoch(max_update, done, max_epoch=max_epoch) == (-1 if ends else max_epoch)
     said = f"run holds all updates of --max-update {max_update} ({done}): none is made"
     assert [one.getMessage() for one in caplog.records] == [said] * ends
 
 
 def test_a_checkpoint_of_another_training_that_leaves_no_update_is_refused():
     with pytest.raises(SystemExit) as raised:
-        going_on(5, 6, "a.pt")
+        last_epoch(5, 6, "a.pt")
     said = "--max-update 5: a.pt has 6 updates; raise it, or count from 0 with --reset-optimizer"
     assert str(raised.value) == f"unified_lm: error: {said}"
-    assert going_on(7, 6, "a.pt") == going_on(0, 6, "a.pt") == 0
+    assert last_epoch(7, 6, "a.pt") == last_epoch(0, 6, "a.pt") == 0
 
 
 def test_a_training_that_would_begin_with_all_its_updates_is_refused(tmp_path):
     """It said that a folder holds them in which nothing was."""
     with pytest.raises(SystemExit) as raised:
-        going_on(5, 6, once="a.pt", save_dir=tmp_path)
+        last_epoch(5, 6, once="a.pt", save_dir=tmp_path)
     said = "--max-update 5: a.pt has 6 updates; raise it, or count from 0 with --reset-optimizer"
     assert str(raised.value) == f"unified_lm: error: {said}"
-    assert going_on(7, 6, once="a.pt", save_dir=tmp_path) == 0
+    assert last_epoch(7, 6, once="a.pt", save_dir=tmp_path) == 0
     (tmp_path / "checkpoint_last.pt").touch()
-    assert going_on(5, 6, once="a.pt", save_dir=tmp_path) == -1
+    assert last_epoch(5, 6, once="a.pt", save_dir=tmp_path) == -1
 
 
 def test_the_trainer_has_the_change():
