@@ -6,6 +6,7 @@ from typing import Any
 import torch
 from fairseq.criterions import FairseqCriterion
 from fairseq.data import Dictionary, FairseqDataset
+from fairseq.distributed import utils as distributed_utils
 from fairseq.models import BaseFairseqModel
 from fairseq.tasks import FairseqTask
 
@@ -17,6 +18,7 @@ from fairseq_plugins.epochs import EpochRows
 from fairseq_plugins.refusals import refusing
 from fairseq_plugins.trust import check_criterion, check_model
 from unified.data.vocabulary import Vocabulary
+from unified.errors import UnifiedError
 from unified.kernels.cpu import keep_freed_memory
 from unified.training.batches import Cut
 from unified.training.model_checks import require_positions
@@ -78,6 +80,7 @@ class DictionaryTask(FairseqTask):
         if self.of_checkpoint:
             with refusing():
                 check_criterion(cfg)
+                _require_one_process()
         return super().build_criterion(cfg, from_checkpoint)
 
     def get_batch_iterator(
@@ -115,3 +118,10 @@ class DictionaryTask(FairseqTask):
     def require_positions(self, model: Settings) -> None:
         """Refuse rows longer than the position table of a model's settings."""
         require_positions(model, self.cfg.tokens_per_sample)
+
+
+def _require_one_process() -> None:
+    """Refuse fairseq-validate by several processes: of those with fewer batches it hands over some that are empty."""
+    processes = distributed_utils.get_data_parallel_world_size()
+    if processes > 1:
+        raise UnifiedError(f"--distributed-world-size must be 1 for fairseq-validate, got {processes}")

@@ -95,6 +95,19 @@ def test_a_criterion_of_a_checkpoint_is_looked_at_before_it_is_built(make, monke
     assert built == [("cross_entropy", False), ("unified_lm", True)]
 
 
+def test_several_processes_that_only_validate_are_refused(make, monkeypatch):
+    """It was a KeyError in those that had fewer batches than the others."""
+    monkeypatch.setattr(criterions, "build_criterion", lambda cfg, task, from_checkpoint: "criterion")
+    monkeypatch.setattr(module.distributed_utils, "get_data_parallel_world_size", lambda: 2)
+    task = make()
+    assert task.build_criterion({"_name": "unified_lm"}) == "criterion"  # a training has as many as it wants
+    task.of_checkpoint = True
+    with pytest.raises(SystemExit) as raised:
+        task.build_criterion({"_name": "unified_lm"})
+    said = "--distributed-world-size must be 1 for fairseq-validate, got 2"
+    assert str(raised.value) == f"unified_lm: error: {said}"
+
+
 class Numbers(Planned):
     """Eleven rows of three tokens."""
 
