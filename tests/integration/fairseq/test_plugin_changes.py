@@ -38,6 +38,17 @@ def test_the_replaced_functions_are_listed(found):
     assert set(re.findall(r"^\| `(fairseq\.[\w.]+)`", listed()[0], re.MULTILINE)) == functions
 
 
+def test_the_modules_that_replace_a_function_are_listed():
+    """The last column names each module that sets it."""
+    sources = {path.name: path.read_text(encoding="utf-8") for path in (ROOT / "fairseq_plugins").glob("*.py")}
+    rows = re.findall(r"^\| `fairseq\.[\w.]*?(\w+)\.(\w+)` \|.*\| ([^|]+) \|$", listed()[0], re.MULTILINE)
+    assert len(rows) == listed()[0].count("| `fairseq.")
+    for owner, name, where in rows:
+        setting = re.compile(rf"^    \w*{owner}\w*\.{name} = ", re.MULTILINE)
+        files = {file for file, source in sources.items() if setting.search(source)}
+        assert files and set(re.findall(r"`([\w.]+)`", where)) == files, name
+
+
 def test_the_entries_of_registries_are_listed(found):
     paragraph = listed()[1]
     named, rest = paragraph.split("and its architectures")

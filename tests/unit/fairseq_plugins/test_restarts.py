@@ -218,9 +218,8 @@ def test_a_restart_has_the_options_of_its_command(kind, overrides, wrapper):
     restarted(task, reset=True, name="begin.pt")  # a new training begins with these parameters
     assert len(task.told) == 2
     if kind is FairseqAdam:  # tasks of others do as fairseq does
-        assert restarted(None) == [
-            [overrides.get("weight_decay", 0.01), (0.9, 0.99), overrides.get("eps", 1e-3), 0.125]
-        ]
+        kept = {"weight_decay": 0.01, "eps": 1e-3, **overrides}
+        assert restarted(None) == [[kept["weight_decay"], (0.9, 0.99), kept["eps"], 0.125]]
 
 
 def test_a_checkpoint_without_a_state_of_the_optimizer_is_refused():
