@@ -180,11 +180,23 @@ def test_signatures_of_questions_name_the_form_of_the_hypotheses(capsys):
         assert f"tok:{form}+spaces" in found["signature"] and "meteor" not in found
 
 
-def test_questions_have_one_file_of_references(capsys):
-    assert main(["score", "question-generation", "two", "--references", "more", "others", "--sources", "sources"]) == 2
-    assert capsys.readouterr().err == (
-        "unified score: error: question-generation takes one file of references; those of equal sources are pooled\n"
-    )
+def test_all_references_of_a_question_are_pooled_with_those_of_its_source(capsys):
+    rows = [["where"], ["it is", "who is it"], ["who are they", "what", "how is it"]]
+    Path("h").write_text("where is it\nwho is he\nhow is it\n", encoding="utf-8")
+    Path("s").write_text("other\nA line .\na line .\n", encoding="utf-8")
+    for name, groups in (("r.jsonl", rows), ("reversed.jsonl", [[*reversed(group)] for group in rows])):
+        lines = (json.dumps({"references": group}) for group in groups)
+        Path(name).write_text("\n".join(lines), encoding="utf-8")
+        found = json.loads(score(capsys, "question-generation", f"h {name} --sources s --json"))
+        pairs = [("where is it", "where")] + [("how is it", text) for text in (*rows[1], *rows[2])]
+        spread = GeneratedQuestions(*zip(*pairs, strict=True), ["other"] + ["a line ."] * 5).scores()
+        assert found == spread | {"questions": 3} and found["questions"] < spread["questions"]
+    for number in (0, 1):
+        Path(f"r{number}").write_text("".join(f"{group[-number]}\n" for group in rows), encoding="utf-8")
+    files = json.loads(score(capsys, "question-generation", "h --references r0 r1 --sources s --json"))
+    several = [(group[0], group[-1]) for group in rows]
+    texts = ["where is it", "who is he", "how is it"]
+    assert files == GeneratedQuestions(texts, several, ["other", "a line .", "a line ."]).scores()
 
 
 @pytest.mark.parametrize(

@@ -55,7 +55,7 @@ class QuestionScores:
 
 def score_question_generation(
     hypotheses: Sequence[str],
-    references: Sequence[str],
+    references: Sequence[str | Sequence[str]],
     sources: Sequence[str],
     meteor: bool = False,
     form: str = "none",
@@ -63,11 +63,12 @@ def score_question_generation(
     """Score questions, lower-cased and tokenized like the references (see :func:`penn_treebank`).
 
     Args:
+        hypotheses, references, sources: see :func:`group_by_source`.
         meteor: METEOR too, for which its program must be installed (the extra ``meteor``).
         form: what the hypotheses were tokenized by before, for the signature; "none" where they are as given.
 
     Raises:
-        UnifiedError: nothing to score, or the three lists are not equally long; METEOR's program is missing or fails.
+        UnifiedError: as :func:`group_by_source`; METEOR's program is missing or fails.
     """
     return QuestionScores(**GeneratedQuestions(hypotheses, references, sources, meteor, form).scores())
 
@@ -78,7 +79,7 @@ class GeneratedQuestions:
     def __init__(
         self,
         hypotheses: Sequence[str],
-        references: Sequence[str],
+        references: Sequence[str | Sequence[str]],
         sources: Sequence[str],
         meteor: bool = False,
         form: str = "none",
@@ -107,9 +108,9 @@ class GeneratedQuestions:
 
     def scores(self) -> dict[str, Any]:
         """The measures, METEOR, the counts and the signature."""
-        return QuestionScores(
-            self._questions, self.size, **self.measures(), meteor=self._meteor, signature=self._signature
-        ).to_dict()
+        meteor = {} if self._meteor is None else {"meteor": self._meteor}
+        counts = {"questions": self._questions, "sources": self.size}
+        return {**counts, **self.measures(), **meteor, "signature": self._signature}
 
     def measures(self, counts: np.ndarray | None = None) -> dict[str, float]:
         """The measures of a sample of sources (:class:`unified.tasks.metrics.bootstrap.Examples`).
@@ -138,12 +139,18 @@ def _signature(references: list[list[list[str]]], form: str, meteor: bool) -> st
 
 
 def group_by_source(
-    hypotheses: Sequence[str], references: Sequence[str], sources: Sequence[str]
+    hypotheses: Sequence[str], references: Sequence[str | Sequence[str]], sources: Sequence[str]
 ) -> dict[str, tuple[str, list[str]]]:
     """Source sentence, stripped and lower-cased -> the **last** hypothesis for it, and all references for it.
 
     A sentence that several questions were asked about is scored once. That the last hypothesis wins is a habit
     of the published program, kept because the published figures contain it.
+
+    Args:
+        references: of each hypothesis, one string or several.
+
+    Raises:
+        UnifiedError: nothing to score, the three lists are not equally long, or a hypothesis has no reference.
     """
     counts = {"hypotheses": len(hypotheses), "references": len(references), "sources": len(sources)}
     if len(set(counts.values())) > 1:
@@ -152,10 +159,13 @@ def group_by_source(
     if not hypotheses:
         raise UnifiedError("nothing to score: no hypotheses")
     grouped: dict[str, tuple[str, list[str]]] = {}
-    for hypothesis, reference, source in zip(hypotheses, references, sources, strict=True):
+    for i, (hypothesis, group, source) in enumerate(zip(hypotheses, references, sources, strict=True)):
+        own = [group] if isinstance(group, str) else group
+        if not own:
+            raise UnifiedError(f"references[{i}]: empty; every hypothesis needs at least one reference")
         key = source.strip().lower()
         earlier = grouped[key][1] if key in grouped else []
-        grouped[key] = (hypothesis, [*earlier, reference])
+        grouped[key] = (hypothesis, [*earlier, *own])
     return grouped
 
 

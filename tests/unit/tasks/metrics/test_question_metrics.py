@@ -21,6 +21,8 @@ from unified.tasks.metrics.question_generation import QuestionScores, from_bert_
 def test_of_two_predictions_for_one_source_the_last_counts():
     grouped = group_by_source(["first", "other", "last"], ["r1", "r2", "r3"], ["A line .", "b", "a line . "])
     assert grouped == {"a line .": ("last", ["r1", "r3"]), "b": ("other", ["r2"])}
+    several = group_by_source(["first", "other", "last"], [["r1", "r2"], "r3", ("r4",)], ["s", "t", "S"])
+    assert several == {"s": ("last", ["r1", "r2", "r4"]), "t": ("other", ["r3"])}
     scores = score_question_generation(["x", "o p", "what is it"], ["what is it", "o p", "z"], ["s", "t", "s"])
     assert (scores.questions, scores.sources) == (3, 2)
     assert scores.bleu1 == pytest.approx(100) and scores.rougeL == pytest.approx(100)

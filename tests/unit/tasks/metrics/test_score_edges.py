@@ -190,6 +190,9 @@ def test_lists_of_questions_must_pair():
         "1 hypotheses, 1 references, 2 sources; they must pair one to one"
     )
     assert refusal(group_by_source, [], [], []) == "nothing to score: no hypotheses"
+    assert refusal(group_by_source, ["a", "b"], ["c", []], ["s", "t"]) == (
+        "references[1]: empty; every hypothesis needs at least one reference"
+    )
 
 
 def test_empty_questions_score_0():

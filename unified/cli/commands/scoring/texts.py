@@ -227,16 +227,13 @@ def _questions(args: argparse.Namespace) -> Examples:
 
     _require_references(args)
     hypotheses, references = read_inputs(args)
-    if len(references[0]) != 1:
-        raise UnifiedError("question-generation takes one file of references; those of equal sources are pooled")
     sources = _sources(args, hypotheses)
     if args.penn_treebank:
         hypotheses = [penn_treebank(hypothesis) for hypothesis in hypotheses]
     if args.bert_words:
         hypotheses = [from_bert_words(hypothesis) for hypothesis in hypotheses]
     form = "penn-treebank" if args.penn_treebank else "bert-words" if args.bert_words else "none"
-    single = [group[0] for group in references]
-    return GeneratedQuestions(hypotheses, single, sources, args.meteor, form)
+    return GeneratedQuestions(hypotheses, references, sources, args.meteor, form)
 
 
 def _sources(args: argparse.Namespace, hypotheses: list[str]) -> list[str]:
