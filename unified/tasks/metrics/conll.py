@@ -21,6 +21,8 @@ _CELL = re.compile(r"(?:\(\d+\)|\(\d+|\d+\)|\|)+")
 #: Columns from the left: the word, and in files with all columns of CoNLL-2012 its speaker.
 _WORD, _SPEAKER, _ALL_COLUMNS = 3, 9, 12
 _NOTHING = ("-", "_")
+#: OntoNotes' words for marks at the ends of sentences, and the marks, as SpanBERT's coreference code reads them.
+_MARKS = {"/.": ".", "/?": "?"}
 _ONE_TOKEN, _OPENED, _CLOSED = re.compile(r"\((\d+)\)"), re.compile(r"\((\d+)"), re.compile(r"(\d+)\)")
 
 
@@ -49,7 +51,8 @@ def read_coreference(path: str | Path, words: bool = False) -> dict[str, Corefer
     open mentions of one chain the one begun last ends first. Columns are separated by tabs, or by spaces.
 
     Args:
-        words: read words (the fourth column) and speakers (the tenth of twelve or more) too; blank lines end sentences.
+        words: read words (the fourth column; OntoNotes' ``/.`` and ``/?`` are ``.`` and ``?``) and speakers (the tenth
+            of twelve or more) too; blank lines end sentences.
 
     Raises:
         UnifiedError: there is no such file, it has no documents, or lines cannot be understood; the first ten are
@@ -185,8 +188,8 @@ class _DocumentReader:
         if len(columns) <= _WORD + 1 or not columns[_WORD].strip():
             self._problems.append(f"{where}: expected a word in the fourth column, before that of the chains")
             return "", None
-        speaker = columns[_SPEAKER] if len(columns) >= _ALL_COLUMNS else "-"
-        return columns[_WORD].strip(), None if speaker in _NOTHING else speaker
+        word, speaker = columns[_WORD].strip(), columns[_SPEAKER] if len(columns) >= _ALL_COLUMNS else "-"
+        return _MARKS.get(word, word), None if speaker in _NOTHING else speaker
 
     def _mentions(self, cell: str, where: str) -> None:
         token = self._token

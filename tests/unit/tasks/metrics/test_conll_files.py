@@ -56,8 +56,9 @@ def test_words_and_speakers_of_sentences(write):
         " ",
         "",
         row((3, "so"), (9, "Bob Lee"), (-1, "_")),
-        row((3, "x"), count=11),
-        row((3, "y"), count=13),
+        row((3, "/."), count=11),
+        row((3, "/?"), count=13),
+        row((3, "1/.")),
         "",
         "#end document",
         "nothing between documents is read (7",
@@ -68,12 +69,12 @@ def test_words_and_speakers_of_sentences(write):
     found = read_coreference(write(*lines), words=True)
     assert found == {
         "(a); part 000": CoreferenceDocument(
-            [[(1, 1)]], 5, [["He", "said"], ["so", "x", "y"]], [[None, None], ["Bob Lee", None, "Ann"]]
+            [[(1, 1)]], 6, [["He", "said"], ["so", ".", "?", "1/."]], [[None, None], ["Bob Lee", None, "Ann", "Ann"]]
         ),
         "b": CoreferenceDocument([], 1, [["z"]], [[None]]),
     }
     plain = read_coreference(write(*lines))
-    assert [(one.tokens, one.sentences, one.speakers) for one in plain.values()] == [(5, [], []), (1, [], [])]
+    assert [(one.tokens, one.sentences, one.speakers) for one in plain.values()] == [(6, [], []), (1, [], [])]
 
 
 def test_a_line_without_a_word_is_refused(write):
