@@ -20,6 +20,8 @@ _LABELS = {"0": "0", "1": "0", "3": "1", "4": "1"}
 def read_sentiment_trees(path: str | Path) -> list[TextItem]:
     """Positive and negative sentences of a file of trees, a sentence a line, in lower case; numbered from 0.
 
+    The backslashes that stand before slashes and asterisks in trees are left out, as in GLUE's sentences.
+
     Raises:
         UnifiedError: the file cannot be read, holds no such sentence, or lines are no trees; the first ten are named.
     """
@@ -33,7 +35,7 @@ def read_sentiment_trees(path: str | Path) -> list[TextItem]:
         if root is None or not words or line.count("(") != line.count(")"):
             entries.wrong(f"line {number}", "no tree of sentiments, such as (3 (2 Good) (2 .))")
         elif root[1] in _LABELS:
-            text = " ".join(_BRACKETS.get(word, word) for word in map(str.lower, words))
+            text = " ".join(_BRACKETS.get(word, word) for word in map(str.lower, words)).replace("\\", "")
             items.append(TextItem(str(len(items)), text, None, _LABELS[root[1]]))
     if not items:
         entries.wrong("the file", "holds no positive or negative sentence")

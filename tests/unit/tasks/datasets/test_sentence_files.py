@@ -226,6 +226,11 @@ def test_negative_and_positive_sentiments_become_labels_and_neutral_sentences_ar
     assert items == [*first, (str(len(first)), "now )", "1")]
 
 
+def test_slashes_and_asterisks_of_trees_are_those_of_glue(tmp_path):
+    path = written(tmp_path / "a.txt", "(4 (2 (2 Co-writer\\/director) (2 \\*\\*\\*)) (3 4\\/5ths))\n")
+    assert [item.text for item in read_sentiment_trees(path)] == ["co-writer/director *** 4/5ths"]
+
+
 @pytest.mark.parametrize("line", ["(5 (2 a))", "x (3 (2 a))", "(3 (2 a)", "(3 (2 a)))", "3 (2 a)", "(3 (2 ))", "(3"])
 def test_lines_that_are_no_trees_are_refused(tmp_path, line):
     path = written(tmp_path / "a.txt", f"(4 (2 a))\n{line}\n")
