@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,12 +28,12 @@ class SeedScores:
 
     @property
     def deviation(self) -> float | None:
-        """Standard deviation of the seeds' scores, with n - 1; None for one seed."""
-        return statistics.stdev(self.values) if len(self.values) > 1 else None
+        """Standard deviation of the seeds' scores, with n - 1; None for one seed, or where a score is not finite."""
+        return statistics.stdev(self.values) if len(self.values) > 1 and math.isfinite(self.mean) else None
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """95 % interval of the mean by Student's t with n - 1 degrees of freedom; None for one seed, which has none.
+        """95 % interval of the mean by Student's t with n - 1 degrees of freedom; None where there is no deviation.
 
         It is about other seeds of this training on these items, takes their scores for normally distributed, and is
         wide for two or three seeds. It is not cut to 0 and 100.
