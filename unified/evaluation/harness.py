@@ -15,6 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 import torch
 
+from unified.arguments import shown
 from unified.errors import Problems, UnifiedError
 from unified.evaluation.patterns import Sampling
 from unified.evaluation.scorings import SCORINGS, learnt_scorings, require_scorable, scorings_named
@@ -87,7 +88,7 @@ class HarnessModel:
         first tokens.
 
         Raises:
-            UnifiedError: a continuation alone is longer than what the model reads.
+            UnifiedError: a continuation has no token, or is alone longer than what the model reads.
         """
         pairs = [(str(request.args[0]), str(request.args[1])) for request in requests]
         limit = window_size(self.lm, self.scoring)
@@ -97,9 +98,11 @@ class HarnessModel:
         problems = Problems()
         for (tokens, characters), (context, continuation) in zip(encoded, pairs, strict=True):
             before = int((characters[:, 1] <= len(context)).sum())
+            if before == len(tokens):
+                problems.add(f"the continuation {shown(continuation)} of {shown(context)}", "no token to score")
             if len(tokens) - before > limit:
                 length = f"{len(tokens) - before:,} tokens, the model reads {limit:,} beside its special symbols"
-                problems.add(f"the continuation {continuation[:40]!r}...", length)
+                problems.add(f"the continuation {shown(continuation)}", length)
             lost = max(len(tokens) - limit, 0)
             texts.append(tokens[lost:])
             given.append(before - lost)
@@ -185,15 +188,15 @@ def register() -> type:
     """Makes the adapter known to the harness as the model ``unified``; gives its class.
 
     Raises:
-        UnifiedError: the harness is not installed.
+        UnifiedError: the harness is not installed, or too old.
     """
     try:
         from lm_eval.api.model import LM
         from lm_eval.api.registry import model_registry
     except ImportError as problem:
         raise UnifiedError(
-            f"lm-evaluation-harness is not installed ({problem}); `pip install '.[harness]'` in the library's folder "
-            "installs it"
+            f"lm-evaluation-harness 0.4.10 or newer is not installed ({problem}); `pip install '.[harness]'` in the "
+            "library's folder installs it"
         ) from None
     if NAME not in model_registry:
         model_registry.register(NAME)(type("UnifiedHarnessModel", (HarnessModel, LM), {}))

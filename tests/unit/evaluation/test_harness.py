@@ -34,13 +34,12 @@ def test_a_continuation_is_scored_behind_its_context_and_an_empty_context_scores
     adapter = HarnessModel(str(folder), batch_size="auto", device="cpu")
     lm, name = adapter.lm, adapter.scoring.name
     assert name == ("pseudo_likelihood" if lm.writes == "nothing" else "left_to_right")
-    pairs = [("w1 w2", " w3 w4"), ("", "w5 w6 w7"), ("w1 ", "w2"), ("w8", "")]
+    pairs = [("w1 w2", " w3 w4"), ("", "w5 w6 w7"), ("w1 ", "w2")]
     found = adapter.loglikelihood([asked(*pair) for pair in pairs])
     for (total, _), (context, continuation) in zip(found, pairs, strict=True):
         tokens, given = np.array(lm.encode(context + continuation)), len(lm.encode(context))
         [wanted] = token_scores(lm, [tokens], SCORINGS[name], given=[given])
         assert total == pytest.approx(wanted.total, abs=1e-5)
-    assert found[3] == (0.0, True)
     words = [f"w{i}" for i in range(12)]
     scored = adapter.loglikelihood([asked("w1 w2", f" {word}") for word in words])
     greedy = [word for word, (_, best) in zip(words, scored, strict=True) if best]
@@ -63,6 +62,15 @@ def test_a_continuation_that_is_longer_than_what_the_model_reads_is_refused(fold
     message = f"the continuation ' w3 w3 .*: {size + 1} tokens, the model reads {size} beside its special symbols$"
     with pytest.raises(UnifiedError, match=message):
         adapter.loglikelihood([asked("w1", " w2"), asked("w1 w2", f" {longest} w4")])
+
+
+@pytest.mark.parametrize("continuation", ["", " "])
+def test_a_continuation_without_a_token_is_refused_as_it_would_be_certain(folder, continuation):
+    adapter = HarnessModel(str(folder))
+    with pytest.raises(UnifiedError) as caught:
+        adapter.loglikelihood([asked("w1", " w2"), asked("w1 w2", continuation), asked("", continuation)])
+    where = ", ".join(f"the continuation {continuation!r} of {context!r}" for context in ("w1 w2", ""))
+    assert caught.value.details == f"2 times ({where}): no token to score"
 
 
 def test_long_texts_are_scored_in_windows_that_do_not_overlap_but_for_the_last(folder):

@@ -1,8 +1,10 @@
 """What the adapter for lm-evaluation-harness makes of its settings and those of requests, and how it is registered."""
 
+import re
 import runpy
 import sys
 from contextlib import nullcontext
+from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
 import pytest
@@ -23,6 +25,8 @@ from unified.evaluation.windows import scores_in_windows
 from unified.generation.lengths import PairLengths
 from unified.tokenization import ordinary_symbols
 from unified.tokenization.symbol_tokenizer import SymbolTokenizer
+
+CHECKOUT = Path(__file__).parents[3]
 
 
 def saved(folder, writes: str = "next", objectives: str = "", **changes):
@@ -246,9 +250,17 @@ def test_a_text_without_a_token_has_the_score_0(tmp_path):
     assert adapter.loglikelihood_rolling([asked(""), asked("w1 w2")]) == [0.0, pytest.approx(alone, abs=1e-5)]
 
 
-def test_a_harness_that_is_not_there_is_named(monkeypatch):
-    monkeypatch.setitem(sys.modules, "lm_eval.api.model", None)
-    says = r"lm-evaluation-harness is not installed \(.*`pip install '\.\[harness\]'` in the library's folder installs"
+@pytest.mark.parametrize("release", ["none", "0.4.9"])
+def test_a_harness_that_is_not_there_or_too_old_is_named(monkeypatch, release):
+    installed(monkeypatch)
+    if release == "none":
+        monkeypatch.setitem(sys.modules, "lm_eval.api.model", None)
+    else:
+        del sys.modules["lm_eval.api.registry"].model_registry
+    [floor] = re.findall(r'"lm_eval>=([\d.]+)"', (CHECKOUT / "setup.py").read_text(encoding="utf-8"))
+    assert tuple(map(int, floor.split("."))) >= (0, 4, 10)
+    says = f"lm-evaluation-harness {floor} or newer is not installed "
+    says += r"\(.*`pip install '\.\[harness\]'` in the library's folder installs"
     with pytest.raises(UnifiedError, match=f"^{says}"):
         harness.register()
     with pytest.raises(SystemExit, match=f"^unified.evaluation.harness: error: {says}"):
