@@ -16,7 +16,7 @@ from unified.errors import Problems, UnifiedError, require_fields
 from unified.files.fields import FieldNames
 from unified.files.ids import item_id
 from unified.files.json_files import Fields
-from unified.files.raw_text import RawTextReader
+from unified.files.raw_text import is_object, require_text_name
 from unified.files.rows import has_fields, read_rows
 from unified.files.text_files import numbered_lines
 
@@ -32,11 +32,15 @@ def read_lines(path: str | Path) -> list[str]:
     """Lines of a UTF-8 file, plain or compressed, without their line ends; an empty line is an empty sentence.
 
     Raises:
-        UnifiedError: there is no such file, it is empty, a table or JSON lines, or a line is not UTF-8.
+        UnifiedError: there is no such file, it is empty, a table by its name, or JSON lines, or a line is not UTF-8.
     """
-    lines = [line for chunk in RawTextReader(str(path)).chunks() for line in chunk.lines]
+    require_text_name(path)
+    lines = [line for _, line in numbered_lines(path)]
     if not lines:
         raise UnifiedError(f"{path}: the file is empty; expected one sentence a line")
+    written = [line for line in lines if line.strip()]
+    if written and all(map(is_object, written)):
+        raise UnifiedError(f"{path}: not raw text but JSON lines, which a name with .jsonl says")
     return lines
 
 

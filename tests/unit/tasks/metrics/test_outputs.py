@@ -61,6 +61,13 @@ def test_lines_end_at_line_feeds(write):
         read_lines(write("a\n", "f.csv"))
 
 
+@pytest.mark.parametrize("text", ["red,green", "red\tgreen", "a; b", "name,year", '{"a": 1'])
+def test_short_answers_that_look_like_rows_of_a_table_are_lines(write, text):
+    path = write(f"{text}\n" * 20)
+    assert read_lines(path) == read_hypotheses(path) == read_sources(path) == [text] * 20
+    assert read_references(path) == [[text]] * 20
+
+
 def test_files_may_be_compressed_and_may_begin_with_a_byte_order_mark(write):
     assert read_lines(write("\ufeffa\n\ufeffb\n")) == ["a", "\ufeffb"]
     for name, compress in (("f.gz", gzip.compress), ("f.xz", lzma.compress)):
