@@ -65,6 +65,8 @@ def read_sources(path: str | Path) -> list[str]:
 def read_references(path: str | Path, names: FieldNames = TARGET) -> list[list[str]]:
     """References of each line, or of each row of a file with fields: ``references``, or ``target`` where there is none.
 
+    A field that is null, as in a row of Parquet without a value, is not there.
+
     Args:
         names: :data:`TARGET` with what users call it; ``references`` are then passed over.
 
@@ -149,7 +151,7 @@ def _text(fields: Fields, field: str) -> str:
 
 
 def _references(fields: Fields, pooled: bool) -> list[str]:
-    pooled = pooled and "references" in fields
+    pooled = pooled and fields.get("references") is not None
     if not pooled:
         require_fields(fields, "target")
     group = fields["references"] if pooled else [fields["target"]]

@@ -9,6 +9,8 @@ import math
 import random
 from pathlib import Path
 
+import pyarrow
+import pyarrow.parquet as parquet
 import pytest
 
 from unified.errors import UnifiedError
@@ -148,6 +150,15 @@ def test_references_are_lines_or_fields_of_rows(write):
         assert refusal(read_references, write([row], "f.jsonl")) == f"f.jsonl, line 1: {neither}"
     assert refusal(read_references, write([{"id": 1}], "f.jsonl")) == (
         "f.jsonl, line 1: no field 'target'; its fields: 'id'; --target-field names the one to read"
+    )
+
+
+def test_references_that_are_null_are_not_there(write):
+    rows = [{"target": "a", "references": ["b", "c"]}, {"target": "d", "references": None}]
+    parquet.write_table(pyarrow.Table.from_pylist(rows), "f.parquet")
+    assert read_references("f.parquet") == read_references(write(rows, "f.jsonl")) == [["b", "c"], ["d"]]
+    assert refusal(read_references, write([{"target": None, "references": None}], "f.jsonl")) == (
+        "f.jsonl, line 1: the field 'target' is empty"
     )
 
 
