@@ -145,6 +145,11 @@ def has_fields(path: str | Path) -> bool:
     return is_hub(path) or _ending(path) in (*_JSON_LINES, *_TABLES, _JSON)
 
 
+def has_columns(path: str | Path) -> bool:
+    """Whether the name says that a file holds columns of words (:mod:`unified.files.word_columns`)."""
+    return not is_hub(path) and _ending(path) == ".conll"
+
+
 def is_name_of_data(name: str) -> bool:
     """Whether it ends as the name of a file of rows or of text does, compressed or not."""
     return _ending(name) in (*_JSON_LINES, *_TABLES, _JSON, ".txt") or name.endswith((".gz", ".xz", ".zst"))

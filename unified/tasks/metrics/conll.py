@@ -7,10 +7,12 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from unified.arguments import counted
-from unified.errors import SHOWN, SeveralProblems, UnifiedError
+from unified.errors import SHOWN, Problems, SeveralProblems, UnifiedError
 from unified.files.text_files import numbered_lines
+from unified.files.word_columns import conll_entries
 
 Mention = tuple[int, int]
 
@@ -217,19 +219,19 @@ class _DocumentReader:
 
 
 def read_tags(path: str | Path) -> list[list[str]]:
-    """Last column of each line by sentence; blank lines end sentences. Plain or compressed.
+    """Last column of each line by sentence, as :func:`unified.files.word_columns.conll_entries` reads columns.
 
     Raises:
-        UnifiedError: there is no such file, or it has no tags.
+        UnifiedError: there is no such file, it has no tags, or lines have different numbers of columns.
     """
-    sentences: list[list[str]] = [[]]
-    for _, line in numbered_lines(path):
-        columns = line.split()
-        if columns:
-            sentences[-1].append(columns[-1])
-        elif sentences[-1]:
-            sentences.append([])
-    sentences = [sentence for sentence in sentences if sentence]
+    sentences: list[Any] = []
+    problems = Problems()
+    for place, fields in conll_entries(str(path)):
+        if isinstance(fields, UnifiedError):
+            problems.add(f"{path}, {place}", fields)
+        else:
+            sentences.append(fields["tags"] if "tags" in fields else fields["words"])
+    problems.check()
     if not sentences:
         raise UnifiedError(f"{path}: no tags; expected columns, one token a line")
     return sentences

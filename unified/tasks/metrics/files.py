@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from unified.arguments import counted, finite
-from unified.errors import Problems, UnifiedError, require_fields
-from unified.files.fields import FieldNames
+from unified.errors import MissingField, Problems, UnifiedError, require_fields
+from unified.files.fields import FieldNames, option_of
 from unified.files.ids import Spellings, item_id, name_text, require_common
 from unified.files.json_files import Fields
-from unified.files.rows import FORMATS, has_fields, read_rows
+from unified.files.rows import FORMATS, has_columns, has_fields, read_rows
 from unified.files.text_files import numbered_lines, without_compression
 from unified.tasks.metrics.conll import read_tags
 
@@ -58,20 +58,23 @@ def read_tagged(
 ) -> tuple[list[list[str]], list[list[str]]]:
     """Tags of the sentences of two files: of rows matched by id, of columns (:func:`read_tags`) in order.
 
+    A ``.conll`` is columns beside columns, and rows beside rows or where ``names`` are given.
+
     Args:
         names: of the fields of ``gold``; :data:`TAGS` with what users call it.
 
     Raises:
         UnifiedError: as :func:`read_labels` and :func:`read_tags`.
     """
-    with_rows = {gold: _has_rows(gold, names), predicted: _has_rows(predicted, TAGS)}
-    if not any(with_rows.values()):
-        wanted, found = read_tags(gold), read_tags(predicted)
-    else:
-        for path, has in with_rows.items():
-            if not has:
+    sides = ((gold, names), (predicted, TAGS))
+    named = bool(names.given or names.labels)
+    if named or any(_has_rows(path, own) and not has_columns(path) for path, own in sides):
+        for path, own in sides:
+            if not _has_rows(path, own):
                 raise UnifiedError(f"{path}: expected rows with the field 'tags', as the other file has them")
         wanted, found = (list(side.values()) for side in _paired(gold, predicted, _tags, names))
+    else:
+        wanted, found = read_tags(gold), read_tags(predicted)
     require_common(predicted, _types(found), gold, _types(wanted), "type of entities")
     return wanted, found
 
@@ -127,7 +130,7 @@ def _has_rows(path: str | Path, names: FieldNames) -> bool:
 def _labels(path: str | Path, names: FieldNames) -> dict[str, str]:
     """Id to label."""
     if not _has_rows(path, names):
-        return _lines(path)
+        return _lines(path, names)
     labels, problems, spellings = {}, Problems(), Spellings()
     for key, location, label in _fields(path, names, _is_label, "a name or an integer"):
         labels[key] = str(name_text(label)).strip()
@@ -145,7 +148,7 @@ def _numbers(path: str | Path, names: FieldNames) -> dict[str, float]:
             key: float(label)
             for key, _, label in _fields(path, names, lambda value: finite(value) is not None, "a finite number")
         }
-    lines, problems = _lines(path), Problems()
+    lines, problems = _lines(path, names), Problems()
     numbers: dict[str, float] = {}
     for key, text in lines.items():
         number = finite(text)
@@ -163,11 +166,18 @@ def _tags(path: str | Path, names: FieldNames) -> dict[str, list[str]]:
     return {key: tags.split() if isinstance(tags, str) else tags for key, _, tags in found}
 
 
-def _lines(path: str | Path) -> dict[str, str]:
-    """Maps ids to the rest of lines ``label`` or ``id<tab>label``."""
+def _lines(path: str | Path, names: FieldNames) -> dict[str, str]:
+    """Maps ids to the rest of lines ``label`` or ``id<tab>label``.
+
+    Raises:
+        UnifiedError: lines are neither, or the first one names columns, of which none holds the labels.
+    """
     labels: dict[str, str] = {}
     problems = Problems()
     for number, line in numbered_lines(path):
+        cells = [cell.strip() for cell in line.split("\t")]
+        if not labels and len(cells) > 1 and cells[0] == "id":
+            _refuse_names(f"{path}, line {number}", cells, has_fields(path), names)
         name, tab, label = line.rpartition("\t")
         key, label = name.strip() if tab else str(number), label.strip()
         if not label or not key:
@@ -181,6 +191,14 @@ def _lines(path: str | Path) -> dict[str, str]:
     if not labels:
         raise UnifiedError(f"{path}: the file is empty; expected one label a line")
     return labels
+
+
+def _refuse_names(location: str, columns: list[str], table: bool, names: FieldNames) -> NoReturn:
+    """Refuse a line of names of columns, which would count as an example."""
+    if not table:
+        raise UnifiedError(f"{location}: names of columns, which files of lines have not; leave the line out")
+    option = option_of("label") if names.has_options else None
+    raise UnifiedError(f"{location}: {MissingField(names.parts['label'], columns, 'column', option)}")
 
 
 def _is_label(value: object) -> bool:

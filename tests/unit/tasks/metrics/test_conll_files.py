@@ -221,6 +221,9 @@ def test_documents_pair_by_name():
 
 
 def test_tags_are_the_last_column(write):
-    path = write("", " ", "a B-X", "b\tNN\tO ", "", "", "I-X", "")
-    assert read_tags(path) == [["B-X", "O"], ["I-X"]]
-    assert refusal(read_tags, write("", " ")) == "f: no tags; expected columns, one token a line"
+    path = write("", " ", "a NN B-X", "b c\tNN\tO ", "", "", "d NN I-X", "")
+    assert read_tags(path) == [["B-X", "O"], ["I-X"]] and read_tags(write("B-X", "", " O")) == [["B-X"], ["O"]]
+    assert refusal(read_tags, write("", " ", "-DOCSTART- O")) == "f: no tags; expected columns, one token a line"
+    assert refusal(read_tags, write("a O", "b", "", "c\t", "", "d O", "", "e x O")) == (
+        "f, line 2: 1 column, but line 1 has 2; f, line 4: the tag is empty; f, line 8: 3 columns, but line 1 has 2"
+    )

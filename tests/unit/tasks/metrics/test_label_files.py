@@ -76,6 +76,21 @@ def test_tables_without_the_column_are_lines(write):
         assert read_labels(name, predicted) == (["x", "x"], ["x", "y"])
 
 
+@pytest.mark.parametrize("read", [read_labels, read_numbers])
+def test_names_of_columns_are_no_example(write, read):
+    table, labels = write("g.tsv", " id \tgold", "a\t1", "b\t2"), write("p", "a\t1", "b\t2")
+    says = "g.tsv, line 1: no column 'label'; its columns: 'id', 'gold'"
+    assert refusal(read, table, labels) == f"{says}; --label-field names the one to read"
+    assert refusal(read, labels, table) == says  # of predictions no option names a field
+    for name in ("label", "gold"):
+        assert refusal(read, labels, write("g", f"id\t{name}", "a\t1")) == (
+            "g, line 1: names of columns, which files of lines have not; leave the line out"
+        )
+    for lines in (("idea\t1", "b\t2"), ("b\t2", "id\t1"), ("b\t2", "7\tid\t1")):
+        assert read(write("i.tsv", *lines), write("i", *lines))[0] in (["1", "2"], ["2", "1"], [1, 2], [2, 1])
+    assert read(table, labels, *([None] if read is read_labels else []), FieldNames(LABEL.parts, {"label": "gold"}))
+
+
 def test_the_first_line_that_is_not_blank_names_the_columns(write):
     """Blank lines before it do not make the table a file of lines, nor does white space around a name."""
     rows = write("g.tsv", "id\t label ", "a\tx")
@@ -199,6 +214,28 @@ def test_tags_of_columns_and_of_rows(write):
     assert read_tagged(rows, texts) == (wanted, found)
     names = FieldNames(TAGS.parts, {"label": "marks"})
     assert read_tagged(write("n.csv", "id,marks", "1,B-X O", "2,O"), texts, names) == (wanted, found)
+
+
+def test_columns_are_read_alike_whatever_the_name_of_the_file(write):
+    """CoNLL-2003's files, as they come and with another ending; a line that begins a document is no word."""
+    lines = ("-DOCSTART- -X- O O", "", "a NN I-NP B-X", "b NN I-NP O", "", "-DOCSTART- -X- O O", "", "c NN I-NP O")
+    gold = [write(name, *lines) for name in ("eng.testb", "eng.conll", "eng.CONLL")]
+    tags = ("B-X", "B-X", "", "O")
+    found = [write(name, *tags) for name in ("p", "p.conll")]
+    found += [write(name, *(tag and f"w {tag}" for tag in tags)) for name in ("w", "w.conll")]
+    wanted = [["B-X", "O"], ["O"]], [["B-X", "B-X"], ["O"]]
+    assert [read_tagged(g, f) for g in gold for f in found] == [wanted] * 12
+    rows = write("p.jsonl", {"id": 2, "tags": ["O"]}, {"id": 1, "tags": ["B-X", "B-X"]})
+    assert read_tagged("eng.conll", rows) == wanted and read_tagged(rows, "eng.conll") == (
+        [["O"], ["B-X", "B-X"]], [["O"], ["B-X", "O"]]
+    )  # fmt: skip
+    numbered = write("g.conll", "a 1", "b 0", "", "c 0")
+    for names in (FieldNames(TAGS.parts, labels=("O", "B-X")), FieldNames(TAGS.parts, {"label": "tags"})):
+        assert (
+            refusal(read_tagged, numbered, "w", names)
+            == "w: expected rows with the field 'tags', as the other file has them"
+        )
+    assert read_tagged(numbered, "w.conll", FieldNames(TAGS.parts, labels=("O", "B-X"))) == wanted
 
 
 def test_tags_of_one_kind_of_file_need_the_same_of_the_other(write):
