@@ -32,7 +32,6 @@ from unified.tasks.heads.items import TextItem, text_item
 from unified.tasks.metrics import classification
 from unified.tasks.metrics.bootstrap import Examples
 from unified.tasks.metrics.classification import Confusion
-from unified.tasks.metrics.examples import Shaped
 
 
 @dataclass(frozen=True)
@@ -163,8 +162,4 @@ class Regression(EnsembleUnderstanding[TextItem]):
         """Items with the measures of :func:`unified.tasks.metrics.score_regression`."""
         gold = np.array([item.gold_number for item in items], dtype=np.float64)
         predicted = np.array([prediction["label"] for prediction in predictions], dtype=np.float64)
-        return Shaped(classification.Regression(gold, predicted), _zero_if_undefined)
-
-
-def _zero_if_undefined(correlations: Mapping[str, float]) -> dict[str, float]:
-    return {"pearson": 0.0, "spearman": 0.0, **correlations}
+        return classification.Regression(gold, predicted)

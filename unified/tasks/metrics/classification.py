@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -105,12 +106,16 @@ class ConfusionScores(ABC):
         return self.confusion.classes[self.confusion.gold].tolist()
 
     def scores(self) -> dict[str, float]:
-        """The measures."""
-        return self.measures()
+        """All measures; what is not defined is 0."""
+        return {name: 0.0 if math.isnan(value) else value for name, value in self._values(None).items()}
+
+    def measures(self, counts: np.ndarray | None = None) -> dict[str, float]:
+        """Measures that are defined in a sample (:class:`unified.tasks.metrics.bootstrap.Examples`)."""
+        return {name: value for name, value in self._values(counts).items() if not math.isnan(value)}
 
     @abstractmethod
-    def measures(self, counts: np.ndarray | None = None) -> dict[str, float]:
-        """All measures of a sample, see :class:`unified.tasks.metrics.bootstrap.Examples`."""
+    def _values(self, counts: np.ndarray | None) -> dict[str, float]:
+        """All measures of a sample, in percent; NaN where the sample has nothing that one is about."""
 
 
 @dataclass(frozen=True)
@@ -119,16 +124,18 @@ class Classification(ConfusionScores):
 
     Attributes:
         positive: the class whose own scores are wanted, too; they are 0 where no label is.
+
+    Matthews correlation is not defined in a sample whose gold labels are all equal, recall of the class where no gold
+    label is it, its precision and F1 where no predicted label is, either.
     """
 
     positive: str | int | None = None
 
     def scores(self) -> dict[str, float]:
         """The measures and ``total``."""
-        return self.measures() | {"total": self.size}
+        return super().scores() | {"total": self.size}
 
-    def measures(self, counts: np.ndarray | None = None) -> dict[str, float]:
-        """All measures of a sample (:class:`unified.tasks.metrics.bootstrap.Examples`)."""
+    def _values(self, counts: np.ndarray | None) -> dict[str, float]:
         matrix = self.confusion.matrix(counts)
         occurring = matrix.any(axis=0) | matrix.any(axis=1)
         classes, matrix = self.confusion.classes[occurring], matrix[occurring][:, occurring]
@@ -143,14 +150,14 @@ class Classification(ConfusionScores):
             "macro_precision": 100 * precision.mean(),
             "macro_recall": 100 * recall.mean(),
             "macro_f1": 100 * f1.mean(),
-            "matthews": 100 * ratio(covariance, spread),
+            "matthews": 100 * ratio(covariance, spread) if np.count_nonzero(wanted) > 1 else math.nan,
         }
         if self.positive is not None:
             chosen = classes == self.positive  # none in a sample without it
             scores |= {
-                "precision": 100 * precision[chosen].sum(),
-                "recall": 100 * recall[chosen].sum(),
-                "f1": 100 * f1[chosen].sum(),
+                "precision": 100 * precision[chosen].sum() if chosen.any() else math.nan,
+                "recall": 100 * recall[chosen].sum() if wanted[chosen].any() else math.nan,
+                "f1": 100 * f1[chosen].sum() if chosen.any() else math.nan,
             }
         return {name: float(value) for name, value in scores.items()}
 
@@ -163,8 +170,7 @@ def score_regression(gold: Sequence[float] | np.ndarray, predicted: Sequence[flo
     Raises:
         UnifiedError: nothing to score, unequal lengths, or a number is not finite.
     """
-    scored = Regression(np.asarray(gold, dtype=np.float64), np.asarray(predicted, dtype=np.float64))
-    return {"pearson": 0.0, "spearman": 0.0} | scored.scores()
+    return Regression(np.asarray(gold, dtype=np.float64), np.asarray(predicted, dtype=np.float64)).scores()
 
 
 def require_different(name: str, numbers: np.ndarray) -> None:
@@ -181,7 +187,7 @@ def require_different(name: str, numbers: np.ndarray) -> None:
 class Regression:
     """Numbers, float64 (N,), that are scored as :func:`score_regression` says.
 
-    A correlation that is not defined is missing (:func:`require_different`).
+    A correlation that is not defined (:func:`require_different`) is 0, and missing among the measures.
     """
 
     gold: np.ndarray
@@ -203,8 +209,8 @@ class Regression:
         return self.gold.tolist()
 
     def scores(self) -> dict[str, float]:
-        """The measures and ``total``."""
-        return self.measures() | {"total": self.size}
+        """Both correlations and ``total``."""
+        return {"pearson": 0.0, "spearman": 0.0} | self.measures() | {"total": self.size}
 
     def measures(self, counts: np.ndarray | None = None) -> dict[str, float]:
         """Both correlations of a sample (:class:`unified.tasks.metrics.bootstrap.Examples`)."""

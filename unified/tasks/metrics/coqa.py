@@ -116,14 +116,12 @@ class CoqaDomains:
 
     def scores(self) -> dict[str, dict[str, float]]:
         """The measures and ``turns`` of each domain."""
-        measures = self.measures()
-        return {name: measures[name] | {"turns": int(own.sum())} for name, own in self._members.items()}
+        return {name: self._turns.measures(own) | {"turns": int(own.sum())} for name, own in self._members.items()}
 
     def measures(self, counts: np.ndarray | None = None) -> dict[str, dict[str, float]]:
-        """Both measures of each domain in a sample (:class:`unified.tasks.metrics.bootstrap.Examples`)."""
-        return {
-            name: self._turns.measures(own if counts is None else own * counts) for name, own in self._members.items()
-        }
+        """Both measures of each domain that a sample has (:class:`unified.tasks.metrics.bootstrap.Examples`)."""
+        drawn = {name: own if counts is None else own * counts for name, own in self._members.items()}
+        return {name: self._turns.measures(own) for name, own in drawn.items() if own.any()}
 
 
 def _leave_one_out(scores: list[float]) -> float:

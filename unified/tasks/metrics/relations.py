@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -29,7 +30,10 @@ def score_relations(gold: Labels, predicted: Labels, *, negative: str | int | No
 
 @dataclass(frozen=True)
 class Relations(ConfusionScores):
-    """Labels that are scored as :func:`score_relations` says."""
+    """Labels that are scored as :func:`score_relations` says.
+
+    Recall is not defined in a sample without a relation, nor is F1 where none is predicted, either.
+    """
 
     negative: str | int | None = "no_relation"
 
@@ -40,8 +44,7 @@ class Relations(ConfusionScores):
                 f"negative label {self.negative!r}: the labels are of another kind, such as {classes[0]!r}"
             )
 
-    def measures(self, counts: np.ndarray | None = None) -> dict[str, float]:
-        """All measures of a sample (:class:`unified.tasks.metrics.bootstrap.Examples`)."""
+    def _values(self, counts: np.ndarray | None) -> dict[str, float]:
         matrix = self.confusion.matrix(counts)
         relation = np.array([label != self.negative for label in self.confusion.classes.tolist()])
         correct = matrix.diagonal()[relation].sum()
@@ -49,7 +52,11 @@ class Relations(ConfusionScores):
         precision = correct / found if found else 1.0
         recall = correct / wanted if wanted else 0.0
         f1 = 2 * precision * recall / (precision + recall) if precision + recall else 0.0
-        return {"precision": 100 * float(precision), "recall": 100 * float(recall), "f1": 100 * float(f1)}
+        return {
+            "precision": 100 * float(precision),
+            "recall": 100 * float(recall) if wanted else math.nan,
+            "f1": 100 * float(f1) if found or wanted else math.nan,
+        }
 
 
 def score_semeval2010_task8(gold: Sequence[str], predicted: Sequence[str]) -> dict[str, float]:
@@ -71,13 +78,15 @@ def score_semeval2010_task8(gold: Sequence[str], predicted: Sequence[str]) -> di
 
 @dataclass(frozen=True)
 class SemevalRelations(ConfusionScores):
-    """Labels with directions that are scored as :func:`score_semeval2010_task8` says."""
+    """Labels with directions that are scored as :func:`score_semeval2010_task8` says.
+
+    Of a sample without a relation but Other only the accuracy is defined.
+    """
 
     def __post_init__(self) -> None:
         require_directions(self.confusion.classes.tolist())
 
-    def measures(self, counts: np.ndarray | None = None) -> dict[str, float]:
-        """All measures of a sample (:class:`unified.tasks.metrics.bootstrap.Examples`)."""
+    def _values(self, counts: np.ndarray | None) -> dict[str, float]:
         matrix = self.confusion.matrix(counts)
         relations, owners = np.unique(_relations(self.confusion.classes), return_inverse=True)
         correct, found, wanted = (
@@ -96,6 +105,8 @@ class SemevalRelations(ConfusionScores):
             "micro_f1": ratio(2 * correct.sum(), found.sum() + wanted.sum()),
             "accuracy": right / total,
         }
+        if not scored.any():
+            scores |= dict.fromkeys(scores.keys() - {"accuracy"}, math.nan)
         return {name: 100 * float(value) for name, value in scores.items()}
 
 

@@ -6,7 +6,7 @@ same type); one rule reads both: an entity begins at B, at I behind O, and where
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -80,11 +80,15 @@ class TaggedSentences:
         return whole | ({"types": types} if self._by_type else {})
 
     def measures(self, counts: np.ndarray | None = None) -> dict[str, Any]:
-        """All measures of a sample (:class:`unified.tasks.metrics.bootstrap.Examples`)."""
+        """Measures that are defined in a sample (:class:`unified.tasks.metrics.bootstrap.Examples`).
+
+        Recall is defined where there are gold entities, precision and F1 where there are gold or predicted ones.
+        """
         whole, types = self._summed(counts)
-        found: dict[str, Any] = {name: whole[name] for name in ("accuracy", *_MEASURES)}
+        found: dict[str, Any] = {"accuracy": whole["accuracy"]} if whole["tokens"] else {}
+        found |= _defined(whole)
         if self._by_type:
-            found["types"] = {type_: {name: own[name] for name in _MEASURES} for type_, own in types.items()}
+            found["types"] = {name: _defined(own) for name, own in types.items()}
         return found
 
     def _summed(self, counts: np.ndarray | None) -> tuple[dict[str, float], dict[str, dict[str, float]]]:
@@ -129,7 +133,7 @@ class TagAccuracy:
     def measures(self, counts: np.ndarray | None = None) -> dict[str, float]:
         """``accuracy`` of a sample in percent (:class:`unified.tasks.metrics.bootstrap.Examples`)."""
         right, tokens = summed(self._counts, counts)
-        return {"accuracy": 100 * float(right / tokens) if tokens else 0.0}
+        return {"accuracy": 100 * float(right / tokens)} if tokens else {}
 
 
 def _entities(prefixes: np.ndarray, types: np.ndarray) -> np.ndarray:
@@ -164,6 +168,12 @@ def _scores(gold: float, predicted: float, correct: float) -> dict[str, float]:
         "predicted": int(predicted),
         "correct": int(correct),
     }
+
+
+def _defined(scores: Mapping[str, float]) -> dict[str, float]:
+    """The measures among scores of :func:`_scores` that are about an entity."""
+    names = _MEASURES if scores["gold"] else ("precision", "f1") if scores["predicted"] else ()
+    return {name: scores[name] for name in names}
 
 
 def _check(gold: Tags, predicted: Tags) -> None:

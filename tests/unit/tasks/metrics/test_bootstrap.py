@@ -75,16 +75,46 @@ def questions(hypotheses, references):
     return metrics.score_question_generation(hypotheses, references, sources).to_dict()
 
 
+def only(scores, wanted, found):
+    """Scores without those that are not defined where there is no gold or no predicted one of what they are about."""
+    lacking = {"recall"} if found else {"precision", "recall", "f1"}
+    return {name: value for name, value in scores.items() if wanted or name not in lacking}
+
+
 def classified(gold, predicted):
-    """A sample may lack the positive class; the scores of that are 0 there."""
-    if "c" in [*gold, *predicted]:
-        return metrics.score_classification(gold, predicted, positive="c")
-    return metrics.score_classification(gold, predicted) | {"precision": 0.0, "recall": 0.0, "f1": 0.0}
+    """A sample may lack the positive class, or all classes but one."""
+    seen = "c" in [*gold, *predicted]
+    scores = metrics.score_classification(gold, predicted, positive="c" if seen else None)
+    if len(set(gold)) == 1:
+        del scores["matthews"]
+    return only(scores, "c" in gold, "c" in predicted)
+
+
+def related(gold, predicted):
+    """TACRED's rules define the precision where nothing is predicted."""
+    scores = metrics.score_relations(gold, predicted)
+    found = only(scores, {*gold} != {"no_relation"}, {*predicted} != {"no_relation"})
+    return {"precision": scores["precision"]} | found
+
+
+def related_semeval(gold, predicted):
+    scores = metrics.score_semeval2010_task8(gold, predicted)
+    return {"accuracy": scores["accuracy"]} if set(gold) == {"Other"} else scores
 
 
 def tagged(gold, predicted):
     types = metrics.score_tagging_by_type(gold, predicted)
-    return metrics.score_tagging(gold, predicted) | {"types": types}
+    scores = metrics.score_tagging(gold, predicted) | {"types": types}
+    for own in (scores, *types.values()):
+        for name in own.keys() - only(own, own["gold"], own["predicted"]).keys():
+            del own[name]
+    return scores
+
+
+def conversed(answers, predictions, stories):
+    """A domain of which there is no turn has no score."""
+    found = metrics.score_coqa_domains(answers, predictions, stories)
+    return {name: own for name, own in found.items() if own["turns"]}
 
 
 def accuracy_of_tags(gold, predicted):
@@ -112,10 +142,10 @@ def cases(rng):
         "classification": (labels(rng, "abc"), classified, lambda *c: Classification(Confusion.of(*c), "c")),
         "regression": (numbers, metrics.score_regression, lambda *c: Regression(*map(np.array, c))),
         "relations": (
-            labels(rng, ["no_relation", "x", "y"]), metrics.score_relations, lambda *c: Relations(Confusion.of(*c)),
+            labels(rng, ["no_relation", "x", "y"]), related, lambda *c: Relations(Confusion.of(*c)),
         ),
         "semeval": (
-            labels(rng, directed), metrics.score_semeval2010_task8, lambda *c: SemevalRelations(Confusion.of(*c)),
+            labels(rng, directed), related_semeval, lambda *c: SemevalRelations(Confusion.of(*c)),
         ),
         "choice": (
             (*labels(rng, "01"), subsets), choices,
@@ -142,7 +172,7 @@ def cases(rng):
         "squad 2.0": (
             (mixed, predictions, probabilities), squad_2, lambda *c: SquadV2Examples(*map(by_id, c), 0.7),
         ),
-        "coqa": ((answers, predictions, stories), metrics.score_coqa_domains, CoqaDomains),
+        "coqa": ((answers, predictions, stories), conversed, CoqaDomains),
         "coreference": (documents, metrics.score_coreference, CoreferenceDocuments),
         "generation": (
             (written, references, first), lambda h, r, s: metrics.score_generation(h, r, sources=s).to_dict(),
@@ -194,6 +224,57 @@ def test_a_sample_may_be_of_any_size(name):
         sample = dict(leaves(score(*([column[i] for i in chosen] for column in columns))))
         for path, value in leaves(examples.measures(counts.astype(np.float64))):
             assert value == pytest.approx(sample[path], abs=1e-9), path
+
+
+def perfect():
+    """Examples that are all right, with what half of the draws have not, and the measures that are about that."""
+    rare = ["a"] * 59 + ["b"]
+    relations, directed = (["none"] * 59 + ["x"]), (["Other"] * 59 + ["A-B(e1,e2)"])
+    tags, stories = [["O"]] * 59 + [["B-X"]], ["race"] * 59 + ["cnn"]
+    of_class = ("precision", "recall", "f1")
+    macro_and_micro = [f"{kind}_{name}" for kind in ("macro", "micro") for name in of_class]
+    answers = [["x"]] * 60
+    return [
+        (Classification(Confusion.of(rare, rare), "b"), [(name,) for name in (*of_class, "matthews")]),
+        (Relations(Confusion.of(relations, relations), "none"), [(name,) for name in of_class]),
+        (SemevalRelations(Confusion.of(directed, directed)), [(name,) for name in macro_and_micro]),
+        (TaggedSentences(tags, tags, by_type=True), [*[(name,) for name in of_class], ("types", "X", "f1")]),
+        (TaggedSentences([[]] * 59 + [["O"]], [[]] * 59 + [["O"]]), [("accuracy",)]),
+        (TagAccuracy([[]] * 59 + [["O"]], [[]] * 59 + [["O"]]), [("accuracy",)]),
+        (CoqaDomains(answers, ["x"] * 60, stories), [("news", "em"), ("news", "f1")]),
+    ]
+
+
+@pytest.mark.parametrize(("examples", "paths"), perfect())
+def test_draws_without_what_a_measure_is_about_do_not_count_for_it(examples, paths):
+    intervals = dict(leaves(bootstrap_intervals(examples, 50)))
+    assert all(intervals[path] == pytest.approx([100, 100]) for path in paths)
+    nothing = dict(leaves(examples.measures(np.array([1.0] * 59 + [0]))))
+    by_rule = {("precision",)} if isinstance(examples, Relations) else set()  # TACRED's: of nothing predicted it is 100
+    assert nothing.keys() & paths == by_rule
+
+
+def test_what_is_not_defined_for_all_examples_is_0_among_the_scores_and_no_measure():
+    same, other = ["a", "a"], ["a", "b"]
+    for examples, lacking in (
+        (Classification(Confusion.of(same, other)), {"matthews"}),
+        (Classification(Confusion.of(same, other), "b"), {"matthews", "recall"}),
+        (Classification(Confusion.of(other, same), "b"), set()),  # of one prediction alone 0 is the score
+        (Classification(Confusion.of(same, same), "b"), {"matthews", "precision", "recall", "f1"}),
+        (Relations(Confusion.of(same, other), "a"), {"recall"}), (Relations(Confusion.of(other, same), "a"), set()),
+        (Relations(Confusion.of(same, same), "a"), {"recall", "f1"}),
+        (TaggedSentences([["O"]], [["B-X"]]), {"recall"}), (TaggedSentences([["B-X"]], [["O"]]), set()),
+        (TaggedSentences([["O"]], [["O"]]), {"precision", "recall", "f1"}),
+        (SemevalRelations(Confusion.of(["Other"] * 2, ["Other", "A-B(e1,e2)"])),
+         {f"{kind}_{name}" for kind in ("macro", "micro") for name in ("precision", "recall", "f1")}),
+        (Regression(np.ones(3), np.arange(3.0)), {"pearson", "spearman"}),
+    ):  # fmt: skip
+        scores, measures = examples.scores(), examples.measures()
+        assert {name for name, value in scores.items() if isinstance(value, float)} - measures.keys() == lacking
+        assert {name: scores[name] for name in (*measures, *lacking)} == measures | dict.fromkeys(lacking, 0)
+    found = CoqaDomains([["x"]], ["x"], ["cnn"])
+    assert found.scores()["science"] == {"em": 0, "f1": 0, "turns": 0} and "science" not in found.measures()
+    assert found.measures()["news"] == {"em": 100, "f1": 100}
 
 
 def test_the_interval_of_an_accuracy_is_that_of_the_binomial_distribution():

@@ -38,7 +38,7 @@ def test_every_kind_from_the_command_line(tmp_path, capsys):
     task8 = write(tmp_path / "task8", "1\tA-B(e1,e2)", "2\tOther")
     assert command(capsys, "relation", task8, task8, "--rules", "semeval2010")["macro_f1"] == 100
     tags = (
-        write(tmp_path / "tags", "Ann NNP B-PER", "Lee NNP I-PER", "", "", "in\tO"),
+        write(tmp_path / "tags", "Ann NNP B-PER", "Lee NNP I-PER", "", "", "in\tIN\tO"),
         write(tmp_path / "found", "Ann B-PER", "Lee B-PER", "", "in O"),
     )
     scores = command(capsys, "tagging", *tags, "--output", str(tmp_path / "scores.json"))
