@@ -137,19 +137,19 @@ def chosen_run(path: Path) -> Path | None:
 
 
 def read_results(paths: Iterable[str | Path]) -> list[dict[str, Any]]:
-    """The results files that ``paths`` are, or hold at any depth; of a grid those of its runs.
+    """The results files that ``paths`` are, or hold at any depth, each once; of a grid those of its runs.
 
     Raises:
         UnifiedError: there is none, or a file is something else.
     """
-    files: list[Path] = []
+    files: dict[Path, Path] = {}  # each once, however often the paths lead to it
     for path in map(Path, paths):
         folder = path.parent if chosen_run(path) else path
         own = sorted(folder.rglob(FILE_NAME)) if folder.is_dir() else [folder]
-        files += [file for file in own if not chosen_run(file)]
+        files |= {file.resolve(): file for file in own if not chosen_run(file)}
     if not files:
         raise UnifiedError(f"no {FILE_NAME} in {', '.join(map(str, paths))}; `unified finetune` writes them")
-    return [_read(path) for path in files]
+    return [_read(path) for path in files.values()]
 
 
 def _read(path: Path) -> dict[str, Any]:

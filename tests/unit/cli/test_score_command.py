@@ -62,6 +62,8 @@ def test_choices_are_scored_by_subset_where_rows_have_one(capsys):
     found = lines("p", *(f"{i}\t{0 if i in (1, 4) else i % 2}" for i in range(5)))
     scores = score(capsys, "choice", jsonl(Path("g.jsonl"), rows), found)
     assert (scores["accuracy"], scores["accuracy_high"]) == (pytest.approx(80), pytest.approx(200 / 3))
+    totals = [scores[name] for name in ("total", "total_high", "total_middle")]
+    assert totals == [5, 3, 2] and {type(total) for total in totals} == {int}
     assert scores["accuracy_middle"] == 100 and not [name for name in scores if name.startswith("macro_f1_")]
     plain = [{"id": i, "label": i % 2} for i in range(5)]
     alone = score(capsys, "choice", jsonl(Path("g.jsonl"), plain), found)

@@ -249,6 +249,17 @@ def test_a_seed_counts_once(tmp_path, again, mean):
     assert "| ours | 1, 2 | 91.00 ± 1.41 |" in found and "count as one" not in found[-1]
 
 
+def test_a_file_that_is_named_twice_counts_once(tmp_path, monkeypatch):
+    (tmp_path / "runs").mkdir()
+    written(tmp_path / "runs" / "one", 1, 90.0)
+    written(tmp_path / "runs" / "two", 2, 92.0)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "link").symlink_to("runs")
+    for paths in (["runs", "runs"], ["runs/one", "runs"], ["runs", "runs/two/results.json", "./runs/one", "link"]):
+        found = read_results([*paths, tmp_path / "runs" / "one"])
+        assert [result["seed"] for result in found] == [1, 2]
+
+
 def test_published_figures_stand_under_their_split(tmp_path):
     scores = {split: {"accuracy": 80.0} for split in ("valid", "valid_mismatched", "test")}
     published = {"valid": {"BERT": {"accuracy": 86.6}}, "test": {"UniLM": {"accuracy": 87.0}}}

@@ -23,8 +23,8 @@ _LEVELS = ("middle", "high")
 def read_race(folder: str | Path) -> list[ChoiceItem]:
     """RACE's folder of a split: a JSON file a passage in ``middle`` and ``high``, or in one of them.
 
-    An item's ``id`` is the file and the number of the question, such as ``high/1020.txt-0``, and its ``subset`` the
-    level. A question or an option may be empty, as a few are.
+    An item's ``id`` is the file, without the ending of a compression, and the number of the question, such as
+    ``high/1020.txt-0``, and its ``subset`` the level. A question or an option may be empty, as a few are.
 
     Raises:
         UnifiedError: there is no such folder, it holds no question, or files are wrong, or there twice, plain and
@@ -59,6 +59,7 @@ def _add_race(items: list[ChoiceItem], entries: Entries, name: str, passage: obj
         return
     if not article:
         return
+    key = without_compression(name)
     for i, (question, choices, answer) in enumerate(zip(*lists, strict=True)):
         location, label = f"{name}, question {i + 1}", None
         if not are_strings(choices):
@@ -69,7 +70,7 @@ def _add_race(items: list[ChoiceItem], entries: Entries, name: str, passage: obj
             label = str(letters.index(answer))
         elif len(letters) > 1:
             entries.wrong(location, f"the answer {answer!r} is the letter of no option, A to {letters[-1]}")
-        add_choice(items, entries, location, f"{name}-{i}", article, choices, label, question, empty=True, subset=level)
+        add_choice(items, entries, location, f"{key}-{i}", article, choices, label, question, empty=True, subset=level)
 
 
 def _race_files(folder: Path) -> Iterator[Path]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import lzma
 from pathlib import Path
 
 import pytest
@@ -190,6 +191,15 @@ def test_a_question_of_race_needs_two_options_whatever_its_answer(tmp_path, opti
 def test_race_may_have_an_empty_question_and_empty_options(tmp_path):
     race(tmp_path, "high/1.txt", questions=[" "], options=[["", "Bob"]], answers=["A"])
     assert read_race(tmp_path) == [ChoiceItem("high/1.txt-0", "Bob ran.", ("", "Bob"), None, 0, "high")]
+
+
+@pytest.mark.parametrize(("ending", "compress"), [("gz", gzip.compress), ("xz", lzma.compress)])
+def test_ids_of_race_do_not_depend_on_compression(tmp_path, ending, compress):
+    race(tmp_path, "high/1.txt")
+    plain, file = read_race(tmp_path), tmp_path / "high/1.txt"
+    (tmp_path / f"high/1.txt.{ending}").write_bytes(compress(file.read_bytes()))
+    file.unlink()
+    assert read_race(tmp_path) == plain and plain[0].id == "high/1.txt-0"
 
 
 def test_all_wrong_files_of_race_are_named(tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -49,6 +50,26 @@ def examples_against(args: argparse.Namespace, name: str) -> list[Row] | None:
     if not Path(path).is_file():
         raise UnifiedError(f"{path}: missing; evaluate that model once more with --output")
     return list(read_rows(path))
+
+
+def note_other_scoring(args: argparse.Namespace, scoring: str) -> None:
+    """Say on standard error where the model of ``--against`` was scored in another way, which changes perplexities.
+
+    Args:
+        scoring: of this evaluation.
+    """
+    from unified.reports.results import FILE_NAME as RESULTS
+    from unified.reports.results import read_results
+
+    if args.against is None:
+        return
+    other = read_results([Path(args.against) / RESULTS])[0]["settings"].get("scoring")
+    if other != scoring:
+        print(
+            f"note: --against {args.against} was scored by {other}, this model by {scoring}; compare perplexities of "
+            "one scoring alone",
+            file=sys.stderr,
+        )
 
 
 def examples_file(args: argparse.Namespace) -> str:

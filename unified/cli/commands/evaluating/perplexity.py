@@ -14,6 +14,7 @@ from unified.cli.commands.evaluating.comparing import (
     difference_cells,
     difference_heads,
     examples_against,
+    note_other_scoring,
     numbers,
     own_scores,
     scores_beside,
@@ -101,6 +102,7 @@ def run(args: argparse.Namespace) -> int:
     text_field = "text" if args.text_field is None else args.text_field
     lm = language_model(args)
     [scoring] = chosen_scorings(names, lm)
+    note_other_scoring(args, scoring.name)
     sampling = chosen_sampling(args, [scoring])
     size = window_size(lm, scoring, args.window)
     stride = max(1, size // 2) if args.stride is None else args.stride

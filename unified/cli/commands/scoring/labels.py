@@ -89,7 +89,7 @@ def _choice(args: argparse.Namespace) -> Examples:
     gold, predicted = read_labels(args.gold, args.predictions, names=names)
     whole = Shaped(Classification(Confusion.of(gold, predicted)), _accuracy)
     subsets = read_subsets(args.gold, names) or [None] * len(gold)
-    totals = {f"total_{subset}": float(count) for subset, count in Counter(subsets).items() if subset is not None}
+    totals = {f"total_{subset}": count for subset, count in Counter(subsets).items() if subset is not None}
     return Noted(Joined(whole, OfSubsets(whole, subsets, ["accuracy"])), totals)
 
 

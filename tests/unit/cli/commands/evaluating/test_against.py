@@ -60,6 +60,16 @@ def leaves(values):
             yield value
 
 
+def test_a_note_says_where_the_perplexities_are_of_different_scorings(evaluate, tmp_path):
+    command = ("perplexity", "text.v1.txt", "--model", "m", "--scoring")
+    folder = str(tmp_path / "m")
+    evaluate(*command, "left_to_right", "--output", folder)
+    note = f"note: --against {folder} was scored by left_to_right, this model by pseudo_likelihood; "
+    for scoring, count in (("left_to_right", 0), ("pseudo_likelihood", 1)):
+        notes = evaluate(*command, scoring, "--against", folder, "--resamples", "2")[1]
+        assert notes.count(f"{note}compare perplexities of one scoring alone\n") == notes.count("--against") == count
+
+
 def test_another_models_scores_of_other_examples_are_refused_before_work_where_they_can_be(evaluate, tmp_path, capsys):
     words = ("minimal-pairs", "pairs.v1.jsonl", "--scoring", "left_to_right", "--model")
     evaluate(*words, "m", "--output", str(tmp_path / "m"))
