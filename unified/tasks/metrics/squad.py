@@ -10,11 +10,13 @@ import re
 import string
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 from unified.errors import UnifiedError
 from unified.tasks.metrics.bootstrap import summed
+from unified.tasks.metrics.examples import SingleScores
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _PUNCTUATION = str.maketrans("", "", string.punctuation)  # ASCII's alone, as published
@@ -53,7 +55,7 @@ def score_squad_v1(answers: Mapping[str, Sequence[str]], predictions: Mapping[st
     return SquadV1Examples(answers, predictions).scores()
 
 
-class SquadV1Examples:
+class SquadV1Examples(SingleScores):
     """Questions that are scored as :func:`score_squad_v1` says."""
 
     def __init__(self, answers: Mapping[str, Sequence[str]], predictions: Mapping[str, str]):
@@ -62,30 +64,20 @@ class SquadV1Examples:
         without = next((question for question, listed in answers.items() if not listed), None)
         if without is not None:
             raise UnifiedError(f"question {without!r} has no answer; score unanswerable questions by the rules of 2.0")
-        self.size = len(answers)
-        self._answers = answers
-        self._answered = len(answered)
-        #: Exact match and F1 of each question, (Q, 2); zeros without a prediction.
-        self._values = np.array(
+        # Zeros without a prediction.
+        exact, f1 = 100 * np.transpose(
             [
                 _v1_scores(_text(predictions, question), listed) if question in predictions else (0.0, 0.0)
                 for question, listed in answers.items()
             ]
         )
+        questions = [(question, tuple(listed)) for question, listed in answers.items()]
+        super().__init__(questions, {"exact_match": exact, "f1": f1})
+        self._unanswered = len(answers) - len(answered)
 
-    def references(self) -> list[tuple[str, tuple[str, ...]]]:
-        """The questions with their answers."""
-        return [(question, tuple(listed)) for question, listed in self._answers.items()]
-
-    def scores(self) -> dict[str, float]:
+    def scores(self) -> dict[str, Any]:
         """The measures, ``total`` and ``unanswered``."""
-        return self.measures() | {"total": self.size, "unanswered": self.size - self._answered}
-
-    def measures(self, counts: np.ndarray | None = None) -> dict[str, float]:
-        """Both measures of a sample (:class:`unified.tasks.metrics.bootstrap.Examples`)."""
-        exact, f1 = summed(self._values, counts).tolist()
-        drawn = self.size if counts is None else counts.sum()
-        return {"exact_match": 100 * exact / drawn, "f1": 100 * f1 / drawn}
+        return super().scores() | {"unanswered": self._unanswered}
 
 
 def _v1_scores(prediction: str, answers: Sequence[str]) -> tuple[float, float]:
