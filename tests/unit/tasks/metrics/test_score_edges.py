@@ -150,7 +150,9 @@ def test_a_sample_of_relations_is_scored_as_written_out():
         counts = np.bincount(rng.integers(5, size=5), minlength=5).astype(np.float64)
         chosen = np.repeat(np.arange(5), counts.astype(int))
         found = SemevalRelations(Confusion.of(gold, predicted)).measures(counts)
-        assert found == pytest.approx(score_semeval2010_task8(gold[chosen], predicted[chosen]))
+        expected = score_semeval2010_task8(gold[chosen], predicted[chosen])
+        assert found == pytest.approx({name: expected[name] for name in found})
+        assert found.keys() == ({"accuracy"} if set(gold[chosen]) == {"Other"} else expected.keys())
 
 
 # Tags
@@ -176,7 +178,7 @@ def test_a_sample_of_sentences_has_the_types_that_are_in_it():
         assert sentences.measures(np.array(counts, dtype=np.float64)) == whole.measures()
     assert "types" not in TaggedSentences(gold, predicted).scores()
     assert "types" not in TaggedSentences(gold, predicted).measures()
-    assert TaggedSentences(gold, predicted).measures(np.zeros(3))["accuracy"] == 0
+    assert TaggedSentences(gold, predicted).measures(np.zeros(3)) == {}
 
 
 # Questions that were generated
