@@ -112,6 +112,15 @@ class Codec:
         ids = self.vocabulary.encode(self.tokenizer.native_symbols())
         return np.split(ids[native].astype(np.int64), np.cumsum(sizes)[:-1])
 
+    def encode_words(self, texts: Sequence[Sequence[str]]) -> list[list[np.ndarray]]:
+        """Ids of each word of texts that are divided into words, without special symbols, int64.
+
+        A word has the ids that it has in a text with a blank between any two words. The first word of a text has no
+        blank before it, as the first word of any text.
+        """
+        ids = iter(self.encode([f" {word}" if i else word for words in texts for i, word in enumerate(words)]))
+        return [[next(ids) for _ in words] for words in texts]
+
     def encode_offsets(self, texts: list[str]) -> list[tuple[np.ndarray, np.ndarray]]:
         """Ids of each text, int64 (n,), and the characters of each token in the text as it is, int64 (n, 2).
 

@@ -21,6 +21,9 @@ _WORD = re.compile(r"\S+")
 class Tokenizer(Protocol):
     """Text to pieces and back. Every run of Unicode whitespace in a text counts as one space.
 
+    One at the beginning says that a word begins; none at the end counts. Tokenizers that mark the first word of every
+    text as they mark words behind a space give the same with and without it.
+
     A *native id* is the tokenizer's own number of a piece; ids of a vocabulary come from
     ``vocabulary.encode(tokenizer.native_symbols())[native_id]``.
     """

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -99,31 +100,49 @@ class JsonTokenizer:
     def encode(self, text: str) -> list[str]:
         """Pieces of ``text``, see :meth:`unified.tokenization.Tokenizer.encode`.
 
-        White space at its beginning counts where the tokenizer is byte-level, to which it says that a word begins: so
-        does the text behind a ``<mask>``.
+        White space at its beginning says that a word begins, as it does within a text.
         """
-        begin = " " if self._starts == _BYTE_LEVEL_SPACE and text[:1].isspace() else ""
         with self._dividing():
-            found = self._tokenizer.encode(begin + single_spaced(text)).ids
+            found = self._tokenizer.encode(self._read(text)).ids
         return [self._symbols[self._numbers[i]] for i in found]
 
     def encode_ids(self, texts: list[str]) -> tuple[np.ndarray, np.ndarray]:
         """Native ids of many texts and their numbers, see :meth:`unified.tokenization.Tokenizer.encode_ids`."""
         with self._dividing():
-            encoded = self._tokenizer.encode_batch_fast([single_spaced(text) for text in texts])
+            encoded = self._tokenizer.encode_batch_fast(list(map(self._read, texts)))
         ids, sizes = concatenated([encoding.ids for encoding in encoded])
         return self._numbers[ids], sizes
 
     def encode_offsets(self, texts: list[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Ids, sizes and characters of tokens, see :meth:`unified.tokenization.Tokenizer.encode_offsets`."""
-        texts = [single_spaced(text) for text in texts]
+        read = list(map(self._read, texts))
         with self._dividing():
-            encoded = self._tokenizer.encode_batch(texts)
+            encoded = self._tokenizer.encode_batch(read)
         offsets = pairs_of_integers([encoding.offsets for encoding in encoded])
-        # Pieces of one character, and the space put before a text, may have no extent.
-        offsets[:, 1] = np.maximum(offsets[:, 1], offsets[:, 0] + 1)
         ids, sizes = concatenated([encoding.ids for encoding in encoded])
-        return self._numbers[ids], sizes, with_accents(texts, sizes, offsets)
+        before = np.repeat([text.startswith(" ") for text in read], sizes)
+        offsets = np.maximum(offsets - before[:, None], 0)
+        # Pieces of one character, and the space before a text, may have no extent.
+        offsets[:, 1] = np.maximum(offsets[:, 1], offsets[:, 0] + 1)
+        return self._numbers[ids], sizes, with_accents([text.removeprefix(" ") for text in read], sizes, offsets)
+
+    def _read(self, text: str) -> str:
+        """``single_spaced(text)``, behind a space where white space begins it and the tokenizer marks no word there.
+
+        Tokenizers that put a mark before every text do not tell whether a space stands there.
+        """
+        spaced = single_spaced(text)
+        return f" {spaced}" if spaced and text[0].isspace() and self._begins_bare else spaced
+
+    @cached_property
+    def _begins_bare(self) -> bool:
+        """Whether the first word of a text lacks the mark that words behind a space have."""
+        if self._starts is None:
+            return False
+        normalizer, divider = self._tokenizer.normalizer, self._tokenizer.pre_tokenizer
+        text = "a" if normalizer is None else normalizer.normalize_str("a")
+        words = [text] if divider is None else [word for word, _ in divider.pre_tokenize_str(text)]
+        return not any(word.startswith(self._starts) for word in words[:1])
 
     def _dividing(self) -> AbstractContextManager[None]:
         """Refuses what the tokenizer cannot divide, such as an unknown character where it has no unknown symbol."""

@@ -4,15 +4,27 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import transformers
 
+from tests.support.corpora import random_documents
 from tests.support.tiny_models import vocabulary
+from tests.support.trained_tokenizers import (
+    ODD,
+    SENTENCE,
+    TOKENIZERS,
+    byte_level_codec,
+    byte_level_tokenizer,
+    trained_tokenizers,
+)  # fmt: skip
 from unified import masks
 from unified.data.targets import TASK
+from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
 from unified.inference.sequences import Codec, class_index, first_index, second_index, sequence, token_types_under
 from unified.masks import TEXT_MASKS
 from unified.model import TransformerConfig
 from unified.objectives.xlnet import CLS_TYPE
+from unified.tokenization import ordinary_symbols
 from unified.tokenization.symbol_tokenizer import SymbolTokenizer
 
 WORDS = vocabulary()
@@ -145,6 +157,38 @@ def test_texts_are_encoded_at_once_and_apart():
     assert [ids.tolist() for ids in own.encode(texts)] == [[first + 1, first + 2], [], [first]]
     assert all(ids.dtype == np.int64 for ids in own.encode(texts))
     assert own.encode([]) == [] == own.encode_offsets([])
+
+
+@pytest.mark.parametrize("add_prefix_space", [False, True])
+def test_words_of_byte_level_tokenizers_have_the_ids_of_transformers(add_prefix_space):
+    """The first word begins as a text does, with a mark where the tokenizer puts one before every text."""
+    own = byte_level_codec(40, add_prefix_space)
+    theirs = transformers.PreTrainedTokenizerFast(tokenizer_object=byte_level_tokenizer(add_prefix_space=True))
+    odd = ["Berg", "'s", "$5", "naïve", "漢字", "is", "e\u0301", "\u200b", "It's"]
+    sentences = [SENTENCE.split(), ["Rome"], [], odd]
+    numbers = own.vocabulary.encode(own.tokenizer.native_symbols())
+    for words, found in zip(sentences, own.encode_words(sentences), strict=True):
+        read = theirs(words, is_split_into_words=True)
+        ids, of_word = numbers[read["input_ids"]], np.array(read.word_ids(), dtype=object)
+        for i, word in enumerate(found[0 if add_prefix_space else 1 :], 0 if add_prefix_space else 1):
+            assert word.tolist() == ids[of_word == i].tolist(), words[i]
+        assert all(word.dtype == np.int64 for word in found)
+        joined = own.encode([" ".join(words)])[0]
+        assert np.concatenate([np.zeros(0, dtype=np.int64), *found]).tolist() == joined.tolist()
+
+
+@pytest.mark.parametrize("kind", [*TOKENIZERS, "byte_fallback", "uncased"])
+def test_words_of_other_tokenizers_have_the_ids_that_they_have_by_themselves(kind):
+    tokenizer = trained_tokenizers()[kind]
+    own = Codec(tokenizer, Vocabulary(ordinary_symbols(tokenizer)), 40)
+    sentences = [line.split() for document in random_documents(9, seed=4) for line in document]
+    sentences += [text.split() for text in ODD]
+    for words, found in zip(sentences, own.encode_words(sentences), strict=True):
+        assert [ids.tolist() for ids in found] == [ids.tolist() for ids in own.encode(words)]
+
+
+def test_no_texts_have_no_words():
+    assert codec().encode_words([]) == [] and codec().encode_words([[], []]) == [[], []]
 
 
 @pytest.mark.parametrize(("special", "least"), [(2, 1), (3, 2)])

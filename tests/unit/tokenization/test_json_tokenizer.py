@@ -230,22 +230,53 @@ def test_a_vocabulary_by_words_or_merges_does_not_find_special_symbols_in_a_text
         assert own.content["model"] == model and own.entries == list(ids)
 
 
-def test_white_space_before_a_text_counts_where_the_tokenizer_is_byte_level():
-    own = tokenizer()
-    assert own.encode("a") == ["a"] and own.encode(" a ") == ["\u0120a"] == own.encode("\t a")
-    assert own.encode("") == [] and own.encode("a\n\nb") == ["a", "\u0120", "b"]
-    metaspace = tokenizer(bpe("<unk>", level=pre_tokenizers.Metaspace()))
-    assert metaspace.encode("a") == metaspace.encode(" a") == ["\u2581a"]
+def metaspace(scheme: str) -> dict:
+    return bpe("<unk>", level=pre_tokenizers.Metaspace(prepend_scheme=scheme))
+
+
+def replaced(*before: normalizers.Normalizer) -> dict:
+    """A tokenizer whose normalizer writes a mark for every space, as Llama's and Gemma's do."""
+    made = Tokenizer(models.BPE())
+    made.normalizer = normalizers.Sequence([*before, normalizers.Replace(" ", "\u2581")])
+    level = pre_tokenizers.Split("\u2581", "merged_with_next")
+    return bpe("<unk>", level=level, normalizer=json.loads(made.to_str())["normalizer"])
+
+
+@pytest.mark.parametrize(
+    ("content", "mark", "bare"),
+    [
+        (bpe("<unk>"), "\u0120", True),
+        (bpe("<unk>", pre_tokenizer={"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True,
+         "use_regex": True}), "\u0120", False),
+        (metaspace("always"), "\u2581", False),
+        (metaspace("first"), "\u2581", False),
+        (metaspace("never"), "\u2581", True),
+        (replaced(), "\u2581", True),
+        (replaced(normalizers.Prepend("\u2581")), "\u2581", False),
+    ],
+)  # fmt: skip
+def test_white_space_before_a_text_begins_a_word_once(content, mark, bare):
+    """Whether the tokenizer marks the first word of a text (``bare`` where it does not) or not."""
+    own = tokenizer(content)
+    first = ["a"] if bare else [f"{mark}a"]
+    for text, pieces in (
+        ("a", first), (" a", [f"{mark}a"]), ("\t\n a ", [f"{mark}a"]), ("a a", [*first, f"{mark}a"]),
+        ("", []), (" \t", []),
+    ):  # fmt: skip
+        assert own.encode(text) == pieces, text
+        for ids in (own.encode_ids([text])[0], own.encode_offsets([text])[0]):
+            assert [own.entries[i] for i in ids] == pieces, text
 
 
 def test_ids_sizes_and_characters_of_many_texts():
-    own = tokenizer()
-    ids, sizes = own.encode_ids(["ab  a", "", " c"])
-    assert [own.entries[i] for i in ids] == ["ab", "\u0120a", "c"] and sizes.tolist() == [2, 0, 1]
-    assert (ids.dtype, sizes.dtype) == (np.int32, np.int64)
-    again, counts, offsets = own.encode_offsets(["ab  a", "", " c"])
-    assert again.tolist() == ids.tolist() and counts.tolist() == sizes.tolist()
-    assert offsets.tolist() == [[0, 2], [2, 4], [0, 1]]
+    own, texts = tokenizer(), ["ab  a", "", " c", "\t a b", " "]
+    ids, sizes = own.encode_ids(texts)
+    assert [own.entries[i] for i in ids] == ["ab", "\u0120a", "\u0120", "c", "\u0120a", "\u0120", "b"]
+    assert sizes.tolist() == [2, 0, 2, 3, 0] and (ids.dtype, sizes.dtype) == (np.int32, np.int64)
+    again, counts, offsets = own.encode_offsets(texts)
+    assert again.tolist() == ids.tolist() and counts.tolist() == sizes.tolist() and offsets.dtype == np.int64
+    # A blank before a text has no character of its own.
+    assert offsets.tolist() == [[0, 2], [2, 4], [0, 1], [0, 1], [0, 1], [1, 2], [2, 3]]
     metaspace = tokenizer(bpe("<unk>", level=pre_tokenizers.Metaspace()))
     assert metaspace.encode_offsets(["c"])[2].tolist() == [[0, 1], [0, 1]]  # the space put before it has no extent
 

@@ -30,16 +30,16 @@ def encode_documents(items: Sequence[DocumentItem], codec: Codec) -> Encoded:
         cut word, ``lost`` the tokens that a document's words lost.
     """
     max_tokens = codec.room(2)
-    pieces = iter(codec.encode([word for item in items for word in item.words]))
+    pieces = codec.encode_words([item.words for item in items])
     unknown = np.array([codec.vocabulary.special.unknown])
     labelled = all(item.chains is not None for item in items)
     examples, owners, notes, lost, cut = [], [], [], [], 0
     head_inputs: dict[str, list[np.ndarray]] = {name: [] for name in ("words", "sentences", "speakers", "windows")}
     head_inputs |= {"mentions": []} if labelled else {}
     before: Counter[str] = Counter()  # how many of each the documents before have
-    for owner, item in enumerate(items):
+    for owner, (item, words) in enumerate(zip(items, pieces, strict=True)):
         # A word of control characters may have no pieces; it is read all the same.
-        tokens = [word if len(word) else unknown for word in (next(pieces) for _ in item.words)]
+        tokens = [word if len(word) else unknown for word in words]
         sizes = np.array([min(len(word), max_tokens) for word in tokens])
         lengths = np.array([len(sentence) for sentence in item.sentences])
         starts, whole = window_starts(sizes, lengths, max_tokens)

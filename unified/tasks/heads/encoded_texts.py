@@ -67,20 +67,22 @@ def encode_words(
         The examples; int64 (examples,), the sentence of each; how many sentences were divided or cut; and int64
         (sentences,), how many tokens of each were cut.
     """
-    pieces = iter(codec.encode([word for words in sentences for word in words]))
+    runs = _runs(len(sentences), documents)
+    pieces = codec.encode_words([[word for i in numbers for word in sentences[i]] for numbers in runs])
     unknown = np.array([codec.vocabulary.special.unknown])
     max_tokens = codec.room(2)
     examples, owners, divided = [], [], 0
     lost = np.zeros(len(sentences), dtype=np.int64)
-    for numbers in _runs(len(sentences), documents):
+    for numbers, own in zip(runs, pieces, strict=True):
         # A word of control characters may have no pieces; it is read all the same.
-        found = [[word if len(word) else unknown for word in (next(pieces) for _ in sentences[i])] for i in numbers]
-        words = [word[:max_tokens] for sentence in found for word in sentence]
+        whole = [word if len(word) else unknown for word in own]
+        words = [word[:max_tokens] for word in whole]
         bounds = np.cumsum([0, *map(len, words)])
         first = 0
-        for number, sentence in zip(numbers, found, strict=True):
-            counts = _word_counts(list(map(len, words[first : first + len(sentence)])), max_tokens)
-            lost[number] = beyond(sentence, max_tokens)
+        for number in numbers:
+            behind = first + len(sentences[number])
+            counts = _word_counts(list(map(len, words[first:behind])), max_tokens)
+            lost[number] = beyond(whole[first:behind], max_tokens)
             divided += len(counts) > 1 or lost[number] > 0
             for count in counts:
                 last = first + count

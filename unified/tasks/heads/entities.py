@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -56,7 +56,7 @@ def marked(
     """
     symbols = marker_ids(codec.vocabulary, MARKERS, "the markers of two entities")
     examples, lost, turned = [], [], []
-    for words, pair in zip(_pieces(sentences, codec), pairs, strict=True):
+    for words, pair in zip(codec.encode_words(sentences), pairs, strict=True):
         pieces: list[np.ndarray] = []
         begins, ends = {}, {}
         for i in range(len(words) + 1):
@@ -94,7 +94,7 @@ def masked(
     if unknown:
         raise UnifiedError(f"entities of types that the training items lack: {first_few(unknown)}")
     examples, lost = [], []
-    for words, pair in zip(_pieces(sentences, codec), pairs, strict=True):
+    for words, pair in zip(codec.encode_words(sentences), pairs, strict=True):
         pieces = []
         for i, word in enumerate(words):
             for role, entity in zip(_ROLES, pair, strict=True):
@@ -106,13 +106,6 @@ def masked(
         lost.append(len(kept) - len(tokens))
         examples.append(sequence((tokens,), codec))
     return examples, lost
-
-
-def _pieces(sentences: Sequence[Sequence[str]], codec: Codec) -> Iterator[list[np.ndarray]]:
-    """Ids of the pieces of each word, sentence by sentence."""
-    pieces = iter(codec.encode([word for words in sentences for word in words]))
-    for words in sentences:
-        yield [next(pieces) for _ in words]
 
 
 def _nearest(pieces: list[np.ndarray], symbols: np.ndarray, max_tokens: int) -> tuple[np.ndarray, np.ndarray]:

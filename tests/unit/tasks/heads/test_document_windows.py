@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tests.support import understanding_runs as runs
+from tests.support.trained_tokenizers import byte_level_codec
 from unified.tasks.heads.document_windows import encode_documents, window_starts
 from unified.tasks.heads.documents import DocumentItem
 
@@ -130,6 +131,17 @@ def test_a_word_that_loses_one_token_is_cut():
     for word, lost in (("abbbbb", 0), ("abbbbbb", 1)):
         encoded = encode_documents([DocumentItem("1", (("w1",), (word,)))], codec)
         assert (encoded.cut, list(encoded.lost)) == (lost, [lost])
+
+
+def test_words_of_byte_level_tokenizers_begin_with_their_mark():
+    """But the first word of a document."""
+    codec = byte_level_codec(6)
+    sentences = (("Anna", "lives"), ("Rome", "is", "old"))
+    found = encode_documents([DocumentItem("1", sentences), DocumentItem("2", sentences[1:])], codec)
+    shown = [[symbol.replace("\u0120", "_") for symbol in runs.symbols(one, codec)] for one in found.examples]
+    anna, rome = ([codec.vocabulary.symbols[i] for i in codec.encode([word])[0]] for word in ("Anna", "Rome"))
+    assert shown == [["<s>", *anna, "_lives", "</s>"], ["<s>", "_Rome", "_is", "_old", "</s>"],
+                     ["<s>", *rome, "_is", "_old", "</s>"]]  # fmt: skip
 
 
 def test_a_word_without_pieces_is_read_as_an_unknown_one():

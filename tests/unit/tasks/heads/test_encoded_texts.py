@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 from tests.support import understanding_runs as runs
+from tests.support.trained_tokenizers import byte_level_codec
 from tests.unit.tasks.heads.test_tagging import spelling_codec
 from unified.errors import UnifiedError
+from unified.inference.sequences import Codec
 from unified.tasks.heads.encoded_texts import beyond, encode_texts, encode_words, fitting
 from unified.tasks.heads.items import TextItem
 from unified.tasks.heads.passages import token_marks, token_span
@@ -101,6 +103,26 @@ def test_a_sentence_counts_once_whether_it_is_divided_or_loses_a_token(lengths, 
     """Words of letters, of which each is a token, in sequences of five tokens."""
     found = encode_words([["w1"], ["a" + "b" * (length - 1) for length in lengths]], spelling_codec(7))
     assert found[2] == divided and found[3].tolist() == [0, lost]
+
+
+@pytest.mark.parametrize("documents", [None, ["1", "1", "2"]])
+def test_words_of_byte_level_tokenizers_begin_with_their_mark(documents):
+    """But the first word of a text: of a sentence by itself, or of the document."""
+    codec = byte_level_codec(12)
+    sentences = [["Anna", "lives"], ["Rome", "is", "old"], ["Rome", "lives"]]
+    examples, *_ = encode_words(sentences, codec, documents)
+    first, second, third = ([symbol.replace("\u0120", "_") for symbol in runs.symbols(one, codec)] for one in examples)
+    rome, anna = byte_level_pieces(codec, "Rome"), byte_level_pieces(codec, "Anna")
+    if documents is None:
+        assert first == ["<s>", *anna, "_lives", "</s>"] and second == ["<s>", *rome, "_is", "_old", "</s>"]
+    else:
+        assert first == second == ["<s>", *anna, "_lives", "_Rome", "_is", "_old", "</s>"]
+    assert third == ["<s>", *rome, "_lives", "</s>"] and "_Rome" not in rome
+
+
+def byte_level_pieces(codec: Codec, word: str) -> list[str]:
+    """Pieces of a word at the beginning of a text."""
+    return [codec.vocabulary.symbols[i] for i in codec.encode([word])[0]]
 
 
 def test_a_word_without_pieces_is_unknown():

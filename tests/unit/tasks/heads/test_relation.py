@@ -9,6 +9,7 @@ import torch
 
 from tests.support import understanding_runs as runs
 from tests.support.task_folders import WORDS
+from tests.support.trained_tokenizers import byte_level_codec
 from tests.support.understanding_runs import UNUSED
 from unified.data.collate import collate
 from unified.errors import UnifiedError
@@ -115,6 +116,19 @@ def test_types_stand_for_the_entities():
         f"{role}={entity.type}" for item in items for role, entity in zip(("SUBJ", "OBJ"), item.entities, strict=True)
     ]
     assert role_types([item.entities for item in items]) == tuple(dict.fromkeys(seen))
+
+
+def test_words_of_byte_level_tokenizers_begin_with_their_mark():
+    codec = byte_level_codec(30, special=UNUSED)
+    words, pair = ["Rome", "is", "old", "and", "Rome", "lives"], (Entity(0, 1, "P"), Entity(4, 5, "P"))
+    first = [codec.vocabulary.symbols[i] for i in codec.encode(["Rome"])[0]]  # the text begins with it
+    (example,), *_ = marked([words], [pair], codec)
+    shown = [symbol.replace("\u0120", "_") for symbol in runs.symbols(example, codec)]
+    assert shown == ["<s>", "[unused1]", *first, "[unused2]", "_is", "_old", "_and", "[unused3]", "_Rome", "[unused4]",
+                     "_lives", "</s>"]  # fmt: skip
+    (example,), _ = masked([words], [pair], TYPES, codec)
+    shown = [symbol.replace("\u0120", "_") for symbol in runs.symbols(example, codec)]
+    assert shown == ["<s>", "[unused1]", "_is", "_old", "_and", "[unused2]", "_lives", "</s>"]
 
 
 def test_long_sentences_keep_what_is_near_the_entities():
