@@ -34,13 +34,15 @@ def task_model(folder: Path, heads: Mapping[str, Understanding[Any]], longest: i
     return folder
 
 
-def write_found_threshold(folder: Path, value: float, checkpoint: str = "last", **more: Any) -> None:
-    """The results of a fine-tuning in which this threshold of "no answer" was found on the development set."""
+def write_found_threshold(
+    folder: Path, value: float, checkpoint: str = "last", found_on: str | None = "valid", **more: Any
+) -> None:
+    """The results of a fine-tuning in which this threshold of "no answer" was found on a split; None where it was set."""
     folder.mkdir(exist_ok=True)
     write_result(
         folder, task="span", run="ours", scores={}, seed=1, command=[], model={"name": "m", "sha256": None},
         settings={}, data={}, published={}, checkpoint=checkpoint,
-        null_threshold={"value": value, "found_on": "valid"}, **more,
+        null_threshold={"value": value, "found_on": found_on}, **more,
     )  # fmt: skip
 
 

@@ -38,7 +38,7 @@ _SHAPE = {
     "date": str,
     "published": Maybe(Each(Each(Each(float)))),
     "checkpoint": Maybe(str),
-    "null_threshold": Maybe({"value": float, "found_on": str}),
+    "null_threshold": Maybe({"value": float, "found_on": (str, None)}),
     "intervals": Maybe(Each(Each([float]))),
 }
 

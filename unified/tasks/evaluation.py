@@ -1,4 +1,4 @@
-"""Predictions of a fine-tuned model for the splits of its task, by a threshold chosen on the development set."""
+"""Predictions of a fine-tuned model for the splits of its task, by a threshold of the development set or of an option."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class SplitOutcome:
         scores: None where the split has no labels.
         intervals: bounds of 95 % of each measure, over other items that might have been drawn; None where there are no
             scores, or a single item.
-        threshold: what was chosen on the development set; None where nothing was.
+        threshold: what was chosen on the development set, or set by an option; None where that of the head counts.
     """
 
     name: str
@@ -70,9 +70,10 @@ def outcomes(learnt: Learnt, threshold: Threshold | None) -> Iterator[SplitOutco
             task = predictor.task
             if threshold == BEST or (threshold is None and task.chooses_threshold):
                 found = FoundThreshold(task.best_threshold(items, predictions), DEVELOPMENT)
-                task = task.with_threshold(found.value, found.found_on)
             elif threshold is not None:
-                task = task.with_threshold(threshold)
+                found = FoundThreshold(threshold, None)
+            if found is not None:
+                task = task.with_threshold(found.value, found.found_on)
             predictor, predictions = replace(predictor, task=task), task.decided(predictions)
         scores, intervals = None, None
         if name not in learnt.task.unlabelled:

@@ -1,4 +1,4 @@
-"""Thresholds that ``unified finetune`` chose for a checkpoint, from the results beside it."""
+"""Thresholds that ``unified finetune`` applied to a checkpoint, from the results beside it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from unified.tasks.thresholds import FoundThreshold
 
 
 def found_thresholds(checkpoint: Path, heads: Collection[str]) -> dict[str, FoundThreshold]:
-    """The threshold of each head for which one was chosen with this very checkpoint.
+    """The threshold of each head to which one was applied with this very checkpoint.
 
     Args:
         checkpoint: its file; results are beside it, or of several tasks in a folder for each head.

@@ -289,7 +289,8 @@ def _joined(predictors: Sequence[Predictor]) -> Predictor:
         tasks = [predictor.task for predictor in predictors if isinstance(predictor.task, SpanAnswers)]
         found_on = {one.threshold_found_on for one in tasks}
         mean = sum(one.threshold for one in tasks) / len(tasks)
-        task = task.with_threshold(mean, found_on.pop() if len(found_on) == 1 else None)
+        if any(one.null_threshold is not None for one in tasks):
+            task = task.with_threshold(mean, found_on.pop() if len(found_on) == 1 else None)
     return replace(first, task=task, others=tuple((one.model, one.head) for one in others))
 
 

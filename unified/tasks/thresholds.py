@@ -17,15 +17,15 @@ Threshold = float | Literal["best"]
 
 @dataclass(frozen=True)
 class FoundThreshold:
-    """A threshold that was chosen on data.
+    """The threshold that fine-tuning applied.
 
     Attributes:
         value: from 0 to 1.
-        found_on: name of the split.
+        found_on: name of the split that it was chosen on; None where the option ``--threshold`` set it.
     """
 
     value: float
-    found_on: str
+    found_on: str | None
 
 
 def abstains(task: object) -> TypeGuard[SpanAnswers]:

@@ -259,8 +259,11 @@ def test_the_threshold_of_no_answer_is_printed_and_kept_in_the_results(finetune,
     assert official == {one["id"]: one["answer"] for one in rows("out/predictions.valid.jsonl")}
     assert Path("out/valid.predictions.json").read_text(encoding="utf-8").endswith('"\n}\n')
     assert Path("out/valid.predictions.json").read_text(encoding="utf-8").startswith('{\n "é0": ')
-    finetune(*words, "--output", "fixed", "--threshold", "0.25")
-    assert "null_threshold" not in read_results(["fixed"])[0]
+    _, err = finetune(*words, "--output", "fixed", "--threshold", "0.25")
+    assert read_results(["fixed"])[0]["null_threshold"] == {"value": 0.25, "found_on": None}
+    assert not [line for line in err if "no answer where" in line]
+    task = load("fixed").predictor().task
+    assert (task.threshold, task.threshold_found_on, task.chooses_threshold) == (0.25, None, False)
 
 
 def test_predictions_for_an_official_scorer_are_written_in_its_format(finetune, tmp_path):

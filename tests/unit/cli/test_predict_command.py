@@ -14,14 +14,13 @@ from tests.support.commands import exit_status
 from tests.support.corpora import jsonl
 from tests.support.task_folders import language_model
 from tests.support.terminal import Terminal
-from tests.support.untrained_models import linked, task_model
+from tests.support.untrained_models import linked, task_model, write_found_threshold
 from unified import load
 from unified.cli import main
 from unified.cli.commands.predict import predictor_of
 from unified.cli.parsing import make_parser
 from unified.errors import UnifiedError
 from unified.files.rows import read_rows
-from unified.reports.results import write_result
 from unified.tasks.catalogue import task_named
 from unified.tasks.heads import Classification
 from unified.tasks.heads.span import SpanAnswers
@@ -42,10 +41,10 @@ def models(tmp_path_factory) -> Path:
     task_model(folder / "span", {"span": SpanAnswers()})
     task_model(folder / "abstains", {"span": SpanAnswers(labels=("",))})
     task_model(folder / "found", {"span": SpanAnswers(labels=("",))})
-    write_result(
-        folder / "found", task="span", run="ours", scores={}, seed=1, command=[], model={"name": "m", "sha256": None},
-        settings={}, data={}, published={}, checkpoint="last", null_threshold={"value": 0.25, "found_on": "valid"},
-    )  # fmt: skip
+    task_model(folder / "set", {"span": SpanAnswers(labels=("",))})
+    task_model(folder / "head", {"span": SpanAnswers(labels=("",), null_threshold=0.375)})
+    write_found_threshold(folder / "found", 0.25)
+    write_found_threshold(folder / "set", 0.125, found_on=None)
     language_model(folder / "writes", token_types=6, writes="cloze", initializer_range=0.3)
     language_model(folder / "silent")
     language_model(folder / "continues", writes="permutation", positions="relative")
@@ -87,6 +86,9 @@ def test_the_threshold_of_no_answer_is_that_of_the_option_or_the_one_found_in_tr
     for line, value, found_on, says in (
         ("span i --model abstains", 0.5, None, "0.5; --threshold NUMBER sets it\n"),
         ("span i --model found", 0.25, "valid", "0.25, found on valid; --threshold NUMBER sets it\n"),
+        ("span i --model set", 0.125, None, "0.125, set in fine-tuning; --threshold NUMBER sets it\n"),
+        ("span i --model head", 0.375, None, "0.375, set in fine-tuning; --threshold NUMBER sets it\n"),
+        ("span i --model abstains --model abstains", 0.5, None, "0.5; --threshold NUMBER sets it\n"),
         ("span i --model found --threshold best", 0.25, "valid", "0.25, found on valid; --threshold NUMBER sets it\n"),
         ("span i --model found --threshold 0.75", 0.75, None, ""),
         ("span i --model abstains --threshold 0", 0.0, None, ""),

@@ -141,7 +141,7 @@ def test_results_are_those_of_files_of_folders_and_of_the_runs_of_grids(tmp_path
         ({"published": {"valid": {"B": {"f1": "x"}}}}, "'f1' of 'B' of 'valid' of 'published' must be a number"),
         ({"checkpoint": 1}, "'checkpoint' must be a text"),
         ({"null_threshold": {"value": "x", "found_on": "v"}}, "'value' of 'null_threshold' must be a number"),
-        ({"null_threshold": {"value": 1, "found_on": 2}}, "'found_on' of 'null_threshold' must be a text"),
+        ({"null_threshold": {"value": 1, "found_on": 2}}, "'found_on' of 'null_threshold' must be a text or null"),
     ],
 )
 def test_a_field_of_another_kind_is_named(tmp_path, changes, says):

@@ -25,6 +25,8 @@ def test_a_threshold_counts_that_was_found_with_the_checkpoint_itself(tmp_path):
     write_found_threshold(tmp_path, 0.25, "best")
     assert found_thresholds(checkpoint, ["qa"]) == {"qa": FoundThreshold(0.25, "valid")}
     assert found_thresholds(tmp_path / "checkpoint_last.pt", ["qa"]) == {}
+    result(tmp_path, "t", checkpoint="best", null_threshold={"value": 1, "found_on": None})  # an option set it
+    assert found_thresholds(checkpoint, ["qa"]) == {"qa": FoundThreshold(1.0, None)}
     result(tmp_path, "t", checkpoint="best")  # a task without thresholds
     assert found_thresholds(checkpoint, ["qa"]) == {}
     result(tmp_path, "t", null_threshold={"value": 1, "found_on": "valid"})  # which checkpoint it was is not said

@@ -253,6 +253,9 @@ def test_the_threshold_of_an_ensemble_is_the_mean():
     assert task.threshold == pytest.approx(0.3) and task.threshold_found_on == "valid"
     task = together(spans(0.1, "valid"), spans(0.5)).predictor().task
     assert task.threshold == pytest.approx(0.3) and task.threshold_found_on is None
+    task = together(model(only=TASKS["spans"]), spans(0.1)).predictor().task
+    assert task.null_threshold == pytest.approx(0.3)  # 0.5 counts where nobody set one
+    assert together(model(only=TASKS["spans"]), model(only=TASKS["spans"])).predictor().task == TASKS["spans"]
     answering = SpanAnswers((), max_answer=5)
     assert together(model(only=answering), model(only=answering)).predictor().task == answering
 

@@ -100,7 +100,8 @@ def test_a_number_is_taken_as_it_is(learnt):
     chances = sorted(one["no_answer"] for one in next(outcomes(learnt, 0.5)).predictions)
     for number, answered in ((0.0, 0), ((chances[3] + chances[4]) / 2, 4), (1.0, 20)):
         outcome = next(outcomes(learnt, number))
-        assert sum(answer != "" for answer in answers(outcome)) == answered and outcome.threshold is None
+        assert sum(answer != "" for answer in answers(outcome)) == answered
+        assert outcome.threshold == FoundThreshold(number, None)
         assert f"null:above-{number}" in outcome.scores["signature"]
 
 

@@ -108,8 +108,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--threshold",
         metavar="best|NUMBER",
         help="probability of no answer above which a question counts as unanswerable; best: the threshold that "
-        "fine-tuning found on its development set (default: best where one was found, else the setting of the "
-        "head)",
+        "fine-tuning found on its development set (default: best where one was found, else the one that was set in "
+        "fine-tuning)",
     )
     parser.add_argument("--json", action="store_true", help="answer a plain text by a line of JSON, as other items are")
     add_device_arguments(parser)
@@ -246,9 +246,11 @@ def _by_threshold(task: SpanAnswers, threshold: Threshold | None, args: argparse
         )
     if threshold is not None and threshold != BEST:
         return task.with_threshold(threshold)
-    found = "" if task.threshold_found_on is None else f", found on {task.threshold_found_on}"
+    origin = "" if task.null_threshold is None else ", set in fine-tuning"
+    if task.threshold_found_on is not None:
+        origin = f", found on {task.threshold_found_on}"
     print(
-        f"no answer where its probability exceeds {task.threshold:.4g}{found}; --threshold NUMBER sets it",
+        f"no answer where its probability exceeds {task.threshold:.4g}{origin}; --threshold NUMBER sets it",
         file=sys.stderr,
     )
     return task

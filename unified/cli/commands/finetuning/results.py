@@ -130,7 +130,7 @@ class ScoredSplits:
     Attributes:
         scores: of each split with labels, by measure.
         intervals: of 95 % over the items of each such split that has several, [low, high] by measure.
-        threshold: what was chosen on the development set; None where nothing was.
+        threshold: what was chosen on the development set, or set by an option; None where that of the head counts.
     """
 
     scores: dict[str, dict[str, Any]]
@@ -148,11 +148,12 @@ def score_splits(learnt: Learnt, threshold: Threshold | None) -> ScoredSplits:
     for outcome in outcomes(learnt, threshold):
         if outcome.threshold and found is None:
             found = outcome.threshold
-            print(
-                f"{learnt.task.name}: no answer where its probability exceeds {found.value:.4g}, which gives the "
-                f"highest F1 of {found.found_on}; --threshold NUMBER sets it",
-                file=sys.stderr,
-            )
+            if found.found_on is not None:
+                print(
+                    f"{learnt.task.name}: no answer where its probability exceeds {found.value:.4g}, which gives the "
+                    f"highest F1 of {found.found_on}; --threshold NUMBER sets it",
+                    file=sys.stderr,
+                )
         cut = sum("cut" in one for one in outcome.predictions)
         note = cut_note(cut, len(outcome.predictions), learnt.predictor.reads)
         if note:
