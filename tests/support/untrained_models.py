@@ -37,7 +37,7 @@ def task_model(folder: Path, heads: Mapping[str, Understanding[Any]], longest: i
 def write_found_threshold(
     folder: Path, value: float, checkpoint: str = "last", found_on: str | None = "valid", **more: Any
 ) -> None:
-    """The results of a fine-tuning in which this threshold of "no answer" was found on a split; None where it was set."""
+    """The results of a fine-tuning that found this threshold of "no answer" on a split; None where it was set."""
     folder.mkdir(exist_ok=True)
     write_result(
         folder, task="span", run="ours", scores={}, seed=1, command=[], model={"name": "m", "sha256": None},

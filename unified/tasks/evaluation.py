@@ -1,4 +1,4 @@
-"""Predictions of a fine-tuned model for the splits of its task, by a threshold of the development set or of an option."""
+"""Predictions of a fine-tuned model for the splits of its task, by a threshold that is found on the development set."""
 
 from __future__ import annotations
 

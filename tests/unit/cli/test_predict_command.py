@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import os
+import threading
 from pathlib import Path
 
 import pytest
@@ -73,7 +75,7 @@ def predictor(line: str):
         ("wnli i --model three", "wnli", Classification),
         ("tagging i --model three", "tags", Tagging),
         ("classification i --model three --head wnli", "wnli", Classification),
-        ("cola i --model three --head tags", "tags", Tagging),
+        ("conll2003 i --model three --head tags", "tags", Tagging),
     ],
 )
 def test_the_head_of_the_task_answers_or_the_one_that_is_named(work, line, head, kind):
@@ -119,6 +121,9 @@ def test_a_generation_task_takes_the_limit_of_sources_and_windows_from_its_optio
          "--windows: classification is no task that generates text; leave the option out"),
         ("cola i --model three", "the model was fine-tuned for rte, wnli, tags, not for cola"),
         ("cola i --model two", "the model was fine-tuned for rte, tags, not for cola"),
+        ("cola i --model three --head tags", "the model was fine-tuned for rte, wnli, tags, not for tags, as "
+         "classification"),
+        ("tagging i --model three --head rte", "the model was fine-tuned for rte, wnli, tags, not for rte, as tagging"),
         ("classification i --model classes --threshold 0.5",
          "--threshold 0.5: classification answers every item, so there is no threshold to set"),
         ("span i --model span --threshold 0.5",
@@ -239,6 +244,25 @@ def test_texts_that_are_cut_are_counted(work, capsys):
     jsonl(work / "sources.jsonl", [{"source": "w1"}, {"source": "w1 w2 . w3 w4 . w5 w6 ."}])
     assert predict(*words, "sources.jsonl") == 0
     assert "predict: 1 of 2 texts were divided into windows\n" in capsys.readouterr().err
+
+
+def test_rows_that_are_left_out_are_counted_whatever_holds_them(work, monkeypatch, capsys):
+    some, none = [ROWS[0], {"text": ""}, ROWS[1], {"text": " "}], '{"text": ""}'
+    jsonl(work / "gaps.jsonl", some)
+    text = Path("gaps.jsonl").read_text(encoding="utf-8")
+    os.mkfifo(work / "pipe")
+    writer = threading.Thread(target=lambda: (work / "pipe").write_text(text, encoding="utf-8"), daemon=True)
+    writer.start()
+    monkeypatch.setattr("sys.stdin", io.StringIO(text))
+    for source, called, left_out, kept in (
+        ("gaps.jsonl", "gaps.jsonl", "2 rows", 2), ("-", "standard input", "2 rows", 2), ("pipe", "pipe", "2 rows", 2),
+        (none, "the item", "1 row", 0),
+    ):  # fmt: skip
+        assert predict("classification", source, "--model", "classes", "--skip-empty") == 0
+        found = capsys.readouterr()
+        assert found.err == f"{called}: {left_out} left out, the field 'text' is empty\n"
+        assert found.out.count("\n") == kept
+    writer.join(timeout=60)
 
 
 def test_cpu_threads_are_as_many_as_the_option_says(work):

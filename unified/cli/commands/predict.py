@@ -7,6 +7,7 @@ import hashlib
 import json
 import sys
 import uuid
+from collections import Counter
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -101,7 +102,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--skip-empty",
         action="store_true",
-        help="leave out rows in which a text that the task reads is empty, instead of refusing them",
+        help="leave out rows in which a text that the task reads is empty, instead of refusing them; says how many",
     )
     add_pipeline_arguments(parser)
     parser.add_argument(
@@ -127,7 +128,7 @@ def run(args: argparse.Namespace) -> int:
         raise UnifiedError(f"{args.output}: exists already; --overwrite replaces it, or give another --output")
     require_output_folder(args)
     # Imported here, so that --help does not wait for torch.
-    from unified.cli.commands.predicting.inputs import checked, is_object, items_of
+    from unified.cli.commands.predicting.inputs import checked, is_object, items_of, print_left_out
     from unified.cli.commands.predicting.plain_text import in_words, item_of_text, names_in_file
     from unified.runtime.progress import shown
     from unified.tasks.catalogue import task_named
@@ -147,13 +148,16 @@ def run(args: argparse.Namespace) -> int:
     handle = load(*args.model, device=device, annotator=annotator)
     predictor = replace(predictor_of(args, task, handle), ahead=args.ahead)
     total = 0  # of a stream nobody knows it
+    empty: Counter[str] | None = None  # rows of a file were counted when it was checked
     if text is not None:
         items: Iterator[Any] = iter([item_of_text(text, args.second, predictor, names, args.task)])
     else:
         if args.input != "-" and not is_object(args.input) and not Path(args.input).is_fifo():
             names = names_in_file(args.input, names)
             total = checked(args.input, predictor, names)
-        items = items_of(args.input, predictor, names)
+        else:
+            empty = Counter()
+        items = items_of(args.input, predictor, names, empty=empty)
     count = cut = divided = 0
     with _destination(args, handle, predictor, items) as (stream, before, left):
         predictions = predictor.predict(left)
@@ -165,6 +169,8 @@ def run(args: argparse.Namespace) -> int:
                 line = in_words(prediction, text)
             print(line, file=stream, flush=args.output is None)
             count, cut, divided = count + 1, cut + ("cut" in prediction), divided + ("windows" in prediction)
+    if empty is not None:
+        print_left_out(args.input, empty)
     if divided:
         print(f"predict: {divided:,} of {count:,} texts were divided into windows", file=sys.stderr, flush=True)
     note = cut_note(cut, count, predictor.reads)
@@ -220,10 +226,9 @@ def predictor_of(args: argparse.Namespace, task: SingleTask, handle: TrainedMode
     own = head_name(task.name)  # of a model of several tasks
     model = require_task_model(handle)
     head = args.head or (own if own in model.predictors else None)
-    types = () if args.head else (parse_head(task.head).head_class.name,)
     if not args.head and len(model.predictors) > 1 and own not in model.predictors and task.name in TASKS:
         raise UnifiedError(f"the model was fine-tuned for {', '.join(model.predictors)}, not for {task.name}")
-    predictor = model.predictor(*types, head=head)
+    predictor = model.predictor(parse_head(task.head).head_class.name, head=head)
     if threshold is not None:
         require_abstaining([predictor.task], threshold, args.task)
     if abstains(predictor.task):

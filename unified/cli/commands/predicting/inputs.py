@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,9 +36,14 @@ def checked(source: str, predictor: AnyPredictor, names: FieldNames) -> int:
             problems.add(f"item {item.id}", "an earlier row has this id, too; each needs an id of its own")
         ids.add(item.id)
     problems.check(f"{source}: ")
-    for reason, rows in empty.items():
-        print(f"{source}: {counted(rows, 'row')} left out, {reason}", file=sys.stderr)
+    print_left_out(source, empty)
     return count
+
+
+def print_left_out(source: str, empty: Mapping[str, int]) -> None:
+    """Says on standard error how many rows of INPUT were left out, by the reason."""
+    for reason, rows in empty.items():
+        print(f"{called(source)}: {counted(rows, 'row')} left out, {reason}", file=sys.stderr, flush=True)
 
 
 def items_of(
