@@ -16,6 +16,7 @@ from unified.tasks.heads.named_entities import NamedEntities, read_named_entitie
 NOTHING = ""
 #: Placeholder for the question of a candidate answer that has none yet [UniLM, app. A].
 UNASKED = "[UNK]"
+_LETTER_OR_DIGIT = r"[^\W_]"
 
 
 @dataclass(frozen=True)
@@ -164,14 +165,26 @@ def _answer(fields: Any, context: str) -> Answer:
 def _found(text: str, context: str) -> Answer:
     """The first place of a text in the passage: as it is, or else in other capitals and with other white space.
 
-    The answer is then spelt as in the passage; scores do not tell them apart. One that the passage lacks has no start.
+    A place within a longer word, to which a letter or a digit of the answer is joined, counts where there is no other.
+    The answer is spelt as in the passage; scores do not tell capitals apart. One that the passage lacks has no start.
 
     Raises:
         UnifiedError: the passage lacks it, and it is a list or an object that a program has written as a text.
     """
-    start = context.find(text)
-    if start >= 0:
-        return Answer(text, start)
-    refuse_printed("answers", text)
-    alike = re.search(r"\s+".join(map(re.escape, text.split())), context, re.IGNORECASE)
-    return Answer(text) if alike is None else Answer(alike[0], alike.start())
+    if text not in context:
+        refuse_printed("answers", text)
+    exact, alike = re.escape(text), r"\s+".join(map(re.escape, text.split()))
+    for pattern, flags in (
+        (_whole(exact, text), 0), (_whole(alike, text.strip()), re.IGNORECASE), (exact, 0), (alike, re.IGNORECASE)
+    ):  # fmt: skip
+        place = re.search(pattern, context, flags)
+        if place is not None:
+            return Answer(place[0], place.start())
+    return Answer(text)
+
+
+def _whole(pattern: str, text: str) -> str:
+    """The pattern of a text where no letter or digit is joined to one at its edge."""
+    before = rf"(?<!{_LETTER_OR_DIGIT})" if text[0].isalnum() else ""
+    behind = rf"(?!{_LETTER_OR_DIGIT})" if text[-1].isalnum() else ""
+    return before + pattern + behind

@@ -139,6 +139,37 @@ def test_signs_of_patterns_are_plain_letters():
     )
 
 
+@pytest.mark.parametrize(
+    ("context", "answer", "text", "start"),
+    [
+        ("The concatenation of a cat.", "cat", "cat", 23),
+        ("A catalog, a bobcat, a cat", "cat", "cat", 23),
+        ("A Catalog of A  Cat", "a cat", "A  Cat", 13),  # whole words in other capitals before parts of longer words
+        ("A catalog and a Cat", "cat", "Cat", 16),
+        ("In 1995 he ate 5", "5", "5", 15),
+        ("In 1995: 95!", "95", "95", 9),
+        ("Made by x5 in 5x, not 5", "5", "5", 22),
+        ("A snake_cat", "cat", "cat", 8),  # a mark is neither a letter nor a digit
+        ("élan cat\u00e9, cat", "cat", "cat", 11),
+        ("cat", "cat", "cat", 0),
+        ("The bobcats and tomcats", "cat", "cat", 7),  # no word is it
+        ("The BOBCATS", "cat", "CAT", 7),
+        ("It costs US$5,000", "$5", "$5", 11),  # what begins with a mark may be joined there
+        ("Yes(no), no(n)", "no)", "no)", 4),
+        ("nothing is no thing", "x", "x", None),
+    ],
+)
+def test_an_answer_is_looked_for_as_whole_words_first(context, answer, text, start):
+    for answers in (answer, [answer]):
+        found = question_item({"question": "q", "context": context, "answers": answers}, 1, labelled=True)
+        assert found.answers == (Answer(text, start),)
+
+
+def test_white_space_at_the_edge_of_an_answer_is_part_of_it_where_the_passage_has_it():
+    found = question_item({"question": "q", "context": "a cat b", "answers": [" cat ", " b "]}, 1, labelled=True)
+    assert found.answers == (Answer(" cat ", 1), Answer("b", 6))
+
+
 @pytest.mark.parametrize("cell", ["{'text': ['Anna'], 'answer_start': array([0])}", '["Anna"]', "[]", " {\n} "])
 def test_a_list_that_a_program_wrote_as_a_text_is_no_answer(cell):
     for answers in (cell, [cell]):
