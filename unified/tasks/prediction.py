@@ -117,7 +117,10 @@ class Predictor:
         units = units_of(encoded.owners, together=True)
         lengths = np.array([sum(len(encoded.examples[member].tokens) for member in unit) for unit in units])
         device = next(self.model.parameters()).device
-        row_length = packed_length(self.model.transformer, self.codec.longest, device)
+        # An item above the limit has several rows, which the model reads in portions.
+        row_length = min(
+            packed_length(self.model.transformer, self.codec.longest, device), max(self.max_tokens, self.codec.longest)
+        )
         found: list[dict[str, Any]] = [{} for _ in items]
         for some in batches_of(np.argsort(-lengths, kind="stable"), lengths, None, self.max_tokens):
             chosen, pad = np.sort(some), self.codec.vocabulary.special.pad

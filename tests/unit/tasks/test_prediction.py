@@ -22,6 +22,8 @@ from unified.tasks.evaluation import SplitOutcome, outcomes
 from unified.tasks.finetuning import Learnt
 from unified.tasks.heads import Classification, Relation
 from unified.tasks.heads.items import TextItem
+from unified.tasks.heads.questions import QuestionItem
+from unified.tasks.heads.span import SpanAnswers
 from unified.tasks.loading import require_language_model, require_task_model
 from unified.tasks.prediction import Predictor, batches_of, cut_note
 from unified.tasks.publishing import publish
@@ -56,6 +58,34 @@ def test_predictions_are_those_of_each_item_alone(predictor):
         assert one.get("cut") == (lost or None)
     few = list(replace(predictor, max_tokens=1).predict(some))
     assert [one["label"] for one in few] == [one["label"] for one in found]
+
+
+@pytest.mark.parametrize("max_tokens", [1, 40, 100])
+def test_a_long_passage_is_read_in_rows_of_limited_length(max_tokens, monkeypatch):
+    """So that the model reads them in portions; all windows in one row give the same answers."""
+    task, passages = SpanAnswers(stride=3, max_query=3), codec(16)
+    reading = small_model(task, passages, attention_backend="blocked")
+    whole = Predictor(reading, "task", task, passages, max_tokens=10**6)
+    some = [QuestionItem(str(i), "w1 w2", " ".join(f"w{(i + k * k) % 30}" for k in range(n))) for i, n in
+            enumerate((90, 3, 60))]  # fmt: skip
+    model, rows = type(whole.model), list[tuple[int, int]]()
+    hidden = model.hidden
+    monkeypatch.setattr(
+        model, "hidden", lambda self, batch, *given, **named: rows.append(tuple(batch.tokens.shape))
+        or hidden(self, batch, *given, **named)
+    )  # fmt: skip
+    expected = list(whole.predict(some))
+    assert len(rows) == 1 and rows[0][0] == 1 and rows[0][1] > 300  # on a CPU
+    rows.clear()
+    whole.model.tokens_at_once = 2 * max(max_tokens, 16)
+    found = list(replace(whole, max_tokens=max_tokens).predict(some))
+    assert all(width <= max(max_tokens, 16) and count * width <= 2 * max(max_tokens, 16) for count, width in rows)
+    assert len(rows) > 3
+    for one, other in zip(found, expected, strict=True):
+        assert one["answer"] == other["answer"] and one["start"] == other["start"]
+        assert [span["probability"] for span in one["nbest"]] == pytest.approx(
+            [span["probability"] for span in other["nbest"]], abs=2e-5
+        )
 
 
 def test_items_are_read_ahead_in_groups_and_answered_in_their_order(predictor):
