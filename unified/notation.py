@@ -202,12 +202,12 @@ def plain(value: object) -> object:
 
 
 def check_settings(
-    own_class: type[Any], name: str, settings: Iterable[str], refusal: Refusal, given: Iterable[str] = ()
+    own_class: type[Any], name: str, settings: Iterable[str], refusal: Refusal, from_data: Iterable[str] = ()
 ) -> None:
     """Refuse a class that is no dataclass, settings that are none of its fields, and fields without a value.
 
     Args:
-        given: fields that are no settings, because they come from elsewhere.
+        from_data: fields that need no value, because data give one where no setting does.
 
     Raises:
         UnifiedError: names the class or the setting.
@@ -216,14 +216,15 @@ def check_settings(
         raise refusal(
             f"{own_class.__name__} is not a dataclass; its settings are fields: write @dataclass(frozen=True)"
         )
-    given = set(given)
-    known = {field.name: field for field in fields(own_class) if field.init and field.name not in given}
+    settings = list(settings)
+    given = {*settings, *from_data}
+    known = {field.name: field for field in fields(own_class) if field.init}
     for setting in settings:
         if setting not in known:
             listed = f"its settings are {', '.join(known)}" if known else "it has none"
             raise refusal(f"no setting {setting!r}{nearest(setting, known)}; {listed}")
     for field in known.values():
-        if field.name not in settings and field.default is MISSING and field.default_factory is MISSING:
+        if field.name not in given and field.default is MISSING and field.default_factory is MISSING:
             raise refusal(f"the setting {field.name} has no default; write {name}({field.name}=…)")
 
 

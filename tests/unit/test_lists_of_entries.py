@@ -211,7 +211,7 @@ def test_a_setting_that_is_set_twice_is_refused():
     assert refused(read_settings, "a=1, b=2, a=1", refusal) == "thing: a is set twice"
 
 
-def test_settings_are_the_fields_that_are_not_given():
+def test_settings_are_the_fields_and_data_may_give_those_without_a_default():
     @dataclass
     class Own:
         needed: int
@@ -220,7 +220,8 @@ def test_settings_are_the_fields_that_are_not_given():
         after: int = field(default=0, init=False)
 
     check_settings(Own, "own", ["needed"], refusal)
-    check_settings(Own, "own", iter(["size"]), refusal, given=iter(["needed"]))
+    for settings in (["size"], ["needed"], []):
+        check_settings(Own, "own", iter(settings), refusal, from_data=iter(["needed", "other"]))
     check_settings(Own, "own", ["needed", "size", "made"], refusal)
     listed = "its settings are needed, size, made"
     assert (
@@ -228,8 +229,8 @@ def test_settings_are_the_fields_that_are_not_given():
         == f"thing: no setting 'siz' (did you mean 'size'?); {listed}"
     )
     assert refused(check_settings, Own, "own", ["needed", "after"], refusal) == f"thing: no setting 'after'; {listed}"
-    says = "thing: no setting 'needed'; its settings are size, made"
-    assert refused(check_settings, Own, "own", ["needed"], refusal, ["needed"]) == says
+    says = f"thing: no setting 'other'; {listed}"
+    assert refused(check_settings, Own, "own", iter(["other"]), refusal, ["needed", "other"]) == says
     assert refused(check_settings, Own, "own", ["size"], refusal) == (
         "thing: the setting needed has no default; write own(needed=…)"
     )

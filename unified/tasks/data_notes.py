@@ -110,7 +110,7 @@ def require_known_labels(
     judged: Iterable[tuple[Understanding[Any], Splits]],
     locations: Callable[[], Mapping[str, Mapping[str, str]]] = dict,
 ) -> None:
-    """Refuses items that cannot be predicted, as no training item is like them, or cannot be scored.
+    """Refuses items whose labels are none of those that are learnt, and items that cannot be scored.
 
     Args:
         judged: heads as the training items settle them, with the splits of their task.
@@ -122,15 +122,11 @@ def require_known_labels(
     """
     found: list[tuple[str, str, str]] = []
     for understanding, splits in judged:
-        training = next((items for split, items in splits.items() if _is_train(split)), ())
-        # If so, the head has labels of its own, and refuses these items where it encodes them.
-        own_labels = any(map(understanding.unlearnt, training))
         for split, items in splits.items():
             for item in items:
-                unlearnt = None if own_labels else understanding.unlearnt(item)
                 unscored = None if _is_train(split) else understanding.unscored(item)
-                reasons = (reason for reason in (unlearnt, unscored) if reason is not None)
-                found += [(split, item.id, reason) for reason in reasons]
+                reasons = (understanding.unlearnt(item), unscored)
+                found += [(split, item.id, reason) for reason in reasons if reason is not None]
     if not found:
         return
     problems, files = Problems(), locations()

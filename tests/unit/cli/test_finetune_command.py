@@ -294,7 +294,7 @@ def test_a_label_that_no_training_item_has_is_refused(refusal, shared):
     """The message names the file and the line, whatever the id of the item is."""
     rows = [{"text": "w1", "label": "maybe", "id": "q"}, {"text": "w1", "label": "maybe"}]
     jsonl(shared / "odd.jsonl", [{"text": "w2", "label": "no"}, *rows])
-    says = "odd.jsonl, 2 lines (2, 3): label 'maybe', but train has 'no', 'yes'"
+    says = "odd.jsonl, 2 lines (2, 3): label 'maybe' is none of those that are learnt, 'no', 'yes'"
     assert refusal("classification", "--valid", "odd.jsonl") == says
 
 
@@ -305,11 +305,11 @@ def test_a_pipeline_is_for_a_model_that_reads_entities(refusal):
 def test_a_label_of_rows_that_validate_alone_is_refused_by_the_lines_of_their_file(refusal, shared):
     jsonl(shared / "own.jsonl", [*ROWS, *({"text": f"w1 w{i}", "label": f"l{i}"} for i in range(25))])
     says = refusal("classification", "--data", "own.jsonl", "--valid-share", "0.2")
-    assert re.match(r"own\.jsonl, line (2[1-9]|[34]\d): label 'l\d+', but train has 'l\d+', ", says)
+    assert re.match(r"own\.jsonl, line (2[1-9]|[34]\d): label 'l\d+' is none of those that are learnt, 'l\d+', ", says)
     jsonl(shared / "many.jsonl", [{"text": "w1", "label": f"{i:02}"} for i in range(22)])
     jsonl(shared / "other.jsonl", [{"text": "w1", "label": "maybe"}])
     says = refusal("classification", "--data", "many.jsonl", "--valid", "other.jsonl")
     assert (
-        says.startswith("other.jsonl, line 1: label 'maybe', but train has '00', ")
+        says.startswith("other.jsonl, line 1: label 'maybe' is none of those that are learnt, '00', ")
         and ", '18', '19' and 2 more" in says
     )

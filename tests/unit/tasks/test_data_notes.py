@@ -83,13 +83,16 @@ def test_classes_that_nobody_can_learn_are_refused():
     train = items(("a", "x"), ("b", "y"))
     others = {"valid": items(("c", "z"), ("d", "x"), ("e", "z")), "test": items(("f", "w"))}
     assert unlearnt(train=train, **others) == (
-        "valid, 2 items (0, 2): label 'z', but train has 'x', 'y'; test, item 0: label 'w', but train has 'x', 'y'"
+        "valid, 2 items (0, 2): label 'z' is none of those that are learnt, 'x', 'y'; "
+        "test, item 0: label 'w' is none of those that are learnt, 'x', 'y'"
     )
     known = parse_head("classification").for_items(train)
     require_known_labels([(known, {"train": train, "valid": items(("c", "x")), "test": items(("d", None))})])
     other = parse_head("classification").for_items(items(("a", "u"), ("b", "v")))
     splits = {"rte/train": train, "rte/valid": train[:1]}, {"sst2/train": items(("a", "u")), "sst2/valid": train[:1]}
-    with pytest.raises(UnifiedError, match="^sst2/valid, item 0: label 'x', but train has 'u', 'v'$"):
+    with pytest.raises(
+        UnifiedError, match="^sst2/valid, item 0: label 'x' is none of those that are learnt, 'u', 'v'$"
+    ):
         require_known_labels(zip((known, other), splits, strict=True))
 
 
@@ -98,13 +101,11 @@ def test_labels_of_ones_own_are_those_that_are_learnt():
     require_known_labels(
         [(parse_head("classification(labels=['x', 'y', 'z'])").for_items(train), {"train": train, "valid": valid})]
     )
-    # A training item that they lack is refused where it is encoded: "train has" would not be true.
-    require_known_labels(
-        [(parse_head("classification(labels=['x', 'z'])").for_items(train), {"train": train, "valid": train})]
-    )
-    require_known_labels(
-        [(parse_head("classification(labels=['x', 'z'])").for_items(train), {"a/train": train, "a/valid": train})]
-    )
+    fewer = parse_head("classification(labels=['x', 'z'])").for_items(train)
+    for split in ("train", "a/train"):
+        with pytest.raises(UnifiedError) as caught:
+            require_known_labels([(fewer, {split: train, "valid": valid})])
+        assert str(caught.value) == f"{split}, item 1: label 'y' is none of those that are learnt, 'x', 'z'"
 
 
 @pytest.mark.parametrize(("rules", "program"), [("1.1", "SQuAD 1.1"), ("coqa", "CoQA")])
@@ -132,25 +133,25 @@ TYPED = RelationItem("1", ("a", "b"), (Entity(0, 1, "PER"), Entity(1, 2, "ORG"))
             "tagging",
             WordsItem("1", ("a", "b"), ("B-X", "O")),
             WordsItem("2", ("a", "b"), ("O", "I-X")),
-            "tag 'I-X', but train has 'B-X', 'O'",
+            "tag 'I-X' is none of those that are learnt, 'B-X', 'O'",
         ),
         (
             "relation",
             [TYPED, replace(TYPED, label="x")],
             replace(TYPED, label="y"),
-            "label 'y', but train has 'no_relation', 'x'",
+            "label 'y' is none of those that are learnt, 'no_relation', 'x'",
         ),
         (
             "relation(design='types')",
             [TYPED, replace(TYPED, label="x")],
             replace(TYPED, entities=TYPED.entities[::-1]),
-            "type of an entity 'SUBJ=ORG', but train has 'SUBJ=PER', 'OBJ=ORG'",
+            "type of an entity 'SUBJ=ORG' is none of those that are learnt, 'SUBJ=PER', 'OBJ=ORG'",
         ),
         (
             "span(design='unilm', rules='coqa')",
             QuestionItem("1", "q", "c", (), choice="yes"),
             QuestionItem("2", "q", "c", (), choice="no"),
-            "answer outside the passage 'no', but train has 'yes'",
+            "answer outside the passage 'no' is none of those that are learnt, 'yes'",
         ),
     ],
 )
@@ -168,7 +169,7 @@ def test_a_question_without_an_answer_is_refused_where_all_training_items_have_o
     judged = (parse_head("span").for_items(train), {"train": train, "valid": [QuestionItem("2", "q", "c", (), True)]})
     with pytest.raises(UnifiedError) as caught:
         require_known_labels([judged])
-    assert str(caught.value) == "valid, item 2: it has no answer, and all items of train have one"
+    assert str(caught.value) == "valid, item 2: it has no answer, and only questions that have one are learnt"
 
 
 def test_items_without_labels_are_known():

@@ -265,7 +265,7 @@ def test_an_entity_of_a_type_that_training_lacks_is_refused_as_the_item_is_read(
     fields = {"words": ["w1", "w2"], "entities": entities}
     assert reader.item(fields, 3).id == "3"
     assert refused(reader.item, fields | {"entities": entities[::-1]}, 3) == (
-        "type of an entity 'SUBJ=ORG', but train has 'SUBJ=PER', 'OBJ=ORG'"
+        "type of an entity 'SUBJ=ORG' is none of those that are learnt, 'SUBJ=PER', 'OBJ=ORG'"
     )
 
 

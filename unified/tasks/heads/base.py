@@ -152,7 +152,11 @@ class Understanding(ABC, Generic[ItemT]):
     @classmethod
     @abstractmethod
     def of(cls, items: Sequence[ItemT], **settings: Any) -> Understanding[ItemT]:
-        """The task that training items pose, with the labels that occur."""
+        """The task that training items pose, with the labels that occur, or with those that settings name.
+
+        Args:
+            settings: fields of the class, which all count as they are.
+        """
 
     @abstractmethod
     def encode(self, items: Sequence[ItemT], codec: Codec) -> Encoded:
@@ -219,9 +223,9 @@ class Understanding(ABC, Generic[ItemT]):
         return None
 
     def unlearnt(self, item: ItemT) -> str | None:
-        """Why an item can be neither predicted nor scored: the training items have no label like its own.
+        """Why an item can be neither learnt, predicted nor scored: its label is none of those that are learnt.
 
-        None where they do, or where it has no label.
+        None where it is one of them, or where it has no label.
         """
         return None
 
@@ -387,11 +391,17 @@ def _first_of(known: Sequence[str]) -> str:
     return f"{', '.join(known[:_MOST_NAMED])}{more}"
 
 
+def with_labels(settings: Mapping[str, Any], found: Iterable[str]) -> dict[str, Any]:
+    """Settings of a head with their own ``labels``, or else with those ``found`` in training items, sorted."""
+    labels = settings["labels"] if "labels" in settings else sorted(set(found))
+    return {**settings, "labels": tuple(labels)}
+
+
 def unlearnt_label(label: str | None, known: tuple[str, ...], what: str = "label") -> str | None:
     """Answers :meth:`Understanding.unlearnt` for a label, a tag or the like; None where it is known or not there."""
     if label is None or label in known:
         return None
-    return f"{what} {label!r}, but train has {_first_of([repr(one) for one in known]) or 'none'}"
+    return f"{what} {label!r} is none of those that are learnt, {_first_of([repr(one) for one in known]) or 'none'}"
 
 
 def probabilities(scores: torch.Tensor) -> np.ndarray:

@@ -26,6 +26,7 @@ from unified.tasks.heads.base import (
     require_label,
     require_labels,
     unlearnt_label,
+    with_labels,
 )
 from unified.tasks.heads.encoded_texts import encode_texts
 from unified.tasks.heads.items import TextItem, text_item
@@ -69,7 +70,7 @@ class Classification(ClassUnderstanding[TextItem]):
 
     @classmethod
     def of(cls, items: Sequence[TextItem], **settings: Any) -> Classification:
-        return cls(tuple(sorted({item.gold_class for item in items})), **settings)
+        return cls(**with_labels(settings, (item.gold_class for item in items)))
 
     def encode(self, items: Sequence[TextItem], codec: Codec) -> Encoded:
         examples, lost = encode_texts(items, codec)

@@ -30,7 +30,7 @@ TASK_HEADS: dict[str, type[Understanding[Any]]] = {
     for head_class in (Classification, Regression, Choice, Tagging, Relation, SpanAnswers, Coreference)
 }
 
-#: Fields that come from the data.
+#: Fields that come from the data where no setting names them.
 FROM_DATA = ("labels", "types")
 
 
@@ -90,14 +90,14 @@ def parse_head(text: str) -> HeadEntry:
 
 def _head(entry: Entry, own_classes: bool) -> HeadEntry:
     head_class, settings = _class(entry, own_classes), entry.settings
-    check_settings(head_class, entry.type, settings, entry.refusal, given=() if "labels" in settings else FROM_DATA)
+    check_settings(head_class, entry.type, settings, entry.refusal, from_data=FROM_DATA)
     try:
         check_settings_of(head_class, settings)
     except UnifiedError as error:
         raise entry.refusal(error.details) from None
     name = entry.name or head_class.name
     _require_free(name, entry.refusal)
-    return HeadEntry(name, head_class, partial(_task, head_class, settings), entry.weight)
+    return HeadEntry(name, head_class, partial(head_class.of, **settings), entry.weight)
 
 
 def restored_task(name: str, head: Mapping[str, Any]) -> Understanding[Any]:
@@ -148,9 +148,3 @@ def _class(entry: Entry, own_classes: bool) -> type[Understanding[Any]]:
     named = named_class(entry.type, "head", TASK_HEADS, Understanding, entry.refusal, if_trusted=if_trusted)
     register(named)
     return named
-
-
-def _task(head_class: type[Understanding[Any]], settings: dict[str, Any], items: Sequence[Item]) -> Understanding[Any]:
-    if "labels" in settings:
-        return head_class(**settings | {name: tuple(settings[name]) for name in FROM_DATA if name in settings})
-    return head_class.of(items, **settings)

@@ -20,6 +20,7 @@ from unified.tasks.heads.base import (
     classes,
     require_labels,
     unlearnt_label,
+    with_labels,
 )
 from unified.tasks.heads.entities import MARKERS, Entity, marked, masked, role_types
 from unified.tasks.heads.items import are_texts, class_name, stated
@@ -115,8 +116,10 @@ class Relation(ClassUnderstanding[RelationItem]):
 
     @classmethod
     def of(cls, items: Sequence[RelationItem], **settings: Any) -> Relation:
-        types = role_types([item.entities for item in items]) if settings.get("design") == _TYPES else ()
-        return cls(tuple(sorted({stated(item.label, item, "label") for item in items})), types, **settings)
+        settings = with_labels(settings, (stated(item.label, item, "label") for item in items))
+        if settings.get("design") == _TYPES and "types" not in settings:
+            settings["types"] = role_types([item.entities for item in items])
+        return cls(**settings | {"types": tuple(settings.get("types", ()))})
 
     def encode(self, items: Sequence[RelationItem], codec: Codec) -> Encoded:
         """Encodes sentences; one that is too long for a row keeps the tokens nearest to the entities.

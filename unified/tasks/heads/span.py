@@ -17,7 +17,14 @@ from unified.model.averaging import mean_scores
 from unified.model.config import TransformerConfig
 from unified.model.heads import LossSum, TaskHead
 from unified.model.span_heads import SpanScores, beams_of, example_maxima, example_of_states, firsts, log_sum_exp
-from unified.tasks.heads.base import Encoded, EnsembleUnderstanding, Reading, require_distinct, unlearnt_label
+from unified.tasks.heads.base import (
+    Encoded,
+    EnsembleUnderstanding,
+    Reading,
+    require_distinct,
+    unlearnt_label,
+    with_labels,
+)
 from unified.tasks.heads.question_remarks import unanswerable_remarks
 from unified.tasks.heads.question_windows import encode_questions
 from unified.tasks.heads.questions import NOTHING, QuestionItem, question_item
@@ -158,7 +165,7 @@ class SpanAnswers(EnsembleUnderstanding[QuestionItem]):
 
     @classmethod
     def of(cls, items: Sequence[QuestionItem], **settings: Any) -> SpanAnswers:
-        return cls(tuple(sorted({item.label for item in items if item.label is not None})), **settings)
+        return cls(**with_labels(settings, (item.label for item in items if item.label is not None)))
 
     def encode(self, items: Sequence[QuestionItem], codec: Codec) -> Encoded:
         """Windows of the passages, see :func:`unified.tasks.heads.question_windows.encode_questions`."""
@@ -176,7 +183,7 @@ class SpanAnswers(EnsembleUnderstanding[QuestionItem]):
 
     def unlearnt(self, item: QuestionItem) -> str | None:
         if item.label == NOTHING and NOTHING not in self.labels:
-            return "it has no answer, and all items of train have one"
+            return "it has no answer, and only questions that have one are learnt"
         return unlearnt_label(item.label, self.labels, "answer outside the passage")
 
     def unscored(self, item: QuestionItem) -> str | None:

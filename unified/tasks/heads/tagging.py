@@ -17,7 +17,15 @@ from unified.inference.sequences import Codec
 from unified.model.config import TransformerConfig
 from unified.model.features import COMBINATIONS, RecurrentHead
 from unified.model.heads import LinearHead, TaskHead
-from unified.tasks.heads.base import ClassUnderstanding, Encoded, Reading, classes, require_labels, unlearnt_label
+from unified.tasks.heads.base import (
+    ClassUnderstanding,
+    Encoded,
+    Reading,
+    classes,
+    require_labels,
+    unlearnt_label,
+    with_labels,
+)
 from unified.tasks.heads.encoded_texts import encode_words
 from unified.tasks.heads.items import WordsItem, are_texts, refuse_printed, stated
 from unified.tasks.metrics.bootstrap import Examples
@@ -89,7 +97,7 @@ class Tagging(ClassUnderstanding[WordsItem]):
 
     @classmethod
     def of(cls, items: Sequence[WordsItem], **settings: Any) -> Tagging:
-        return cls(tuple(sorted({tag for item in items for tag in stated(item.tags, item, "tags")})), **settings)
+        return cls(**with_labels(settings, (tag for item in items for tag in stated(item.tags, item, "tags"))))
 
     def encode(self, items: Sequence[WordsItem], codec: Codec) -> Encoded:
         examples, owners, divided, lost = encode_words([item.words for item in items], codec, self._documents(items))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 
@@ -21,7 +21,8 @@ from unified.tasks.heads import (
 )
 from unified.tasks.heads.choice import ChoiceItem
 from unified.tasks.heads.entities import Entity
-from unified.tasks.heads.items import TextItem
+from unified.tasks.heads.items import TextItem, WordsItem
+from unified.tasks.heads.questions import QuestionItem
 from unified.tasks.heads.registry import FROM_DATA, restored_task
 from unified.tasks.heads.relation import RelationItem
 from unified.tasks.heads.span import SpanAnswers
@@ -65,6 +66,23 @@ def test_an_entry_has_a_name_a_class_a_weight_and_settings():
     assert parse_head("regression") .head_class is Regression  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("head", "item", "found", "given"),
+    [
+        ("classification", TextItem("1", "a", label="y"), ("x", "y"), ("y", "x", "z")),
+        ("tagging", WordsItem("1", ("a", "b"), ("y", "y")), ("x", "y"), ("y", "x", "z")),
+        ("span", QuestionItem("1", "q", "c", (), True), ("", "yes"), ("yes", "")),
+    ],
+)
+def test_labels_of_settings_stand_in_their_own_order(head, item, found, given):
+    others = {"classification": TextItem("2", "a", label="x"), "tagging": WordsItem("2", ("a",), ("x",)),
+              "span": QuestionItem("2", "q", "c", (), choice="yes")}  # fmt: skip
+    items, design = [item, others[head], item], "design='unilm', " if head == "span" else ""
+    assert parse_head(f"{head}({design})").for_items(items).labels == found
+    listed = parse_head(f"{head}({design}labels={list(given)})")
+    assert listed.for_items(items).labels == given == listed.for_items([]).labels
+
+
 def test_labels_come_from_the_items_or_from_the_settings():
     items = [TextItem(str(i), "a", label=label) for i, label in enumerate("yxy")]
     given = parse_head("classification(labels=['z', 'y', 'x'], positive='x')")
@@ -73,6 +91,12 @@ def test_labels_come_from_the_items_or_from_the_settings():
     relations = [RelationItem(str(i), ("a", "b"), pair, label) for i, label in enumerate(("no_relation", "x"))]
     types = parse_head("relation(design='types')").for_items(relations)
     assert types == Relation(("no_relation", "x"), ("SUBJ=A", "OBJ=B"), "types")
+    listed = parse_head("relation(labels=['x', 'no_relation', 'y'], design='types')").for_items(relations)
+    assert listed == Relation(("x", "no_relation", "y"), ("SUBJ=A", "OBJ=B"), "types")
+    typed = parse_head("relation(types=['OBJ=B', 'SUBJ=A'], design='types')").for_items(relations)
+    assert typed == Relation(("no_relation", "x"), ("OBJ=B", "SUBJ=A"), "types")
+    unlabelled = [replace(item, label=None) for item in relations]
+    assert parse_head("relation(labels=['x', 'no_relation'])").for_items(unlabelled).types == ()
     both = parse_head("relation(labels=['x', 'no_relation'], types=['OBJ=B'], design='types')")
     assert both.for_items(relations) == Relation(("x", "no_relation"), ("OBJ=B",), "types")
 
@@ -87,7 +111,7 @@ def test_labels_come_from_the_items_or_from_the_settings():
         ("choice(drop=1)",
          "head 'choice(drop=1)': no setting 'drop' (did you mean 'dropout'?); its settings are dropout"),
         ("classification(types=['a'])",
-         "head \"classification(types=['a'])\": no setting 'types'; its settings are positive, dropout"),
+         "head \"classification(types=['a'])\": no setting 'types'; its settings are labels, positive, dropout"),
         ("keys=choice", "head 'keys=choice': the name keys is torch's; take another"),
         ("choise", "head 'choise': no such head (did you mean 'choice'?)"),
         ("token=choice", "head 'token=choice': the name token is that of a head of language modelling; take another"),
