@@ -169,15 +169,20 @@ class TaskModel(TrainedModel):
         512 items are read before the first of them is answered (:attr:`unified.tasks.prediction.Predictor.ahead`).
 
         Raises:
-            UnifiedError: the model has no such head, or several, or an item is not one of its task.
+            UnifiedError: the model has no such head, or several, or an item is not one of its task; names the item by
+                its number, from 1.
         """
         return self._predictions(self.predictor(head=head), items)
 
     def _predictions(self, predictor: Predictor, items: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
         if isinstance(items, str | Mapping) or not isinstance(items, Iterable):
             raise UnifiedError(f"items: expected a list of dictionaries, got {type(items).__name__}")
-        read = (predictor.item(_fields(item, i), i) for i, item in enumerate(items, 1))
-        return predictor.predict(read)
+        return predictor.predict(_read(item, i, predictor) for i, item in enumerate(items, 1))
+
+    def _prediction(self, predictor: Predictor, fields: dict[str, Any]) -> dict[str, Any]:
+        """The prediction for one item, given its fields."""
+        (found,) = predictor.predict([predictor.item(fields, 1)])
+        return found
 
     def classify(
         self, texts: Sequence[str], seconds: Sequence[str] | None = None, head: str | None = None
@@ -185,7 +190,8 @@ class TaskModel(TrainedModel):
         """``label`` and ``probabilities`` of each text, or pair of texts; of a regression the number alone.
 
         Raises:
-            UnifiedError: the model was fine-tuned for something else, or there are other numbers of texts and seconds.
+            UnifiedError: the model was fine-tuned for something else, or there are other numbers of texts and seconds;
+                or a text is empty, whose pair is named by its number, from 1.
         """
         texts = require_texts("texts", texts)
         seconds = None if seconds is None else require_list("seconds", seconds)
@@ -205,7 +211,7 @@ class TaskModel(TrainedModel):
         """
         predictor = self.predictor("tagging", head=head)
         words = words.split() if isinstance(words, str) else require_texts("words", words)
-        (found,) = self._predictions(predictor, [{"words": words}])
+        found = self._prediction(predictor, {"words": words})
         return list(zip(words, found["tags"], strict=True))
 
     def answer(
@@ -236,7 +242,7 @@ class TaskModel(TrainedModel):
                 raise UnifiedError(f"threshold must be a probability, got {threshold!r}")
             assert isinstance(predictor.task, SpanAnswers)  # the name of its head says which task it is
             predictor = replace(predictor, task=predictor.task.with_threshold(float(threshold)))
-        (found,) = self._predictions(predictor, [{"question": question, "context": passage, "history": history}])
+        found = self._prediction(predictor, {"question": question, "context": passage, "history": history})
         return {name: value for name, value in found.items() if name != "id"}
 
     def resolve(self, sentences: Sequence[str | Sequence[str]], head: str | None = None) -> list[list[str]]:
@@ -254,7 +260,7 @@ class TaskModel(TrainedModel):
             for i, one in enumerate(sentences)
         ]
         words = [word for sentence in divided for word in sentence]
-        (found,) = self._predictions(predictor, [{"sentences": divided}])
+        found = self._prediction(predictor, {"sentences": divided})
         return [[" ".join(words[first : last + 1]) for first, last in chain] for chain in found["chains"]]
 
     def predictor(self, *types: str, head: str | None = None) -> Predictor:
@@ -294,7 +300,15 @@ def _joined(predictors: Sequence[Predictor]) -> Predictor:
     return replace(first, task=task, others=tuple((one.model, one.head) for one in others))
 
 
-def _fields(item: Any, number: int) -> dict[str, Any]:
+def _read(item: Any, number: int, predictor: Predictor) -> Any:
+    """The item that a user's dictionary is.
+
+    Raises:
+        UnifiedError: it is none of the task; names its number.
+    """
     if not isinstance(item, Mapping):
         raise UnifiedError(f"item {number}: expected a dictionary, got {type(item).__name__}")
-    return dict(item)
+    try:
+        return predictor.item(dict(item), number)
+    except UnifiedError as problem:
+        raise UnifiedError(f"item {number}: {problem.details}") from None

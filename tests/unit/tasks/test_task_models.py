@@ -106,9 +106,12 @@ def test_predictions_are_those_of_the_head(several):
         (3, "items: expected a list of dictionaries, got int"),
         ([{"text": "w1"}, "w2"], "item 2: expected a dictionary, got str"),
         ([["w1"]], "item 1: expected a dictionary, got list"),
+        ([{"text": "w1"}, {"words": ["w1"]}], "item 2: no field 'text'; its fields: 'words'"),
+        ([{"text": "w1", "id": "x"}, {"text": "w1"}, {"text": " "}], "item 3: 'text' must be a text that is not empty"),
+        ([{"text": "w1 \ud800"}], "item 1: 'text' holds half of a surrogate pair, such as a part of an emoji"),
     ],
 )
-def test_what_is_no_list_of_items_is_refused(several, items, says):
+def test_items_that_are_none_are_refused(several, items, says):
     assert refused(lambda: list(several.predict(items, head="classes"))) == says
 
 
@@ -124,6 +127,8 @@ def test_texts_are_classified_alone_or_in_pairs(several):
     for seconds, count in (([], "0 second texts"), (["w1"], "1 second text"), (["w1"] * 3, "3 second texts")):
         assert refused(alone.classify, ["w1", "w2"], seconds) == (f"2 texts but {count}; they must pair one to one")
     assert refused(alone.classify, "w1").startswith("texts: expected a list")
+    assert refused(alone.classify, ["w1", "w2", ""]) == "item 3: 'text' must be a text that is not empty"
+    assert refused(alone.classify, ["w1", "w2"], ["w3", 3]).startswith("item 2: 'second' must be ")
     assert refused(alone.classify, ["w1"], 3).startswith("seconds: expected a list")
     assert refused(several.classify, ["w1"]).startswith("the model has several heads, classes, numbers;")
     assert refused(model(only=TASKS["tags"]).classify, ["w1"]).endswith("not for classification or regression")
@@ -136,6 +141,7 @@ def test_words_are_tagged(several):
         several.tag("w1 w2\nw3") == several.tag(["w1", "w2", "w3"]) == several.tag("w1 w2 w3", head="tags") == expected
     )
     assert refused(several.tag, 3).startswith("words: expected a list")
+    assert refused(several.tag, " ").startswith("'words' must ")  # it is the only item
     assert refused(several.tag, ["w1", 3]).startswith("words[1]: expected one text")
     assert refused(several.tag, "w1", head="classes").endswith("not for classes, as tagging")
 
@@ -155,6 +161,7 @@ def test_questions_are_answered_by_the_threshold_of_fine_tuning_or_another(sever
         assert refused(several.answer, "w1", "w2", threshold=threshold) == (
             f"threshold must be a probability, got {threshold!r}"
         )
+    assert refused(several.answer, "w1", " ") == "'context' must be a text that is not empty"
     assert refused(several.answer, "w1", "w2", head="tags").endswith("not for tags, as span")
 
 
