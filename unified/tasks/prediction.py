@@ -81,7 +81,7 @@ class Predictor:
     @property
     def reads(self) -> str:
         """Description of how much of an item is read."""
-        return f"sequences of at most {self.codec.longest:,} tokens"
+        return self.task.reads(self.codec)
 
     def official(self, items: Sequence[Any], predictions: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         """Predictions as an official program reads them: text or JSON by file name."""

@@ -41,6 +41,7 @@ def models(tmp_path_factory) -> Path:
     task_model(folder / "three", {"rte": CLASSES, "wnli": CLASSES, "tags": Tagging(("B-X", "O"))})
     task_model(folder / "two", {"rte": CLASSES, "tags": Tagging(("B-X", "O"))})
     task_model(folder / "span", {"span": SpanAnswers()})
+    task_model(folder / "wide", {"span": SpanAnswers()}, longest=80, max_positions=80)
     task_model(folder / "abstains", {"span": SpanAnswers(labels=("",))})
     task_model(folder / "found", {"span": SpanAnswers(labels=("",))})
     task_model(folder / "set", {"span": SpanAnswers(labels=("",))})
@@ -240,6 +241,11 @@ def test_texts_that_are_cut_are_counted(work, capsys):
     jsonl(work / "long.jsonl", [{"text": "w1 w2"}, {"text": "w1 " * 9}, {"text": "w2 " * 9}])
     assert predict("classification", "long.jsonl", "--model", "short") == 0
     assert capsys.readouterr().err == "predict: 2 of 3 texts were cut; the model reads sequences of at most 5 tokens\n"
+    jsonl(work / "asked.jsonl", [{"question": "w1 " * n, "context": "w1 w2 " * 40} for n in (3, 65)])
+    assert predict("span", "asked.jsonl", "--model", "wide") == 0
+    assert capsys.readouterr().err == (
+        "predict: 1 of 2 texts were cut; the model reads at most 64 tokens of a question and its history (max_query)\n"
+    )
     words = ("texts", "--model", "writes", "--max-source", "3", "--windows")
     jsonl(work / "sources.jsonl", [{"source": "w1"}, {"source": "w1 w2 . w3 w4 . w5 w6 ."}])
     assert predict(*words, "sources.jsonl") == 0

@@ -125,6 +125,8 @@ def test_items_of_one_document_are_answered_together(predictor, monkeypatch):
 def test_a_predictor_says_what_it_reads_and_scores(predictor):
     assert predictor.reads == "sequences of at most 12 tokens"
     assert replace(predictor, codec=replace(CODEC, longest=1200)).reads == "sequences of at most 1,200 tokens"
+    questions = replace(predictor, task=SpanAnswers(max_query=1200))
+    assert questions.reads == "at most 1,200 tokens of a question and its history (max_query)"
     assert predictor.item({"text": "w1"}, 3) == TextItem("3", "w1")
     labelled = [TextItem("1", "w1", None, "a"), TextItem("2", "w2", None, "b")]
     found = [{"id": "1", "label": "a"}, {"id": "2", "label": "a"}]

@@ -162,6 +162,10 @@ class Understanding(ABC, Generic[ItemT]):
     def encode(self, items: Sequence[ItemT], codec: Codec) -> Encoded:
         """Examples of at most ``codec.longest`` tokens."""
 
+    def reads(self, codec: Codec) -> str:
+        """Description of what is read at most of an item, for a message about items of which tokens were cut."""
+        return f"sequences of at most {codec.longest:,} tokens"
+
     def document_of(self, item: ItemT) -> Hashable:
         """The document with which neighbouring items, its sentences, are encoded; None for an item by itself."""
         return None

@@ -174,6 +174,10 @@ class SpanAnswers(EnsembleUnderstanding[QuestionItem]):
         found = encode_questions(items, codec, self.labels, self.max_query, self.stride, passage_first, whole=whole)
         return replace(found, remarks=[*unanswerable_remarks(items, self.scored_by), *found.remarks])
 
+    def reads(self, codec: Codec) -> str:
+        """Tokens of a question; of a passage all are read."""
+        return f"at most {self.max_query:,} tokens of a question and its history (max_query)"
+
     def subset_of(self, item: QuestionItem) -> str | None:
         return item.subset
 
