@@ -74,10 +74,6 @@ class Predictor:
         """Labelled items and their predictions as the official scores see them, see :meth:`Understanding.signed`."""
         return self.task.signed(items, predictions)
 
-    def score(self, items: Sequence[Any], predictions: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-        """Official scores of predictions for labelled items, and their signature."""
-        return self.scored(items, predictions).scores()
-
     @property
     def reads(self) -> str:
         """Description of how much of an item is read."""

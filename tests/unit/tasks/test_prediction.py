@@ -130,10 +130,8 @@ def test_a_predictor_says_what_it_reads_and_scores(predictor):
     assert predictor.item({"text": "w1"}, 3) == TextItem("3", "w1")
     labelled = [TextItem("1", "w1", None, "a"), TextItem("2", "w2", None, "b")]
     found = [{"id": "1", "label": "a"}, {"id": "2", "label": "a"}]
-    assert (
-        predictor.score(labelled, found) == CLASSES.signed_score(labelled, found)
-        and predictor.score(labelled, found)["accuracy"] == 50.0
-    )
+    scores = predictor.scored(labelled, found).scores()
+    assert scores == CLASSES.signed_score(labelled, found) and scores["accuracy"] == 50.0
     assert predictor.official(labelled, found) == CLASSES.official(labelled, found)
     assert refused(replace, predictor, annotator=object()).startswith("no attention of the model reads named entities ")
 
