@@ -67,7 +67,7 @@ def test_predictions_scores_and_results_are_those_of_the_scored_checkpoint(finet
         predictions = list(predictor.predict(items))
         assert rows(f"out/predictions.{split}.jsonl") == json.loads(json.dumps(predictions))
         right = sum(one["label"] == row["label"] for one, row in zip(predictions, given, strict=True))
-        scores[split] = predictor.score(items, predictions)
+        scores[split] = predictor.scored(items, predictions).scores()
         assert scores[split]["accuracy"] == pytest.approx(100 * right / len(given))
         intervals[split] = bootstrap_intervals(predictor.scored(items, predictions))
     assert "é" in Path("out/predictions.valid.jsonl").read_text(encoding="utf-8")  # as it is, not escaped

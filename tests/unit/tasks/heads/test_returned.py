@@ -53,7 +53,7 @@ def answered(**faults):
     task = Mine(("a", "b"), **faults)
     predictor = Predictor(small_model(task, CODEC), "task", task, CODEC)
     found = list(predictor.predict(ITEMS))
-    return predictor.score(ITEMS, found)
+    return predictor.scored(ITEMS, found).scores()
 
 
 ENCODED = {
