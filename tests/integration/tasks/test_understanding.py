@@ -319,7 +319,11 @@ def test_an_id_names_one_item(tmp_path, again):
         ({"train": [TextItem("1", "w1", None, "yes")]}, (), "needs at least two labels"),
         ({}, ("--tokens-per-sample", 1000), "--tokens-per-sample 1000 exceeds --max-positions 512"),
         ({}, ("--head", "classificatoin"), "no such head (did you mean 'classification'?)"),
-        ({}, ("--head", "tagging(drop=1)"), "no setting 'drop' (did you mean 'dropout'?); its settings are dropout"),
+        (
+            {},
+            ("--head", "tagging(drop=1)"),
+            "no setting 'drop' (did you mean 'dropout'?); its settings are labels, dropout",
+        ),
         ({}, ("--head", "classification(positive='maybe')"), "positive='maybe' is none of the labels"),
         ({}, ("--max-valid-steps", 3), "--max-valid-steps: scores are of all items"),
     ],
