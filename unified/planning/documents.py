@@ -151,7 +151,7 @@ class DocumentTexts:
 
         A ``</s>`` within a sentence is left out.
         """
-        tokens, lengths = self._read(segments)
+        tokens, begun, lengths = self._read(segments)
         if spans and (lengths != segments.lengths).any():
             raise UnifiedError(
                 f"{self.name}: a sentence has </s> within, so its annotated spans cannot be placed; make the folder "
@@ -159,13 +159,14 @@ class DocumentTexts:
             )
         backward = np.zeros(lengths.shape[1], dtype=bool) if backward is None else backward
         if backward.any():
-            tokens = tokens[_mirrored(lengths, backward)]
+            order = _mirrored(lengths, backward)
+            tokens, begun = tokens[order], begun[order]
         return Texts(
             tokens,
             self.special,
             lengths,
             np.full(len(backward), UNASKED) if is_next is None else is_next.astype(np.int64),
-            word_starts_of(tokens, self.word_starts, self.special, self.name),
+            word_starts_of(tokens, begun, self.word_starts, self.special, self.name),
             backward,
             self._random_tokens,
             spans or {},
@@ -209,25 +210,32 @@ class DocumentTexts:
             attempt += 1
         return tokens
 
-    def _read(self, segments: Segments) -> tuple[np.ndarray, np.ndarray]:
-        """Tokens of all segments, int64, those of one text after another; and how many each has, int64 (k, n)."""
+    def _read(self, segments: Segments) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Tokens of all segments, those of one text after another.
+
+        Returns:
+            int64, the tokens; bool, which of them a sentence begins with; and int64 (k, n), how many each segment has.
+        """
         starts, stops, sentences, counts = self._sentences(segments)
         begins = np.maximum(self.bounds[sentences], starts.repeat(counts))
         ends = np.minimum(self.bounds[sentences + 1], stops.repeat(counts))
         items = self.items[sentences]  # as many separators lie before each
         require_final_separators(self.file.at(self.bounds[sentences + 1] + items), items, self.special, self.name)
         tokens = self.file.at(ranges(begins + items, ends - begins))
+        begun = np.zeros(len(tokens), dtype=bool)
+        begun[Extents(ends - begins).starts[begins == self.bounds[sentences]]] = True
         lengths = stops - starts
         kept = tokens != self.special.separator
         if not kept.all():
             lengths = np.bincount(Extents(lengths).owners[kept], minlength=len(lengths))
-            tokens = tokens[kept]
+            begun[1:] |= ~kept[:-1]
+            tokens, begun = tokens[kept], begun[kept]
         lengths = lengths.reshape(segments.lengths.T.shape).T
         empty = np.flatnonzero(lengths.sum(0) == 0)
         if empty.size:
             item = int(self.items[self.sentence_at(int(segments.starts[0, empty[0]]))])
             raise UnifiedError(f"{self.name}: item {item} holds nothing but </s>; remove that line")
-        return tokens, lengths
+        return tokens, begun, lengths
 
 
 def _mirrored(lengths: np.ndarray, backward: np.ndarray) -> np.ndarray:

@@ -9,6 +9,7 @@ import numpy as np
 from unified.arguments import counted
 from unified.data import randomness
 from unified.data.annotations import Annotations, Spans
+from unified.data.extents import Extents
 from unified.data.randomness import Draws
 from unified.data.texts import UNASKED, Texts
 from unified.data.token_files import TokenFile
@@ -130,14 +131,18 @@ class PairTexts:
         items = starts.tolist()
         sides = ((self.source, self.max_source), (self.target, self.max_target))
         segments = [self._read(file, item, maximum) for item in items for file, maximum in sides]
-        tokens, sizes = np.concatenate(segments), np.array([len(segment) for segment in segments]).reshape(-1, 2).T
+        tokens, sizes = np.concatenate(segments), np.array([len(segment) for segment in segments])
+        begun = np.zeros(len(tokens), dtype=bool)
+        begun[1:] = tokens[:-1] == self.special.separator  # of a source of several parts
+        begun[Extents(sizes).starts[sizes > 0]] = True
+        sizes = sizes.reshape(-1, 2).T
         kinds = self.annotation_kinds.intersection(objective.annotations)
         return Texts(
             tokens,
             self.special,
             sizes,
             np.full(len(items), UNASKED),
-            word_starts_of(tokens, self.word_starts, self.special, self.name),
+            word_starts_of(tokens, begun, self.word_starts, self.special, self.name),
             np.zeros(len(items), dtype=bool),
             spans={kind: self._spans(kind, starts, sizes[0]) for kind in kinds},
         )

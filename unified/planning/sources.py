@@ -68,9 +68,16 @@ class TextSource(Protocol):
 
 
 def word_starts_of(
-    tokens: np.ndarray, table: np.ndarray | None, special: SpecialTokens, name: str
+    tokens: np.ndarray, begun: np.ndarray, table: np.ndarray | None, special: SpecialTokens, name: str
 ) -> np.ndarray | None:
     """True at tokens that begin a word, bool (n,), from the table per vocabulary entry; None without a table.
+
+    A byte-level tokenizer marks the space before a word, and none stands before the first word of a sentence, which is
+    encoded by itself. So the first token of a sentence begins a word, whatever its entry says.
+
+    Args:
+        tokens: int64 (n,).
+        begun: bool (n,), True at the first token of a sentence, or of any other text that is encoded by itself.
 
     Raises:
         UnifiedError: a token is in no vocabulary, or the table is too short for it.
@@ -85,7 +92,7 @@ def word_starts_of(
         raise UnifiedError(
             f"{name}: holds token {highest}, but the table of word starts has {len(table)} entries; they do not match"
         )
-    return table[tokens]
+    return table[tokens] | begun
 
 
 def require_final_separators(last_tokens: np.ndarray, items: np.ndarray, special: SpecialTokens, name: str) -> None:

@@ -71,6 +71,11 @@ class RunningText:
         before = rounds * (len(self.bounds) - 1) + self.bounds[1:].searchsorted(indices, side="right")
         return before[1] - before[0]
 
+    def begun(self, index: int, length: int) -> np.ndarray:
+        """Which of the tokens that :meth:`read` gives are the first of an item, bool (length,)."""
+        indices = np.arange(index, index + length) % len(self)
+        return self.bounds[self.bounds.searchsorted(indices)] == indices
+
     def _read(self, start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
         first = int(self.bounds.searchsorted(start, side="right")) - 1
         last = int(self.bounds.searchsorted(stop))
@@ -192,16 +197,16 @@ class StreamDataset:
         start = self._shift + stream % self.regions * region
         begun = step * self.advance
         index = start + region - begun - self.window if backward else start + begun
-        tokens, ends = self._read(index, self.window, backward)
+        tokens, begun, ends = self._read(index, self.window, backward)
         # Segment A takes at least one token behind the running text. B has one, too: no end is the window's own.
         ends = ends[ends > self.advance]
         cut = int(rng.choice(ends)) if len(ends) else int(rng.integers(self.advance + 1, self.window))
         first, second, follows = tokens[:cut], tokens[cut:], rng.random() >= RANDOM_SECOND_SHARE
         if not follows:
             begin = self._elsewhere(len(second), len(ends) > 0, backward, rng)
-            second, _ = self._read(begin, len(second), backward)
+            second, begun[cut:], _ = self._read(begin, len(second), backward)
         both = np.concatenate([first, second])
-        starts = word_starts_of(both, self.word_starts, self.text.special, self.text.name)
+        starts = word_starts_of(both, begun, self.word_starts, self.text.special, self.text.name)
         return Text(first, self.text.special, second, bool(follows), starts, backward)
 
     def _elsewhere(self, length: int, parted: bool, backward: bool, rng: np.random.Generator) -> int:
@@ -224,9 +229,10 @@ class StreamDataset:
                 return int(joins[fitting[0]]) - length * backward
         return int(joins[0]) - length * backward
 
-    def _read(self, index: int, length: int, backward: bool) -> tuple[np.ndarray, np.ndarray]:
-        tokens, ends = self.text.read(index, length)
-        return (tokens[::-1], (length - ends)[::-1]) if backward else (tokens, ends)
+    def _read(self, index: int, length: int, backward: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Tokens, which of them an item begins with, and how many precede each sentence end, as they are read."""
+        (tokens, ends), begun = self.text.read(index, length), self.text.begun(index, length)
+        return (tokens[::-1], begun[::-1], (length - ends)[::-1]) if backward else (tokens, begun, ends)
 
     @property
     def lengths(self) -> np.ndarray:

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from tokenizers import Tokenizer, models
+from tokenizers import Tokenizer, models, pre_tokenizers
 
 import unified
 from tests.support import refusals
@@ -27,6 +27,7 @@ from unified.data.token_files import TokenFile
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
 from unified.objectives import parse_objectives
+from unified.planning.segments import Segments
 from unified.tokenization import load_tokenizer, word_starts
 from unified.training.settings import TrainingSettings
 from unified.training.splits import open_split, training_rows
@@ -195,6 +196,22 @@ def test_a_folder_does_not_say_where_words_begin_if_pieces_do_not_tell(tmp_path)
     files = open_split(folder, "train", folder.vocabulary())
     with pytest.raises(UnifiedError, match="needs to know where words begin"):
         training_rows(folder, files, folder.vocabulary(), parse_objectives("spanbert"), TrainingSettings().checked())
+
+
+def test_words_of_a_byte_level_tokenizer_end_with_their_line(tmp_path):
+    """No space stands before the first word of a line, so its first piece looks like the inside of a word."""
+    byte_level = Tokenizer(models.BPE({"a": 0, "b": 1, "\u0120": 2, "</s>": 3, "<unk>": 4}, [], unk_token="<unk>"))
+    byte_level.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    byte_level.save(str(tmp_path / "tokenizer.json"))
+    own = TokenizerSource(str(tmp_path / "tokenizer.json"))
+    prepare(Settings(DocumentCorpus((write(tmp_path / "a.txt", "ab b\nba\n\nbb\n"),)), tokenizer=own), tmp_path / "out")
+    folder = DataFolder.open(tmp_path / "out", None, None)
+    files = open_split(folder, "train", folder.vocabulary())
+    objective = parse_objectives("bidirectional(whole_words=True, next_sentence=False)")
+    rows, _ = training_rows(folder, files, folder.vocabulary(), objective, TrainingSettings().checked())
+    read = rows.texts.read(Segments(np.array([[0, 6]]), np.array([[6, 2]])), None)
+    assert [folder.vocabulary().symbols[token] for token in read.tokens] == [*"ab\u0120bbabb"]
+    assert read.word_starts.tolist() == [True, False, True, False, True, False, True, False]
 
 
 def test_annotated_and_cleaned_documents(tmp_path):

@@ -241,19 +241,40 @@ def test_spans_cannot_be_placed_where_a_sentence_holds_a_separator(tmp_path):
 
 
 def test_word_starts_cover_both_segments(tmp_path):
+    """The first token of a sentence begins a word whatever the table says, in texts of either direction."""
     table = np.random.default_rng(7).random(SPECIAL.ordinary_stop) < 0.5
-    texts = texts_of(tmp_path, numbered_documents([[4, 5, 6], [9, 9]]), word_starts=table)
-    for objective in (ONE, TWO, PAIR):
+    documents = numbered_documents([[4, 5, 6], [9, 9]])
+    first = [sentence[0] for sentences in documents for sentence in sentences]
+    assert not table[first].all()
+    texts = texts_of(tmp_path, documents, word_starts=table)
+    for objective in (ONE, TWO, PAIR, Backward(), Backward(segments=2, wants_random_second=True)):
         for seed in range(20):
             text = one_text(texts, 0, 15, objective, np.random.default_rng(seed))
             both = text.tokens if text.second is None else np.concatenate([text.tokens, text.second])
             assert text.word_starts.dtype == bool
-            assert text.word_starts.tolist() == table[both].tolist()
+            assert text.word_starts.tolist() == [bool(table[token]) or token in first for token in both.tolist()]
+
+
+def test_a_block_within_a_sentence_begins_no_word(tmp_path):
+    none = np.zeros(SPECIAL.ordinary_stop, dtype=bool)
+    texts = texts_of(tmp_path, numbered_documents([[3, 2]]), word_starts=none)
+    read = Segments(np.array([[1, 0], [2, 3]]), np.array([[1, 3], [2, 0]]))
+    assert texts.read(read, None).word_starts.tolist() == [False, False, True, True, False, False]
+
+
+def test_a_word_begins_behind_a_separator_that_is_left_out(tmp_path):
+    none = np.zeros(SPECIAL.ordinary_stop, dtype=bool)
+    file = write(tmp_path / "train", [[5, 6, 2, 7, 8, 2], [2, 9, 10, 2]])
+    texts = DocumentTexts(file, SPECIAL, word_starts=none)
+    text = one_text(texts, 0, int(texts.bounds[-1]), ONE, np.random.default_rng(0))
+    assert text.tokens.tolist() == [5, 6, 7, 8, 9, 10]
+    assert text.word_starts.tolist() == [True, False, True, False, True, False]
 
 
 def test_no_token_begins_no_word():
     """Both segments of a pair may be empty."""
-    assert word_starts_of(np.empty(0, dtype=np.int64), np.ones(30, dtype=bool), SPECIAL, "train").tolist() == []
+    nothing, begun = np.empty(0, dtype=np.int64), np.empty(0, dtype=bool)
+    assert word_starts_of(nothing, begun, np.ones(30, dtype=bool), SPECIAL, "train").tolist() == []
 
 
 def test_refusals_name_file_and_item(tmp_path):

@@ -64,10 +64,18 @@ def test_pairs_are_stripped_and_cut_at_their_ends(tmp_path):
 
 
 def test_word_starts_of_pairs(tmp_path):
+    """The first token of a source, of each of its parts and of a target begins a word, whatever the table says."""
     table = np.arange(SPECIAL.ordinary_stop) % 3 == 0
-    texts = write_pairs(tmp_path, [((10, 11, 12), (15, 16))], word_starts=table)
-    text = one_text(texts, 0, 5, PAIRED.objectives[0], np.random.default_rng(0))
-    assert text.word_starts.tolist() == [False, False, True, True, False]
+    table[SEPARATOR] = True
+    pairs = [((10, 11, 12), (16, 17)), ((10, SEPARATOR, 11, 13, SEPARATOR, 14, 17), (15, 16)), ((), ()), ((10, 11), ())]
+    texts = write_pairs(tmp_path, pairs, word_starts=table)
+    found = texts.texts(np.arange(4), texts.lengths, Reads(segments=2, paired=True), None).texts()
+    assert [text.word_starts.tolist() for text in found] == [
+        [True, False, True, True, False],
+        [True, True, True, False, True, True, False, True, False],
+        [],
+        [True, False],
+    ]
 
 
 @dataclass(frozen=True)

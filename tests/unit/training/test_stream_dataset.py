@@ -64,6 +64,7 @@ def test_ends_of_sentences_are_counted_within_what_is_read(tmp_path):
             start = index % 12
             assert tokens.tolist() == [whole[(start + i) % 12] for i in range(length)]
             assert found.tolist() == [i for i in range(1, length) if start + i in around]
+            assert text.begun(index, length).tolist() == [start + i in around for i in range(length)]
             assert tokens.dtype == found.dtype == np.int64
 
 
