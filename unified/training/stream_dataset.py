@@ -195,8 +195,8 @@ class StreamDataset:
         backward = stream >= self.regions
         region = len(self.text) // self.regions
         start = self._shift + stream % self.regions * region
-        begun = step * self.advance
-        index = start + region - begun - self.window if backward else start + begun
+        advanced = step * self.advance
+        index = start + region - advanced - self.window if backward else start + advanced
         tokens, begun, ends = self._read(index, self.window, backward)
         # Segment A takes at least one token behind the running text. B has one, too: no end is the window's own.
         ends = ends[ends > self.advance]
