@@ -31,8 +31,8 @@ def new_folder(destination: str | Path, overwrite: bool, advice: str = ANOTHER) 
         advice: what a user should do where the folder is not empty, in the words of the command that was called.
 
     Raises:
-        UnifiedError: ``destination`` is there and not empty, and either ``overwrite`` is False or it holds anything
-            that its manifest does not list.
+        UnifiedError: ``destination`` is there and not empty, before the block or after it, and either ``overwrite`` is
+            False or it holds anything that its manifest does not list.
     """
     destination = Path(destination).resolve()
     check_destination(destination, overwrite, advice)
@@ -40,11 +40,11 @@ def new_folder(destination: str | Path, overwrite: bool, advice: str = ANOTHER) 
     for left in sorted(destination.parent.glob(f".{glob.escape(destination.name)}.*.partial")):
         # It may be at work on another machine, so it is not ours to remove.
         Progress.say(f"note: {left} was left by a run that was killed, unless one is at work; remove it by hand")
-    partial = destination.with_name(f".{destination.name}.{os.getpid()}.partial")
-    partial.mkdir()
+    partial = _new_partial(destination)
     try:
         yield partial
         _sync(partial)
+        check_destination(destination, overwrite, advice)  # the work took its time, in which others may have written
         _replace(partial, destination)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
@@ -134,6 +134,20 @@ def _sync(folder: Path) -> None:
     for name in _leaves(folder):
         with open(folder / name, "rb") as stream:
             os.fsync(stream.fileno())
+
+
+def _new_partial(destination: Path) -> Path:
+    """A new folder for what becomes ``destination``.
+
+    In containers the number of a process that was killed comes again, beside whose folder this one is another.
+    """
+    called, number = f".{destination.name}.{os.getpid()}", 1
+    partial = destination.with_name(f"{called}.partial")
+    while partial.exists() or partial.with_suffix(".old").exists():
+        number += 1
+        partial = destination.with_name(f"{called}.{number}.partial")
+    partial.mkdir()
+    return partial
 
 
 def _replace(partial: Path, destination: Path) -> None:

@@ -180,6 +180,32 @@ def test_a_folder_that_another_run_left_is_named_and_stays(tmp_path, capsys):
     assert (tmp_path / ".a[b].7.partial").is_dir()
 
 
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_what_is_written_into_the_destination_meanwhile_stays(tmp_path, overwrite):
+    with pytest.raises(UnifiedError) as refused, new_folder(tmp_path / "new", overwrite, "say --overwrite") as partial:
+        (partial / "a").write_text("x")
+        (tmp_path / "new").mkdir()
+        (tmp_path / "new" / "thesis").write_text("mine")
+    says = {False: "not empty; say --overwrite", True: f"holds thesis, which {MANIFEST} there does not list"}
+    assert str(refused.value).startswith(f"{tmp_path / 'new'}: {says[overwrite]}")
+    assert texts(tmp_path / "new") == {"thesis": "mine"} and os.listdir(tmp_path) == ["new"]
+
+
+@pytest.mark.parametrize("left", [[".partial"], [".old"], [".partial", ".2.old"]])
+def test_what_a_killed_run_of_the_same_number_left_stays(tmp_path, left):
+    called = f".new.{os.getpid()}"
+    made(tmp_path / "new", {"a": "1"})
+    for ending in left:
+        (tmp_path / (called + ending)).mkdir()
+        (tmp_path / (called + ending) / "a").write_text(ending)
+    with new_folder(tmp_path / "new", overwrite=True) as partial:
+        assert partial == tmp_path / f"{called}.{1 + len(left)}.partial"
+        (partial / "a").write_text("2")
+        write_manifest(partial, {})
+    assert sorted(os.listdir(tmp_path)) == sorted([*(called + ending for ending in left), "new"])
+    assert texts(tmp_path) == {"new/a": "2", **{f"{called}{ending}/a": ending for ending in left}}
+
+
 def test_a_manifest_has_size_and_hash_of_every_other_file(tmp_path):
     (tmp_path / "in").mkdir()
     contents = {"b": b"", "a": b"x" * 70_000, "in/c": "é".encode()}
