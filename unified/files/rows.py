@@ -8,10 +8,9 @@ these, but that cells of CSV and TSV are texts, and columns hold words with tags
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from unified.errors import UnifiedError
 from unified.files.json_array import array_entries
@@ -221,7 +220,7 @@ def _parsed(path: str, entries: Iterator[tuple[str, Fields | UnifiedError]], chu
     first, size = 1, 0
     for location, content in entries:
         rows.append(Row(first + len(rows), location, content))
-        size += _size(content)
+        size += 1 if isinstance(content, UnifiedError) else 1 + sum(map(_size, content.values()))
         if size >= chunk_bytes:
             yield ParsedRows(path, first, len(rows), size, tuple(rows))
             first, size, rows = first + len(rows), 0, []
@@ -229,7 +228,9 @@ def _parsed(path: str, entries: Iterator[tuple[str, Fields | UnifiedError]], chu
         yield ParsedRows(path, first, len(rows), size, tuple(rows))
 
 
-def _size(content: Mapping[str, Any] | UnifiedError) -> int:
-    if isinstance(content, UnifiedError):
-        return 1
-    return 1 + sum(len(value) for value in content.values() if isinstance(value, str | list))
+def _size(value: object) -> int:
+    """Characters of a value at any depth, and one more for each member of a list or an object."""
+    if isinstance(value, str):
+        return len(value)
+    members = value if isinstance(value, list) else list(value.values()) if isinstance(value, dict) else []
+    return len(members) + sum(map(_size, members))

@@ -260,6 +260,17 @@ def test_chunks_of_a_table_end_where_their_values_reach_the_size(tmp_path):
     assert [[row.fields["text"] for row in chunk.rows()] for chunk in chunks] == [["aa", "bb"], ["cc", "dd"], ["ee"]]
 
 
+def test_characters_within_lists_and_objects_count_for_a_chunk(tmp_path):
+    """Each member one more, so that numbers count, too; a chunk of sources of several parts is no larger than others."""
+    sizes = {"ab": 2, 7: 0, None: 0, ("ab", "cde"): 7, (1, 2, 3): 3, (("ab",), ("c", "d")): 9}
+    values = [*map(json.loads, map(json.dumps, sizes)), {"a": "bcd", "e": ["fg"]}]
+    rows = [{"value": value} for value in values]
+    (chunk,) = row_chunks(write(tmp_path / "a.json", json.dumps(rows)))
+    assert chunk.count == 7 and chunk.size == 7 + sum(sizes.values()) + 8
+    parts = write(tmp_path / "b.json", json.dumps([{"source": ["abc", "de"], "target": "f"}] * 4))
+    assert [(chunk.count, chunk.size) for chunk in row_chunks(parts, chunk_bytes=18)] == [(2, 18), (2, 18)]
+
+
 def test_a_row_that_cannot_be_read_counts_as_one_character(tmp_path):
     table = write(tmp_path / "a.csv", "text,label\n" + "alone\n" * 5)
     assert [(chunk.count, chunk.size) for chunk in row_chunks(table, chunk_bytes=3)] == [(3, 3), (2, 2)]
