@@ -172,7 +172,7 @@ def _with_symbols(tokenizer: WordPieceTokenizer, more: Sequence[str]) -> WordPie
 def _sentencepiece(tokenizer: SentencePieceTokenizer) -> tuple[list[str], list[str], dict[str, Any]]:
     """Symbols and entries of a sentencepiece model, and its ``tokenizer.json``."""
     symbols = tokenizer.native_symbols()
-    return symbols, [tokenizer.processor.id_to_piece(i) for i in range(len(symbols))], sentencepiece_json(tokenizer)
+    return symbols, tokenizer.entries, sentencepiece_json(tokenizer)
 
 
 def _json_files(

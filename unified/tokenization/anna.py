@@ -30,7 +30,7 @@ import numpy as np
 from unified.arguments import counted
 from unified.errors import UnifiedError
 from unified.files.json_text import read_object
-from unified.tokenization.base import SPECIAL_SYMBOLS, pairs_of_integers
+from unified.tokenization.base import SPECIAL_SYMBOLS, ListedSymbols, pairs_of_integers
 from unified.tokenization.wordpiece import SPECIAL_ENTRIES, WordPieceTokenizer, train_wordpiece
 from unified.tokenization.wordpiece_files import CONTINUATION
 
@@ -63,7 +63,7 @@ class WordFinder(Protocol):
         ...
 
 
-class AnnaTokenizer:
+class AnnaTokenizer(ListedSymbols):
     """Words that stay whole, and WordPieces for the rest.
 
     Args:
@@ -117,10 +117,6 @@ class AnnaTokenizer:
         text = json.dumps(content, ensure_ascii=False, indent=0)
         (Path(folder) / FILE_NAME).write_text(text + "\n", encoding="utf-8")
 
-    def encode(self, text: str) -> list[str]:
-        """Pieces of ``text``, see :meth:`unified.tokenization.Tokenizer.encode`."""
-        return [self._symbols[i] for i in self.encode_ids([text])[0]]
-
     def encode_ids(self, texts: list[str]) -> tuple[np.ndarray, np.ndarray]:
         """Native ids of many texts and their numbers, see :meth:`unified.tokenization.Tokenizer.encode_ids`."""
         chunks_of = [text.split() for text in texts]
@@ -165,10 +161,6 @@ class AnnaTokenizer:
     def decode(self, pieces: list[str]) -> str:
         """The text that ``pieces`` stand for."""
         return self._wordpiece.decode(pieces)
-
-    def native_symbols(self) -> list[str]:
-        """The symbol of each native id, special ones under the names of the vocabulary."""
-        return list(self._symbols)
 
     def word_start(self, symbol: str) -> bool:
         """Whether ``symbol`` can only stand at the beginning of a word."""

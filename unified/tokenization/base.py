@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 import unicodedata
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
@@ -36,7 +37,7 @@ class Tokenizer(Protocol):
         """
 
     def encode(self, text: str) -> list[str]:
-        """Pieces of ``text``; one that is not in :meth:`native_symbols` is unknown to the vocabulary."""
+        """Pieces of ``text``: the :meth:`native_symbols` of its ids."""
 
     def encode_ids(self, texts: list[str]) -> tuple[np.ndarray, np.ndarray]:
         """Native ids of many texts, one after another, int32 (sum of sizes,), and the sizes, int64 (texts,)."""
@@ -60,6 +61,24 @@ class Tokenizer(Protocol):
 
     def save(self, folder: str | Path) -> None:
         """Write the files from which ``load_tokenizer(folder)`` makes this tokenizer again."""
+
+
+class ListedSymbols(ABC):
+    """Base of tokenizers with a list of the symbols of their native ids, ``_symbols``."""
+
+    _symbols: list[str]
+
+    @abstractmethod
+    def encode_ids(self, texts: list[str]) -> tuple[np.ndarray, np.ndarray]:
+        """Native ids of many texts and their numbers, see :meth:`Tokenizer.encode_ids`."""
+
+    def encode(self, text: str) -> list[str]:
+        """Pieces of ``text``, see :meth:`Tokenizer.encode`."""
+        return [self._symbols[i] for i in self.encode_ids([text])[0].tolist()]
+
+    def native_symbols(self) -> list[str]:
+        """The symbol of each native id, special ones under the names of the vocabulary."""
+        return list(self._symbols)
 
 
 def ordinary_symbols(tokenizer: Tokenizer) -> list[str]:

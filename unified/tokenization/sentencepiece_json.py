@@ -42,7 +42,7 @@ def sentencepiece_json(tokenizer: SentencePieceTokenizer) -> dict[str, Any]:
     if any(normalizer.get(number, value) != value for number, value in usual.items()):
         raise UnifiedError("the sentencepiece model keeps white space in a way that tokenizer.json cannot say")
     processor = tokenizer.processor
-    pieces = [processor.id_to_piece(i) for i in range(len(processor))]
+    pieces = tokenizer.entries
     unknown, fallback = processor.unk_id(), bool(trainer.get(_BYTE_FALLBACK, 0))
     if model_type == _UNIGRAM:
         scores = [(piece, processor.get_score(i)) for i, piece in enumerate(pieces)]

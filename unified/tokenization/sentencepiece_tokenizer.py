@@ -16,7 +16,7 @@ import sentencepiece
 
 from unified.data.vocabulary import BEGIN, PAD, SEPARATOR, UNKNOWN
 from unified.errors import UnifiedError
-from unified.tokenization.base import concatenated, pairs_of_integers, single_spaced
+from unified.tokenization.base import ListedSymbols, concatenated, pairs_of_integers, single_spaced
 
 FILE_NAME = "tokenizer.model"
 MODEL_TYPES = ("unigram", "bpe", "char")
@@ -29,7 +29,7 @@ _DEFAULT_SIZE = 32000
 _OPTIONS = {"vocab_size": "--vocabulary-size", "character_coverage": "--character-coverage"}
 
 
-class SentencePieceTokenizer:
+class SentencePieceTokenizer(ListedSymbols):
     """A sentencepiece model.
 
     Args:
@@ -51,9 +51,11 @@ class SentencePieceTokenizer:
         if len(self.processor) == 0:
             raise UnifiedError(f"{name}: an empty sentencepiece model")
         try:
-            self.processor.id_to_piece(list(range(len(self.processor))))
+            #: The piece of each native id, as the model has it.
+            self.entries: list[str] = self.processor.id_to_piece(list(range(len(self.processor))))
         except UnicodeDecodeError:
             raise UnifiedError(f"{name}: a damaged sentencepiece model, one of its pieces is not UTF-8") from None
+        self._symbols = self._named()
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
@@ -64,14 +66,19 @@ class SentencePieceTokenizer:
         """Write the files from which :func:`unified.tokenization.load_tokenizer` makes this tokenizer again."""
         (Path(folder) / FILE_NAME).write_bytes(self._model)
 
+    def _named(self) -> list[str]:
+        """The pieces, special ones under the names of the vocabulary."""
+        processor = self.processor
+        names = {processor.bos_id(): BEGIN, processor.pad_id(): PAD, processor.eos_id(): SEPARATOR}
+        names[processor.unk_id()] = UNKNOWN
+        # A control piece of another library's model ("<cls>") never comes out of a text.
+        names = {i: UNKNOWN for i in range(len(processor)) if processor.is_control(i)} | names
+        return [names.get(i, piece) for i, piece in enumerate(self.entries)]
+
     @property
     def model(self) -> bytes:
         """The serialized model."""
         return self._model
-
-    def encode(self, text: str) -> list[str]:
-        """Pieces of ``text``, see :meth:`unified.tokenization.Tokenizer.encode`."""
-        return self.processor.encode(single_spaced(text), out_type=str)
 
     def encode_ids(self, texts: list[str]) -> tuple[np.ndarray, np.ndarray]:
         """Native ids of many texts and their numbers, see :meth:`unified.tokenization.Tokenizer.encode_ids`."""
@@ -91,15 +98,6 @@ class SentencePieceTokenizer:
     def decode(self, pieces: list[str]) -> str:
         """The text that ``pieces`` stand for."""
         return self.processor.decode(pieces)
-
-    def native_symbols(self) -> list[str]:
-        """The symbol of each native id, special ones under the names of the vocabulary."""
-        processor = self.processor
-        names = {processor.bos_id(): BEGIN, processor.pad_id(): PAD, processor.eos_id(): SEPARATOR}
-        names[processor.unk_id()] = UNKNOWN
-        symbols = (names.get(i, processor.id_to_piece(i)) for i in range(len(processor)))
-        # A control piece of another library's model ("<cls>") never comes out of a text.
-        return [UNKNOWN if processor.is_control(i) and i not in names else s for i, s in enumerate(symbols)]
 
     def word_start(self, symbol: str) -> bool:
         """Whether ``symbol`` can only stand at the beginning of a word."""

@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 
 from unified.data.vocabulary import UNKNOWN
-from unified.tokenization.base import concatenated, pairs_of_integers, single_spaced
+from unified.tokenization.base import ListedSymbols, concatenated, pairs_of_integers, single_spaced
 
 _SYMBOL = re.compile(r"\S+")
 
 
-class SymbolTokenizer:
+class SymbolTokenizer(ListedSymbols):
     """Divides text at white space; each part is a symbol of the dictionary, or unknown.
 
     Args:
@@ -26,10 +26,6 @@ class SymbolTokenizer:
     def __init__(self, symbols: Sequence[str]):
         self._symbols = list(symbols)
         self._ids = {symbol: i for i, symbol in enumerate(self._symbols)}
-
-    def encode(self, text: str) -> list[str]:
-        """Pieces of ``text``, see :meth:`unified.tokenization.Tokenizer.encode`."""
-        return text.split()
 
     def encode_ids(self, texts: list[str]) -> tuple[np.ndarray, np.ndarray]:
         """Native ids of many texts and their numbers, see :meth:`unified.tokenization.Tokenizer.encode_ids`."""
@@ -44,10 +40,6 @@ class SymbolTokenizer:
     def decode(self, pieces: list[str]) -> str:
         """The text that ``pieces`` stand for."""
         return " ".join(pieces)
-
-    def native_symbols(self) -> list[str]:
-        """The symbol of each native id, special ones under the names of the vocabulary."""
-        return list(self._symbols)
 
     def word_start(self, symbol: str) -> bool:
         """Whether ``symbol`` can only stand at the beginning of a word."""

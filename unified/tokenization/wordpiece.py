@@ -17,7 +17,7 @@ from unified.arguments import counted, shown
 from unified.data.vocabulary import BEGIN, MASK, PAD, SEPARATOR, UNKNOWN
 from unified.errors import UnifiedError
 from unified.files.json_text import read_object
-from unified.tokenization.base import concatenated, pairs_of_integers, single_spaced, with_accents
+from unified.tokenization.base import ListedSymbols, concatenated, pairs_of_integers, single_spaced, with_accents
 from unified.tokenization.json_tokenizer import SPECIAL_FIELDS, entry_symbol
 from unified.tokenization.spelling import usual_spelling
 from unified.tokenization.wordpiece_files import (
@@ -40,7 +40,7 @@ SPECIAL_ENTRIES = {"[PAD]": PAD, "[UNK]": UNKNOWN, "[CLS]": BEGIN, "[SEP]": SEPA
 _DEFAULT_SIZE = 32000
 
 
-class WordPieceTokenizer:
+class WordPieceTokenizer(ListedSymbols):
     """Words and punctuation marks, each divided into the longest known pieces from the left (Devlin et al. 2019).
 
     Args:
@@ -149,10 +149,6 @@ class WordPieceTokenizer:
             "split_chinese": self.split_chinese,
         }
 
-    def encode(self, text: str) -> list[str]:
-        """Pieces of ``text``, see :meth:`unified.tokenization.Tokenizer.encode`."""
-        return [self._symbols[i] for i in self._tokenizer.encode(single_spaced(text)).ids]
-
     def encode_ids(self, texts: list[str]) -> tuple[np.ndarray, np.ndarray]:
         """Native ids of many texts in one array, and how many each has.
 
@@ -172,10 +168,6 @@ class WordPieceTokenizer:
     def decode(self, pieces: list[str]) -> str:
         """The text that ``pieces`` stand for, in :func:`.usual_spelling`."""
         return usual_spelling(" ".join(pieces).replace(" " + CONTINUATION, ""))
-
-    def native_symbols(self) -> list[str]:
-        """The symbol of each native id, special ones under the names of the vocabulary."""
-        return list(self._symbols)
 
     def word_start(self, symbol: str) -> bool:
         """Whether ``symbol`` can only stand at the beginning of a word."""

@@ -38,16 +38,13 @@ class XLNetTokenizer(SentencePieceTokenizer):
 
     def __init__(self, model: bytes, name: str = "the sentencepiece model"):
         super().__init__(model, name)
-        self._pieces = _pieces(self)
-        missing = [symbol for symbol in _NAMES if symbol not in self._pieces]
+        missing = [symbol for symbol in _NAMES if symbol not in self.entries]
         if missing:
             raise UnifiedError(f"{name}: not an XLNet's model: it has no piece {', '.join(missing)}")
-        self._ends_in_comma = frozenset(i for i, piece in enumerate(self._pieces) if comma_behind_digit(piece))
+        self._ends_in_comma = frozenset(i for i, piece in enumerate(self.entries) if comma_behind_digit(piece))
 
-    @property
-    def entries(self) -> list[str]:
-        """The piece of each native id, as the sentencepiece model has it."""
-        return list(self._pieces)
+    def _named(self) -> list[str]:
+        return [_NAMES.get(piece, piece) for piece in self.entries]
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
@@ -69,10 +66,6 @@ class XLNetTokenizer(SentencePieceTokenizer):
         """Write the files from which :func:`unified.tokenization.load_tokenizer` makes this tokenizer again."""
         (Path(folder) / FILE_NAME).write_bytes(self._model)
 
-    def encode(self, text: str) -> list[str]:
-        """Pieces of ``text``, see :meth:`unified.tokenization.Tokenizer.encode`."""
-        return [self._pieces[i] for i in self._ids(text)]
-
     def encode_ids(self, texts: list[str]) -> tuple[np.ndarray, np.ndarray]:
         """Native ids of many texts and their numbers, see :meth:`unified.tokenization.Tokenizer.encode_ids`."""
         return concatenated([self._ids(text) for text in texts])
@@ -82,17 +75,13 @@ class XLNetTokenizer(SentencePieceTokenizer):
         found = [self._ids_and_spans(single_spaced(text)) for text in texts]
         return *concatenated([ids for ids, _ in found]), pairs_of_integers([spans for _, spans in found])
 
-    def native_symbols(self) -> list[str]:
-        """The symbol of each native id, special ones under the names of the vocabulary."""
-        return [_NAMES.get(piece, piece) for piece in self._pieces]
-
     def _ids(self, text: str) -> list[int]:
         ids = self.processor.encode(prepared(text), out_type=int)
         if self._ends_in_comma.isdisjoint(ids):
             return ids
         divided: list[int] = []
         for i in ids:
-            divided += self._without_comma(self._pieces[i]) if i in self._ends_in_comma else [i]
+            divided += self._without_comma(self.entries[i]) if i in self._ends_in_comma else [i]
         return divided
 
     def _ids_and_spans(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
@@ -103,9 +92,9 @@ class XLNetTokenizer(SentencePieceTokenizer):
         spans: list[tuple[int, int]] = []
         for i, (begin, end) in zip(encoded["ids"], encoded["offsets"], strict=True):
             if i in self._ends_in_comma:
-                pieces = self._without_comma(self._pieces[i])
+                pieces = self._without_comma(self.entries[i])
                 ids += pieces
-                spans += _divided(begin, end, [self._pieces[piece].lstrip(_SPACE) for piece in pieces], shown)
+                spans += _divided(begin, end, [self.entries[piece].lstrip(_SPACE) for piece in pieces], shown)
             else:
                 ids.append(i)
                 # Where one character has several pieces, all but the last have no extent.
@@ -164,11 +153,7 @@ def is_xlnet(path: Path) -> bool:
     Raises:
         UnifiedError: it is not a sentencepiece model.
     """
-    return _NAMES.keys() <= set(_pieces(SentencePieceTokenizer.load(path)))
-
-
-def _pieces(tokenizer: SentencePieceTokenizer) -> list[str]:
-    return [tokenizer.processor.id_to_piece(i) for i in range(len(tokenizer.processor))]
+    return _NAMES.keys() <= set(SentencePieceTokenizer.load(path).entries)
 
 
 def comma_behind_digit(piece: str) -> bool:

@@ -261,7 +261,7 @@ def test_chunks_of_a_table_end_where_their_values_reach_the_size(tmp_path):
 
 
 def test_characters_within_lists_and_objects_count_for_a_chunk(tmp_path):
-    """Each member one more, so that numbers count, too; a chunk of sources of several parts is no larger than others."""
+    """Each member one more, so that numbers count, too; chunks of lists are no larger."""
     sizes = {"ab": 2, 7: 0, None: 0, ("ab", "cde"): 7, (1, 2, 3): 3, (("ab",), ("c", "d")): 9}
     values = [*map(json.loads, map(json.dumps, sizes)), {"a": "bcd", "e": ["fg"]}]
     rows = [{"value": value} for value in values]
