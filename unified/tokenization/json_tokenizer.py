@@ -263,10 +263,9 @@ def _entries(name: str, content: Mapping[str, Any]) -> list[str]:
 
 def _plain(content: Mapping[str, Any], special: set[str]) -> dict[str, Any]:
     """The tokenizer that reads special symbols in a text as text, and puts nothing around texts."""
-    model = dict(content["model"])
-    added = [
-        one for one in content.get("added_tokens") or [] if not one.get("special") and one["content"] not in special
-    ]
+    model, added = dict(content["model"]), content.get("added_tokens") or []
+    special = special | {one["content"] for one in added if one.get("special")}
+    added = [one for one in added if one["content"] not in special]
     # A model would find its own special pieces in a text. No word has a space at its ends.
     if isinstance(model["vocab"], list):
         model["vocab"] = [[f" {entry} " if entry in special else entry, score] for entry, score in model["vocab"]]

@@ -214,6 +214,23 @@ def test_special_symbols_in_a_text_are_text_and_nothing_is_put_around_it():
     assert unigram["model"]["vocab"][1] == ["<s>", -1.0]
 
 
+@pytest.mark.parametrize("kind", ["Unigram", "BPE"])
+def test_special_symbols_beyond_ours_are_text_too(kind):
+    """Such as <extra_id_0> of T5, which is neither the separator nor the mask; other added tokens are found."""
+    entries = ["<unk>", "<s>", "a", "<", "e", ">", "<e>", "<f>", "<n>"]
+    by_kind = {
+        "Unigram": {"unk_id": 0, "vocab": [[entry, -float(len(entry) == 1)] for entry in entries]},
+        "BPE": {"unk_token": "<unk>", "vocab": {entry: i for i, entry in enumerate(entries)}, "merges": [],
+                "ignore_merges": True},
+    }  # fmt: skip
+    named = {**added_token(8, "<n>"), "special": False}
+    added = [added_token(0, "<unk>"), added_token(6, "<e>"), named, added_token(9, "[x]")]
+    own = tokenizer({"model": {"type": kind, **by_kind[kind]}, "added_tokens": added})
+    assert own.encode("<e>") == ["<", "e", ">"] and own.encode("<n>a") == ["<n>", "a"]
+    assert own.encode("<f>") == ["<f>"] and set(own.encode("[x]")) == {"<unk>"}
+    assert own.native_symbols() == own.entries == [*entries, "[x]"]
+
+
 @pytest.mark.parametrize("merges", [[["<", "s"], ["<s", ">"]], ["< s", "<s >"]])
 def test_a_vocabulary_by_words_or_merges_does_not_find_special_symbols_in_a_text(merges):
     ids = {entry: i for i, entry in enumerate(["<unk>", "<s>", "a", "<", "s", ">", "<s"])}
