@@ -69,10 +69,10 @@ def require_text(path: str | Path, data: bytes) -> None:
     """Refuse a file that is no plain text, by its first bytes.
 
     Args:
-        data: the file's beginning, without compression.
+        data: the file's beginning, without compression; to the end of a line, or of the file.
 
     Raises:
-        UnifiedError: it is that of a table, of JSON lines or of no text.
+        UnifiedError: it is that of a table, of JSON lines or of no text, or its lines do not end with line feeds.
     """
     sample = data[:_SAMPLE_BYTES]
     for beginning, what in _BEGINNINGS.items():
@@ -81,6 +81,11 @@ def require_text(path: str | Path, data: bytes) -> None:
     if b"\0" in sample:
         line = 1 + sample.count(b"\n", 0, sample.index(b"\0"))
         raise UnifiedError(f"{path}, line {line}: not raw text, a byte is zero; it is binary, or not in UTF-8")
+    if b"\n" not in data and b"\r" in data.rstrip(b"\r"):
+        raise UnifiedError(
+            f"{path}: its lines end with carriage returns alone and would be one; write line feeds, as "
+            "`tr '\\r' '\\n'` does"
+        )
     lines = sample.decode("utf-8", errors="replace").removeprefix("\ufeff").split("\n")
     if len(sample) < len(data):
         lines.pop()  # cut in the middle

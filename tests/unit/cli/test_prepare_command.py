@@ -71,6 +71,12 @@ def test_every_option_of_documents_reaches_the_library(asked):
     )  # fmt: skip
 
 
+@pytest.mark.parametrize("line", ["a.txt b.csv", "a.txt --valid b.csv", "a.txt --test b.csv"])
+def test_options_of_rows_reach_them_beside_raw_text(asked, line):
+    settings, _, _ = asked(f"{line} --text-field body --skip-empty")
+    assert settings.train.text_field == "body" and settings.skip_empty
+
+
 def test_a_tokenizer_is_trained_as_the_options_say_or_taken_from_a_folder(asked, tmp_path):
     settings, _, _ = asked(
         "a.txt --valid-share 0.25 --tokenizer bpe --character-coverage 0.5 --normalization nfkc --lowercase "
@@ -107,6 +113,7 @@ def test_pairs_are_two_fields_of_rows_or_two_files(asked):
 
 
 TWO_WAYS = "are two ways to say what the pairs are; use one"
+OF_PAIRS = "is for documents; fields of pairs are named by --source-field, --target-field"
 
 
 @pytest.mark.parametrize(
@@ -137,6 +144,11 @@ TWO_WAYS = "are two ways to say what the pairs are; use one"
          "--spacy and --spacy-code need --annotate, which says what to annotate, or --tokenizer anna"),
         ("a --tokenizer anna --spacy-code c", "--spacy-code c belongs to a pipeline; give --spacy PIPELINE too"),
         ("a --annotate entities", "--annotate needs --spacy PIPELINE, which finds the spans"),
+        ("a --text-field text", "--text-field text is for rows, and no file has any, by its name: a"),
+        ("a.txt b --valid c --test d --skip-empty",
+         "--skip-empty is for rows, and no file has any, by its name: a.txt; b; c; d"),
+        ("a.csv --source-field s --target-field t --text-field text", f"--text-field text {OF_PAIRS}"),
+        ("a --target b --text-field text", f"--text-field text {OF_PAIRS}"),
     ],
 )  # fmt: skip
 def test_options_that_do_not_go_together_are_refused(capsys, line, says):

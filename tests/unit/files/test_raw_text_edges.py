@@ -116,6 +116,17 @@ def wrong(data):
     return None
 
 
+def test_lines_that_end_with_carriage_returns_alone_are_refused():
+    """One that stands within a line is none of these, wherever chunks end, nor are those at the end of a file."""
+    says = (
+        "a.txt: its lines end with carriage returns alone and would be one; write line feeds, as `tr '\\r' '\\n'` does"
+    )
+    for data in (b"a\rb", b"a\rb\r", b"a\r\rb", b"x" * 200_000 + b"\rb"):
+        assert wrong(data) == says
+    for data in (b"a\r", b"a\r\r", b"a", b"a\rb\n", b"a\r\nb", b"x" * 200_000 + b"\rb\n"):
+        assert wrong(data) is None
+
+
 def test_131072_bytes_are_looked_at():
     size = 1 << 17
     prose = b"x" * 63 + b"\n"

@@ -11,7 +11,7 @@ from unified.arguments import counted
 from unified.cli.fields import require_different_fields
 from unified.cli.output import add_json_argument, print_json
 from unified.cli.values import non_negative
-from unified.errors import UnifiedError, nearest
+from unified.errors import UnifiedError, first_few, nearest
 from unified.files.text_files import CHUNK_BYTES
 
 if TYPE_CHECKING:
@@ -48,9 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     files.add_argument(
         "--test", nargs="+", metavar="FILE", help="test text, or the sources of test pairs with --test-target"
     )
-    files.add_argument(
-        "--text-field", default="text", metavar="NAME", help="field or column that holds the text (default: text)"
-    )
+    files.add_argument("--text-field", metavar="NAME", help="field or column that holds the text (default: text)")
     files.add_argument(
         "--skip-empty",
         action="store_true",
@@ -186,6 +184,7 @@ def run(args: argparse.Namespace) -> None:
 
     train = _corpus(args, args.inputs, args.target, "--target")
     assert train is not None  # there is at least one INPUT
+    _require_rows(args)
     settings = Settings(
         train=train,
         valid=_corpus(args, args.valid, args.valid_target, "--valid-target"),
@@ -280,7 +279,8 @@ def _corpus(
     if fields == (None, None) and args.target is None:
         if targets is not None:
             raise UnifiedError(f"{target_option} needs --target: the training text has no targets")
-        return DocumentCorpus(tuple(paths), args.text_field, args.chunk_bytes)
+        text_field = "text" if args.text_field is None else args.text_field
+        return DocumentCorpus(tuple(paths), text_field, args.chunk_bytes)
     if args.target is None:
         if None in fields:
             raise UnifiedError("--source-field and --target-field go together")
@@ -303,6 +303,25 @@ def _corpus(
             f"{packed}: its name says that it holds fields; --source-field and --target-field name those of a pair"
         )
     return ParallelCorpus(tuple(paths), tuple(targets), args.chunk_bytes)
+
+
+def _require_rows(args: argparse.Namespace) -> None:
+    """Refuse options about rows where there are none that they could be for.
+
+    Raises:
+        UnifiedError: names the first option.
+    """
+    from unified.files.rows import has_fields
+
+    named = None if args.text_field is None else f"--text-field {args.text_field}"
+    if (args.source_field, args.target_field, args.target) != (None, None, None):
+        if named is not None:
+            raise UnifiedError(f"{named} is for documents; fields of pairs are named by --source-field, --target-field")
+        return
+    paths = [*args.inputs, *(args.valid or []), *(args.test or [])]
+    if (named is not None or args.skip_empty) and not any(map(has_fields, paths)):
+        option = named or "--skip-empty"
+        raise UnifiedError(f"{option} is for rows, and no file has any, by its name: {first_few(paths)}")
 
 
 def _summary(manifest: dict[str, Any]) -> list[str]:
