@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -49,20 +50,53 @@ class _CountedFile:
             self._writer.discard()
 
 
-class DocumentSplitWriter:
-    """``NAME.bin`` and ``NAME.idx`` in ``folder``; complete when its ``with`` block ends without an exception.
+class _SplitWriter:
+    """The token files of a split and, for each kind of annotations, one of spans beside the first.
 
-    With ``kinds`` of annotations also ``NAME.KIND.bin`` and ``NAME.KIND.idx``.
+    All are complete when its ``with`` block ends without an exception.
 
     Attributes:
-        skipped: rows that were left out because they hold no text, for the statistics; the reader counts them.
+        skipped: rows or pairs that were left out because they hold no text, for the statistics.
     """
 
+    def __init__(self, prefixes: Sequence[Path], vocabulary: Vocabulary, kinds: tuple[str, ...]):
+        self._files = [_CountedFile(prefix, vocabulary) for prefix in prefixes]
+        self._spans = {kind: TokenFileWriter(span_prefix(prefixes[0], kind), np.int32) for kind in kinds}
+        self.skipped = 0
+
+    @property
+    def counts(self) -> np.ndarray:
+        """int64 (V,), how often each id occurs in all token files."""
+        return np.sum([file.counts for file in self._files], axis=0)
+
+    def _with_spans(self, counts: dict[str, Any]) -> dict[str, Any]:
+        spans = {kind: writer.tokens // columns(kind) for kind, writer in self._spans.items()}
+        return {**counts, "spans": spans} if spans else counts
+
+    def _add_spans(self, spans: Mapping[str, Items]) -> None:
+        for kind, writer in self._spans.items():
+            writer.add_many(spans[kind].tokens, spans[kind].sizes)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, error_type: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        for file in self._files:
+            file.close(is_complete=error_type is None)
+        for writer in self._spans.values():
+            writer.__exit__(error_type, error, traceback)
+
+
+class DocumentSplitWriter(_SplitWriter):
+    """``NAME.bin`` and ``NAME.idx`` in ``folder``; with ``kinds`` of annotations also ``NAME.KIND.*``."""
+
     def __init__(self, folder: Path, name: str, vocabulary: Vocabulary, kinds: tuple[str, ...] = ()):
-        self._file = _CountedFile(folder / name, vocabulary)
+        super().__init__([folder / name], vocabulary, kinds)
+        (self._file,) = self._files
         self._separator = np.array([vocabulary.special.separator])
-        self._spans = {kind: TokenFileWriter(span_prefix(folder / name, kind), np.int32) for kind in kinds}
-        self.skipped = self._documents = 0
+        self._documents = 0
         self._last: int | None = None
 
     def add(self, encoded: EncodedDocuments) -> None:
@@ -76,88 +110,43 @@ class DocumentSplitWriter:
                 writer.add(_NO_SPANS)
         self._last = encoded.last
         self._file.add(encoded.items)
-        for kind, writer in self._spans.items():
-            writer.add_many(encoded.spans[kind].tokens, encoded.spans[kind].sizes)
-
-    @property
-    def counts(self) -> np.ndarray:
-        """int64 (V,), how often each id occurs."""
-        return self._file.counts
+        self._add_spans(encoded.spans)
 
     @property
     def statistics(self) -> dict[str, Any]:
         """Counts for the manifest."""
         separators = max(self._documents - 1, 0)
         counts = {"documents": self._documents, "skipped": self.skipped, "sentences": self._file.items - separators}
-        counts |= self._file.statistics
-        spans = {kind: writer.tokens // columns(kind) for kind, writer in self._spans.items()}
-        return {**counts, "spans": spans} if spans else counts
+        return self._with_spans(counts | self._file.statistics)
 
     @property
     def summary(self) -> str:
         """Numbers of written documents and tokens, as text for the log."""
         return f"{counted(self._documents, 'document')}, {counted(self._file.statistics['tokens'], 'token')}"
 
-    def __enter__(self) -> DocumentSplitWriter:
-        return self
 
-    def __exit__(
-        self, error_type: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self._file.close(is_complete=error_type is None)
-        for writer in self._spans.values():
-            writer.__exit__(error_type, error, traceback)
-
-
-class PairSplitWriter:
-    """``NAME.source-target.source.*`` and ``….target.*`` in ``folder``; otherwise as :class:`DocumentSplitWriter`.
-
-    With ``kinds`` of annotations also ``NAME.source-target.source.KIND.*``.
-
-    Attributes:
-        skipped: pairs that were left out because a side is empty.
-    """
+class PairSplitWriter(_SplitWriter):
+    """``NAME.source-target.source.*`` and ``….target.*`` in ``folder``; with ``kinds`` also ``….source.KIND.*``."""
 
     def __init__(self, folder: Path, name: str, vocabulary: Vocabulary, kinds: tuple[str, ...] = ()):
-        prefixes = {side: folder / f"{name}.{SOURCE}-{TARGET}.{side}" for side in (SOURCE, TARGET)}
-        self._files = {side: _CountedFile(prefix, vocabulary) for side, prefix in prefixes.items()}
-        self._spans = {kind: TokenFileWriter(span_prefix(prefixes[SOURCE], kind), np.int32) for kind in kinds}
-        self.skipped = 0
+        super().__init__([folder / f"{name}.{SOURCE}-{TARGET}.{side}" for side in (SOURCE, TARGET)], vocabulary, kinds)
+        self._source, self._target = self._files
 
     def add(self, encoded: EncodedPairs) -> None:
         """Append pairs."""
-        self._files[SOURCE].add(encoded.source)
-        self._files[TARGET].add(encoded.target)
-        for kind, writer in self._spans.items():
-            writer.add_many(encoded.spans[kind].tokens, encoded.spans[kind].sizes)
+        self._source.add(encoded.source)
+        self._target.add(encoded.target)
+        self._add_spans(encoded.spans)
         self.skipped += encoded.skipped
-
-    @property
-    def counts(self) -> np.ndarray:
-        """int64 (V,), how often each id occurs on both sides."""
-        return self._files[SOURCE].counts + self._files[TARGET].counts
 
     @property
     def statistics(self) -> dict[str, Any]:
         """Counts for the manifest."""
-        sides = {side: file.statistics for side, file in self._files.items()}
-        spans = {kind: writer.tokens // columns(kind) for kind, writer in self._spans.items()}
-        counts = {"pairs": self._files[SOURCE].items, "skipped": self.skipped, **sides}
-        return {**counts, "spans": spans} if spans else counts
+        sides = {SOURCE: self._source.statistics, TARGET: self._target.statistics}
+        return self._with_spans({"pairs": self._source.items, "skipped": self.skipped, **sides})
 
     @property
     def summary(self) -> str:
         """Numbers of written pairs and tokens, as text for the log."""
-        tokens = sum(file.statistics["tokens"] for file in self._files.values())
-        return f"{counted(self._files[SOURCE].items, 'pair')}, {counted(tokens, 'token')}"
-
-    def __enter__(self) -> PairSplitWriter:
-        return self
-
-    def __exit__(
-        self, error_type: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        for file in self._files.values():
-            file.close(is_complete=error_type is None)
-        for writer in self._spans.values():
-            writer.__exit__(error_type, error, traceback)
+        tokens = sum(file.statistics["tokens"] for file in self._files)
+        return f"{counted(self._source.items, 'pair')}, {counted(tokens, 'token')}"
