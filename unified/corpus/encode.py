@@ -111,8 +111,14 @@ class DocumentEncoder:
 
     def __call__(self, chunk: DocumentChunk) -> tuple[int, EncodedDocuments | None, EncodedDocuments | None]:
         """Bytes of text, the training split, the validation split (None where it is empty)."""
-        train, valid = split(chunk.documents(), self.seed, self.valid_share)
-        return chunk.size, self._encode(train), self._encode(valid)
+        return chunk.size, *self.splits(chunk.documents())
+
+    def splits(
+        self, documents: Iterable[tuple[int, list[str]]]
+    ) -> tuple[EncodedDocuments | None, EncodedDocuments | None]:
+        """The training and the validation split of documents, (number, paragraphs) each."""
+        train, valid = split(documents, self.seed, self.valid_share)
+        return self._encode(train), self._encode(valid)
 
     def _encode(self, documents: list[tuple[int, list[str]]]) -> EncodedDocuments | None:
         texts = [paragraph for _, paragraphs in documents for paragraph in paragraphs]

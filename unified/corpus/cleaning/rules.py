@@ -165,16 +165,7 @@ class CleaningEncoder:
 
     def __call__(self, chunk: CleanedChunk) -> tuple[int, EncodedDocuments | None, EncodedDocuments | None, Report]:
         documents, report = chunk.clean()
-        return *self.encoder(_ReadyChunk(documents, chunk.size)), report
-
-
-@dataclass(frozen=True)
-class _ReadyChunk:
-    cleaned: Documents
-    size: int
-
-    def documents(self) -> Documents:
-        return self.cleaned
+        return chunk.size, *self.encoder.splits(documents), report
 
 
 _NAMES = tuple(field.name for field in fields(Cleaning))
