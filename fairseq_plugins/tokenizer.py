@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
-
-from unified.data.vocabulary import Vocabulary
-from unified.tokenization import Tokenizer, load_tokenizer, tokenizer_files, word_starts
+from unified.tokenization import Tokenizer, load_tokenizer, tokenizer_files
 
 
 class FolderTokenizer:
@@ -28,7 +25,3 @@ class FolderTokenizer:
     def decode(self, pieces: str) -> str:
         """The text of pieces that spaces separate."""
         return self.tokenizer.decode(pieces.split())
-
-    def word_starts(self, vocabulary: Vocabulary) -> np.ndarray | None:
-        """bool (V,), True where a symbol begins a word; None where the tokenizer's pieces do not tell."""
-        return word_starts(self.tokenizer, vocabulary)

@@ -43,6 +43,7 @@ from unified.model import TransformerConfig, UnifiedModel
 from unified.model.model import NO_TOKEN_HEAD
 from unified.objectives import DEFAULT_FINETUNING, DEFAULT_PRETRAINING, parse_objectives
 from unified.planning.pairs import cut_note
+from unified.tokenization import word_starts
 from unified.training.row_dataset import RowDataset, longest_text
 from unified.training.splits import document_texts, open_split, pair_texts
 from unified.training.stream_dataset import RunningText, StreamDataset
@@ -187,7 +188,7 @@ class UnifiedLMTask(DictionaryTask):
         return iterator
 
     def _word_starts(self) -> np.ndarray | None:
-        return self.tokenizer.word_starts(self.vocabulary) if self.tokenizer else None
+        return word_starts(self.tokenizer.tokenizer, self.vocabulary) if self.tokenizer else None
 
     @refusing()
     def build_dataset_for_inference(

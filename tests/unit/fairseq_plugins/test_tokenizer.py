@@ -1,9 +1,7 @@
 """The tokenizer of a data folder in the form of fairseq's --bpe."""
 
-import numpy as np
-
 from fairseq_plugins.tokenizer import FolderTokenizer
-from tests.support.task_folders import tokenizer, vocabulary
+from tests.support.task_folders import tokenizer
 from unified.tokenization.wordpiece import WordPieceTokenizer
 
 
@@ -14,7 +12,3 @@ def test_a_folder_has_its_tokenizer_and_a_folder_of_plain_fairseq_none(tmp_path)
     assert isinstance(own, FolderTokenizer) and isinstance(own.tokenizer, WordPieceTokenizer)
     assert own.encode("w1  w22x\tw3") == "w1 w22 ##x w3"
     assert own.decode("w1 w22 ##x w3") == "w1 w22x w3" and own.encode("") == own.decode("") == ""
-    words = vocabulary("##x")
-    starts = own.word_starts(words)
-    assert starts.dtype == bool and starts.shape == (len(words),)
-    assert np.flatnonzero(~starts).tolist() == [words.index("##x")]
