@@ -72,7 +72,7 @@ class RunningText:
         return before[1] - before[0]
 
     def begun(self, index: int, length: int) -> np.ndarray:
-        """Which of the tokens that :meth:`read` gives are the first of an item, bool (length,)."""
+        """True at tokens that an item begins with, bool (length,), among those that :meth:`read` gives."""
         indices = np.arange(index, index + length) % len(self)
         return self.bounds[self.bounds.searchsorted(indices)] == indices
 
