@@ -168,7 +168,7 @@ def test_the_page_is_readable_on_a_phone(page):
             " [...document.querySelectorAll('.scroll')].map((box) => box.scrollWidth > box.clientWidth)];"
         )
     assert width <= 360 and tables == [True]
-    assert len(pictures) == 2 and all(200 < width <= 360 and height > 60 for width, height in pictures)
+    assert len(pictures) == 2 and all(200 < width <= 360 and height > 40 for width, height in pictures)
 
 
 # ---------------------------------------------------------------- the program

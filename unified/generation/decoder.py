@@ -103,11 +103,13 @@ class CachedDecoder:
                 graphics card repeats faster (:func:`unified.generation.fixed.serves`); the next search ends this one.
         """
         if most is not None and serves(self.model, self.scheme, source, beam, most):
-            return self._begin_fixed(source, beam, most)
+            return self.begin_fixed(source, beam, most)
         return self.begin_growing(source, beam)
 
-    def _begin_fixed(self, source: SourceCache, beam: int, most: int) -> FixedState:
+    def begin_fixed(self, source: SourceCache, beam: int, most: int) -> FixedState:
         """:meth:`begin` in tensors of fixed shapes, which are kept for the next search of the same shape.
+
+        It is for what :func:`unified.generation.fixed.serves`, which :meth:`begin` asks; other models get wrong logits.
 
         Raises:
             UnifiedError: as :meth:`check_positions`, of the source and ``most`` tokens.

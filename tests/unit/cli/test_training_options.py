@@ -32,7 +32,7 @@ LINES: dict[str, dict[str, Any]] = {
         "auxiliary_masking": 2.0, "first_stage": "--epochs", "second_stage": "--lr", "json": True,
     },
     "prepare a b --output o": {
-        "inputs": ["a", "b"], "valid": None, "valid_share": 0.0, "test": None, "text_field": "text",
+        "inputs": ["a", "b"], "valid": None, "valid_share": 0.0, "test": None, "text_field": None,
         "skip_empty": False, "output": "o", "overwrite": False, "clean": None, "source_field": None,
         "target_field": None, "target": None, "valid_target": None, "test_target": None, "oracle": False,
         "tokenizer": "unigram", "vocabulary_size": None, "character_coverage": None, "normalization": None,

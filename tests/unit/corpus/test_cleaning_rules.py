@@ -2,6 +2,7 @@
 
 import sys
 from dataclasses import FrozenInstanceError, asdict, dataclass
+from types import SimpleNamespace
 
 import pytest
 
@@ -122,9 +123,7 @@ def test_a_chunk_is_cleaned_when_it_is_read_or_encoded():
     assert chunk.documents() == cleaned == [(4, ["One two three."])] and chunk.size == 99
     assert report.removed == {"short_sentences": Counts(1, 2, 2, 10)}
 
-    def encoder(given):
-        return given.size, given.documents(), None
-
+    encoder = SimpleNamespace(splits=lambda documents: (documents, None))
     assert CleaningEncoder(encoder)(chunk) == (99, cleaned, None, report)
 
 

@@ -106,12 +106,13 @@ def test_a_mask_of_another_kind_or_shape_is_refused(mask, keys, says):
 )
 def test_a_model_whose_attention_has_not_met_the_mask_is_refused_behind_its_forward(chosen, says):
     query, key, value = inputs()
-    model = SimpleNamespace(config=SimpleNamespace(_attn_implementation=chosen))
+    model = Pretended()
+    model.config._attn_implementation = chosen
     begin_forward()
     assert mask_was_used() is False
     with pytest.raises(UnifiedError) as raised:
         require_use(model)
-    assert str(raised.value) == f"SimpleNamespace {says}"
+    assert str(raised.value) == f"Pretended {says}"
     unified_attention(MODULE, query, key, value, None)
     assert not mask_was_used()
     unified_attention(MODULE, query, key, value, None, unified_mask=TREE)

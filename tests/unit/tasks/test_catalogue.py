@@ -74,7 +74,7 @@ def test_a_task_of_ones_own_is_imported(own):
         ("my_module:Plain", "task 'my_module:Plain': Plain is no Task, WritingTask or head"),
         ("my_module:TASK(x=1)", "task 'my_module:TASK': TASK is no Task, WritingTask or head"),
         ("my_module:NONE", "task 'my_module:NONE': module my_module has no 'NONE'"),
-        ("my_module:BROKEN", "head 'classification(x=3)': no setting 'x'; its settings are positive, dropout"),
+        ("my_module:BROKEN", "head 'classification(x=3)': no setting 'x'; its settings are labels, positive, dropout"),
     ],
 )
 def test_what_is_no_task_of_ones_own_is_refused(own, name, says):

@@ -76,6 +76,8 @@ class Relation(ClassUnderstanding[RelationItem]):
     def __post_init__(self) -> None:
         require_labels(self.labels, "a relation")
         check_all_settings(self, "relation: {}".format)
+        if self.types and self.design != _TYPES:
+            raise UnifiedError(f"relation: types are those of entities with design={_TYPES!r}, got {self.types!r}")
         if self.rules == _SEMEVAL:
             require_directions(self.labels)
         elif self.negative is not None and self.negative not in self.labels:

@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -206,8 +207,8 @@ def test_refusals():
         Relation(("a", "no_relation"), ("SUBJ=P", "OBJ=P"), "types").encode(items, runs.codec(32, *UNUSED))
     with pytest.raises(UnifiedError, match="needs the types of all entities; use design='markers'"):
         Relation.of([RelationItem("1", ("a", "b"), (Entity(0, 1), Entity(1, 2)), "a")], design="types")
-    with pytest.raises(UnifiedError, match="no setting 'types'"):
-        parse_head("relation(types=['SUBJ=P'])")
+    with pytest.raises(UnifiedError, match="types are those of entities with design='types', got .'SUBJ=P'"):
+        parse_head("relation(types=['SUBJ=P'])").for_items([*items, replace(items[0], label="no_relation")])
     entry = parse_head("relation(design='types',labels=['a','no_relation'],types=['SUBJ=P','OBJ=Q'])")
     assert entry.for_items([]).types == ("SUBJ=P", "OBJ=Q")
 

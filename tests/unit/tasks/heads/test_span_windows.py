@@ -132,7 +132,7 @@ def test_questions_that_cannot_be_learnt_count_in_no_loss(words):  # noqa: F811
 
 
 def test_an_answer_without_a_start_is_found_in_other_capitals_and_spaces():
-    """Against all parts of the passage, of which the first that is equal counts, and before it the first as written."""
+    """Against all parts of the passage: whole words come first, then what is as written, then what stands first."""
     rng, seen = np.random.default_rng(5), Counter()
     for _ in range(300):
         context = "".join(rng.choice([*"aAbB.(", " ", "\n"], 14)) + "x"
@@ -144,9 +144,17 @@ def test_an_answer_without_a_start_is_found_in_other_capitals_and_spaces():
         exact = [(part, i) for i, part in parts if part == text]
         equal = [(part, i) for i, part in parts if part == part.strip() and
                  part.lower().split() == text.lower().split()]  # fmt: skip
-        assert (found.text, found.start) == [*exact, *equal, (text, None)][0]
-        seen[bool(exact), bool(equal)] += 1
-    assert min(seen[True, True], seen[False, True], seen[False, False]) > 20
+
+        def is_whole(place: tuple[str, int], context: str = context) -> bool:
+            (part, i), around = place, f" {context} "
+            joined = (around[i] + part[0], part[-1] + around[i + len(part) + 1])
+            return not any(pair.isalnum() for pair in joined)
+
+        whole = [*filter(is_whole, exact), *filter(is_whole, equal)]
+        assert (found.text, found.start) == [*whole, *exact, *equal, (text, None)][0]
+        seen[bool(exact), bool(equal), bool(whole)] += 1
+    cases = ((True, True, True), (True, True, False), (False, True, True), (False, True, False), (False, False, False))
+    assert min(seen[case] for case in cases) > 5, seen
 
 
 @pytest.mark.parametrize("history", [0, 7])
