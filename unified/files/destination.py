@@ -26,6 +26,8 @@ ANOTHER = "name a new folder"
 def new_folder(destination: str | Path, overwrite: bool, advice: str = ANOTHER) -> Iterator[Path]:
     """A temporary folder beside ``destination``, renamed to it when the block ends well, removed when it does not.
 
+    Where something was written into ``destination`` during the block, both folders stay.
+
     Args:
         overwrite: replace a folder whose manifest lists all that it holds.
         advice: what a user should do where the folder is not empty, in the words of the command that was called.
@@ -41,13 +43,24 @@ def new_folder(destination: str | Path, overwrite: bool, advice: str = ANOTHER) 
         # It may be at work on another machine, so it is not ours to remove.
         Progress.say(f"note: {left} was left by a run that was killed, unless one is at work; remove it by hand")
     partial = _new_partial(destination)
+    finished = False
     try:
         yield partial
         _sync(partial)
-        check_destination(destination, overwrite, advice)  # the work took its time, in which others may have written
+        finished = True
+        _check_again(destination, overwrite, advice, partial)
         _replace(partial, destination)
     finally:
-        shutil.rmtree(partial, ignore_errors=True)
+        if not finished:
+            shutil.rmtree(partial, ignore_errors=True)
+
+
+def _check_again(destination: Path, overwrite: bool, advice: str, partial: Path) -> None:
+    """The refusals once more, as others may have written during the work, which stays."""
+    try:
+        check_destination(destination, overwrite, advice)
+    except UnifiedError as problem:
+        raise UnifiedError(f"{problem.details}; what was made is complete in {partial}, rename it") from None
 
 
 def check_destination(destination: Path, overwrite: bool, advice: str = ANOTHER) -> None:

@@ -188,7 +188,8 @@ def test_what_is_written_into_the_destination_meanwhile_stays(tmp_path, overwrit
         (tmp_path / "new" / "thesis").write_text("mine")
     says = {False: "not empty; say --overwrite", True: f"holds thesis, which {MANIFEST} there does not list"}
     assert str(refused.value).startswith(f"{tmp_path / 'new'}: {says[overwrite]}")
-    assert texts(tmp_path / "new") == {"thesis": "mine"} and os.listdir(tmp_path) == ["new"]
+    assert refused.value.details.endswith(f"; what was made is complete in {partial}, rename it")
+    assert texts(tmp_path) == {"new/thesis": "mine", f"{partial.name}/a": "x"}
 
 
 @pytest.mark.parametrize("left", [[".partial"], [".old"], [".partial", ".2.old"]])
