@@ -30,7 +30,7 @@ def given(bars):
 
 @pytest.fixture
 def axes(bars, given):
-    """Of a drawn figure, whose size and texts have settled."""
+    """The parts of a figure that has been drawn, so that sizes and texts are settled."""
     figure = bars.bars_figure(given)
     figure.draw_without_rendering()
     return figure.axes[0]

@@ -223,7 +223,7 @@ def test_a_restart_has_the_options_of_its_command(kind, overrides, wrapper):
 
 
 def test_a_checkpoint_without_a_state_of_the_optimizer_is_refused():
-    """The same command trained anew from its parameters, and nothing said so."""
+    """Without a refusal the same command would train anew from the parameters, and say nothing."""
 
     def loads(done, saved, task, reset=False, name="run/a.pt"):
         own = trainer(history=[{**BASE, "num_updates": 9}, {**BASE, "num_updates": saved}], done=done, task=task)

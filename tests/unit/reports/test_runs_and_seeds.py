@@ -177,7 +177,7 @@ def test_an_interval_is_that_of_students_t():
     ],
 )  # fmt: skip
 def test_scores_that_are_not_finite_have_no_deviation_and_no_interval(values, mean):
-    """As a perplexity of words has, where texts have no words."""
+    """A perplexity of words is infinite where texts have no words."""
     scores = seed_scores(values)
     assert scores.mean == pytest.approx(mean, nan_ok=True) and (scores.deviation, scores.interval) == (None, None)
     assert seed_scores([1e308, 1.7e308]).deviation == pytest.approx(0.7e308 / math.sqrt(2))

@@ -80,7 +80,7 @@ def score_semeval2010_task8(gold: Sequence[str], predicted: Sequence[str]) -> di
 class SemevalRelations(ConfusionScores):
     """Labels with directions that are scored as :func:`score_semeval2010_task8` says.
 
-    Of a sample without a relation but Other only the accuracy is defined.
+    A sample that has no relation but Other has an accuracy alone.
     """
 
     def __post_init__(self) -> None:
