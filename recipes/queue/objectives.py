@@ -123,8 +123,8 @@ OUTCOMES = {**dict.fromkeys(TASKS, "classes"), "squad1.1": "answers"}
 #: Versions of pre-trainings and evaluations whose figures a change of the library altered: random second segments have
 #: become those of other blocks, and perplexity from right to left had its contexts on the side that is not read.
 VERSIONS = {"unilm": 2, "xlnet": 2, "bidirectional": 2, "right_to_left/perplexity": 2}
-FINETUNING = ("--epochs", 3, "--batch-size", 32, "--lr", 5e-4)
-USUAL = "5e-4"  # in tables
+USUAL = "5e-4"  # the rate, as tables write it
+FINETUNING = ("--epochs", 3, "--batch-size", 32, "--lr", float(USUAL))
 #: Other settings of a fine-tuning, by task and name, and the objectives that are fine-tuned with them, too.
 SETTINGS = {
     "sst2": {"1e-4": ("--lr", 1e-4), "2e-4": ("--lr", 2e-4)},
@@ -195,7 +195,7 @@ def evaluation(objective: Objective, seed: int, what: str) -> Entry:
 
 
 def outcomes(objective: Objective, what: str) -> tuple[Figures, ...]:
-    """Files with the scores of its single items that an evaluation or a fine-tuning leaves; those of bits are none."""
+    """Files with the scores of single items that a run leaves; none of perplexity, which is not compared by them."""
     if what in TASKS:
         return (Figures(OUTCOMES[what], "run/predictions.valid.jsonl"),)
     scorings = objective.scorings if what == PAIRS else ()

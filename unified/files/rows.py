@@ -146,7 +146,7 @@ def has_fields(path: str | Path) -> bool:
 
 def has_columns(path: str | Path) -> bool:
     """Whether the name says that a file holds columns of words (:mod:`unified.files.word_columns`)."""
-    return not is_hub(path) and _ending(path) == ".conll"
+    return not is_hub(path) and _TABLES.get(_ending(path)) is conll_entries
 
 
 def is_name_of_data(name: str) -> bool:

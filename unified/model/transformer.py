@@ -94,8 +94,8 @@ class Transformer(nn.Module):
             raise UnifiedError(f"{missing} needs a model with positions 'relative' (XLNet) or 'rotary', not 'learned'")
         if mask.window is not None and (memory is not None or any(self.windows)):
             raise UnifiedError(
-                "the mask has a window of distances (windowed()), and so has the model (attention_windows) or its "
-                "memory gets one; give a mask without"
+                "the mask has a window of distances (windowed()), which goes neither with attention_windows of the "
+                "model nor with a memory"
             )
         filled = 0 if memory is None else memory.filled
         if memory is not None and memory.filled and len(memory.states[0]) != len(tokens):
