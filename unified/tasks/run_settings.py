@@ -70,13 +70,22 @@ def claim_of(options: Mapping[str, Any], job: Job, splits: Splits) -> Claim:
     return Claim(settings, {"--init": start, "--data": items})
 
 
-def decisive_names(task: AnyTask) -> frozenset[str]:
-    """Options of :data:`NOT_DECISIVE` that decide the scores of this task all the same.
+def decisive_values(
+    options: Mapping[str, Any], task: AnyTask, passed_over: frozenset[str] = NOT_DECISIVE
+) -> dict[str, Any]:
+    """Values of the options that decide a score, by their names in Python; of ``--fairseq`` the words that do.
 
     With several tasks a micro-batch is of one: its size decides which tasks an update has, and how many updates there
     are.
+
+    Args:
+        options: as of :func:`settings_of`.
+        task: what is fine-tuned.
+        passed_over: names of options that do not count.
     """
-    return frozenset({"micro_batch"} if isinstance(task, SeveralTasks) else ())
+    passed_over -= {"micro_batch"} if isinstance(task, SeveralTasks) else set()
+    values = {name: value for name, value in options.items() if name not in passed_over}
+    return {**values, "fairseq": decisive_options(options["fairseq"])}
 
 
 def _decisive(options: Mapping[str, Any], job: Job) -> dict[str, Any]:
@@ -89,12 +98,5 @@ def _decisive(options: Mapping[str, Any], job: Job) -> dict[str, Any]:
         }
     else:
         own = {"head": task.head, "mask": job.config.mask, "lstm": job.config.lstm}
-    decisive = decisive_names(task)
-    settings = {
-        name: value for name, value in options.items() if name not in NOT_SETTINGS or name in decisive
-    } | asdict(job.training)
-    return {
-        **{name.replace("_", "-"): value for name, value in settings.items()},
-        **own,
-        "fairseq": decisive_options(options["fairseq"]),
-    }
+    settings = decisive_values(options, task, NOT_SETTINGS) | asdict(job.training)
+    return {**{name.replace("_", "-"): value for name, value in settings.items()}, **own}

@@ -57,7 +57,7 @@ def args(tmp_path, monkeypatch) -> Namespace:
     return Namespace(
         task="rte", data="data", init="model.pt", output="out", grid=["lr=1,2,4"], seeds="3,5", seed=7, dry_run=False,
         run_name="mine", system=None, lr=None, batch_size=None, head_lr=0.5, command="finetune", valid=None, test=None,
-        json=False, config=None, report_to=None, micro_batch=2, max_length=9, device="cpu",
+        json=False, config=None, report_to=None, micro_batch=2, max_length=9, device="cpu", fairseq="",
     )  # fmt: skip
 
 
@@ -164,7 +164,7 @@ def test_a_folder_is_claimed_by_what_all_its_runs_share(args):
     assert claim() == {
         "settings": {
             "task": "rte", "--run-name": "mine", "--system": None, "--lr": None, "--batch-size": None, "--head-lr": 0.5,
-            "--valid": None, "--test": None, "--max-length": 9,
+            "--valid": None, "--test": None, "--max-length": 9, "--fairseq": {},
         },
         "inputs": {
             "--init": {"model.pt": digest("model.pt")},
@@ -197,10 +197,17 @@ def test_options_that_decide_no_score_may_change_and_others_may_not(args):
         "seed": 8,
         "command": "x",
         "device": "cuda",
+        "fairseq": "--log-interval=5",
     }
     again = Runs()
     assert finetune_grid(changed(args, **free), task_named("rte"), again) == 0 and again.asked == []
-    for name, value in (("max_length", 8), ("head_lr", None), ("system", "spanbert"), ("task", "wnli")):
+    for name, value in (
+        ("max_length", 8),
+        ("head_lr", None),
+        ("system", "spanbert"),
+        ("task", "wnli"),
+        ("fairseq", "--clip-norm 1"),
+    ):
         with pytest.raises(UnifiedError, match=f"^out: was begun with .*{name.replace('_', '-')}.*; give another --ou"):
             finetune_grid(changed(args, **{name: value}), task_named("rte"), Runs())
 

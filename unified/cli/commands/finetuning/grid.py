@@ -109,7 +109,7 @@ def _grid_of(args: argparse.Namespace, task: AnyTask) -> Grid:
 def _claim(args: argparse.Namespace, task: AnyTask) -> Claim:
     """The settings that all runs of a folder share; further settings and seeds may be tried in it later."""
     from unified.conversions.named_models import checkpoint_named
-    from unified.tasks.run_settings import NOT_DECISIVE, decisive_names
+    from unified.tasks.run_settings import decisive_values
 
     data, output, start = Path(args.data), Path(args.output).resolve(), checkpoint_named(args.init)
     for name, path in (("--data", data), ("--init", start)):
@@ -118,8 +118,7 @@ def _claim(args: argparse.Namespace, task: AnyTask) -> Claim:
     files = sorted(path for path in data.rglob("*") if path.is_file()) if data.is_dir() else [data]
     files += [Path(path) for path in (args.valid, args.test) if path is not None]
     files = [path for path in files if not (is_hub(path) or path.resolve().is_relative_to(output))]
-    passed_over = NOT_DECISIVE - decisive_names(task)
-    options = {name: value for name, value in vars(args).items() if name not in passed_over}
+    options = decisive_values(vars(args), task)
     settings = {name if name == "task" else f"--{option(name)}": value for name, value in options.items()}
     return Claim(settings, {"--init": hashes([start]), "--data": hashes(files)})
 
