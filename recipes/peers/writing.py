@@ -33,7 +33,7 @@ from unified.tasks.datasets.texts import text_of
 from unified.tasks.finetuning import data_hash
 from unified.tasks.heads.items import read_items
 from unified.tasks.writing import WritingItem, WritingTask, WritingTraining
-from unified.tokenization import parts_of
+from unified.tokenization import load_tokenizer, parts_of
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class EncoderDecoder:
     """The peer of a model that writes.
 
     Attributes:
-        folder: model and tokenizer that both halves start from.
+        folder: model and tokenizer, BERT's, that both halves start from.
         training: how much of sources and targets is read.
     """
 
@@ -50,6 +50,7 @@ class EncoderDecoder:
 
     def __post_init__(self):
         object.__setattr__(self, "tokenizer", AutoTokenizer.from_pretrained(self.folder))
+        object.__setattr__(self, "spelling", load_tokenizer(self.folder))
 
     def model(self) -> EncoderDecoderModel:
         """Both halves; a token head's transform that the folder lacks starts as the identity, as that of ours."""
@@ -90,17 +91,23 @@ class EncoderDecoder:
     def texts(
         self, model: EncoderDecoderModel, items: Sequence[WritingItem], task: WritingTask, size: int = 32
     ) -> list[str]:
-        """Texts that the model writes, found by our search with the task's settings; the longest sources go first."""
+        """Texts that the model writes, found by our search with the task's settings and spelt as ours are.
+
+        The longest sources go first.
+        """
         decoder, config = PeerDecoder(model.eval(), self.tokenizer), self.search(task)
         rows, found = [self.source(item) for item in items], [""] * len(items)
         order = sorted(range(len(items)), key=lambda i: -len(rows[i]))
         for start in range(0, len(order), size):
             some = order[start : start + size]
             batch = self.sources([rows[i] for i in some])["input_ids"].to(model.device)
-            ids = [best.tokens.tolist() for best, *_ in generate(decoder, batch, config)]
-            for i, text in zip(some, self.tokenizer.batch_decode(ids, skip_special_tokens=True), strict=True):
-                found[i] = text
+            for i, (best, *_) in zip(some, generate(decoder, batch, config), strict=True):
+                found[i] = self.text(best.tokens.tolist())
         return found
+
+    def text(self, ids: list[int]) -> str:
+        """What tokens stand for without special symbols, in the spelling that ours has."""
+        return self.spelling.decode(self.tokenizer.convert_ids_to_tokens(ids, skip_special_tokens=True))
 
     def search(self, task: WritingTask) -> GenerationConfig:
         """Settings of the search: those by which ours writes after a fine-tuning on targets of as many tokens."""

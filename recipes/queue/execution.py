@@ -145,7 +145,7 @@ class Runner:
             )
             _lower_group(process.pid)
             begun = noted = time.monotonic()
-            base = state.seconds
+            base, processor_base = state.seconds, state.processor_seconds
             try:
                 while process.poll() is None:
                     if self.stopped():
@@ -154,11 +154,13 @@ class Runner:
                     if time.monotonic() - noted > _NOTE:
                         noted = time.monotonic()
                         state.seconds = round(base + noted - begun, 1)
+                        state.processor_seconds = round(processor_base + session_seconds(process.pid), 1)
                         write_state(folder, state)
             finally:
+                ended_by_us = session_seconds(process.pid)  # nobody waits for what a command has started
                 _end(process)
                 state.seconds = round(base + time.monotonic() - begun, 1)
-                state.processor_seconds = round(state.processor_seconds + _children_seconds() - before, 1)
+                state.processor_seconds = round(processor_base + max(ended_by_us, _children_seconds() - before), 1)
                 write_state(folder, state)
         return process.returncode
 
@@ -197,6 +199,21 @@ def _children_seconds() -> float:
     """Seconds of the processor that commands took which have ended, with all that they started and waited for."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
+
+
+def session_seconds(leader: int) -> float:
+    """Seconds of the processor that the processes of a session took so far, and those that they waited for.
+
+    It is 0 on systems without /proc.
+    """
+    ticks = 0
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):  # a process that has ended meanwhile
+            # Behind the name, which may hold spaces and brackets: the session is fourth, four times begin at the 12th.
+            fields = path.read_text(errors="replace").rpartition(")")[2].split()
+            if int(fields[3]) == leader:
+                ticks += sum(map(int, fields[11:15]))
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def _lower_group(leader: int) -> None:

@@ -184,7 +184,12 @@ class Queue:
         Raises:
             RunFailed: a command failed, or its figures cannot be read.
         """
-        begun = read_state(folder).seconds
+        state = read_state(folder)
+        line = self.lines().get(entry.name)
+        if line is not None and state.done == len(entry.commands) and _is_of(line, state):
+            self._finish(entry, folder, state)  # the queue was killed when it had written the line
+            return line
+        begun = state.seconds
         self._say(f"{entry.name}: {f'goes on after {begun:,.0f} s' if begun else 'begins'}; log in {folder / LOG}")
         runner = Runner(self.placeholder, self.root, self.threads, self.stopped)
         state = runner.make(entry, folder, lock, commit(self.root, self.results))
@@ -204,11 +209,15 @@ class Queue:
             raise RunFailed(f"{entry.name}: {problem}") from None
         line = self._line(entry, state, found, outcomes)
         append_line(self.results, line)
+        self._finish(entry, folder, state)
+        return line
+
+    def _finish(self, entry: Entry, folder: Path, state: State) -> None:
+        """Note that a run has its line, and remove its checkpoints where nothing needs them."""
         state.finished = True
         write_state(folder, state)
         if entry.name not in self.plan.needed and not entry.kept:
             remove_checkpoints(folder)
-        return line
 
     def _line(self, entry: Entry, state: State, found: Found, outcomes: Mapping[str, str]) -> dict[str, Any]:
         before = self.lines().get(entry.name)
@@ -265,6 +274,15 @@ class Queue:
 
 class RunFailed(UnifiedError):
     """A run of the plan failed; the queue goes on with the next."""
+
+
+def _is_of(line: Line, state: State) -> bool:
+    """Whether a line was written from a state: another run of the entry has other times."""
+    return (line["seconds"], line["processor_seconds"], line["commits"]) == (
+        state.seconds,
+        state.processor_seconds,
+        state.commits,
+    )
 
 
 def repeated(before: Line, found: Found) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import lzma
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -230,6 +231,43 @@ def test_a_killed_queue_leaves_its_run_locked(queue):
     queue.hold.unlink()
     assert second.wait(120) == 1  # the broken one
     assert len(queue.lines("small")) == 1 and queue.text("counts", "steps") == "012345"
+
+
+def test_a_run_whose_line_is_written_is_not_called_another_one(queue):
+    """The queue may be killed between the line and the note of it; a run of another folder has a line of its own."""
+    queue.run("--only", "counts")
+    (line,) = queue.lines("small")
+    path = queue.file("counts", "state.json")
+    state = json.loads(path.read_text())
+    path.write_text(json.dumps({**state, "finished": False}))
+    assert queue.run("--only", "copies").returncode == 0
+    assert queue.lines("small") == [line] and json.loads(path.read_text()) == state
+    shutil.rmtree(queue.file("copies", "."))
+    (queue.folder / "results" / "large.jsonl").unlink()
+    path.write_text(json.dumps({**state, "finished": False, "seconds": state["seconds"] + 1}))
+    assert queue.run("--only", "copies").returncode == 0
+    assert [one["repeats"] is None for one in queue.lines("small")] == [True, False]
+
+
+def test_seconds_of_the_processor_are_noted_while_a_command_runs(tmp_path, monkeypatch):
+    """A queue that is killed has no others; they count what a command has started and waited for."""
+    load(QUEUE.with_name("tables.py"))  # makes the queue's modules known by their names
+    execution, entries = load(QUEUE.with_name("execution.py")), load(QUEUE.with_name("entries.py"))
+    monkeypatch.setattr(execution, "_NOTE", 0.05)
+    burn = "import time\nwhile time.process_time() < 0.4: pass"
+    script = f"import subprocess, sys, time; subprocess.run([sys.executable, '-c', {burn!r}]); time.sleep(60)"
+    entry = entries.Entry("burns", "small", (("python", "-c", script),), ())
+    noted = 0.0
+
+    def stopped() -> bool:
+        nonlocal noted
+        noted = execution.read_state(tmp_path).processor_seconds
+        return noted > 0.35
+
+    with execution.locked(tmp_path) as lock, pytest.raises(execution.Stopped):
+        execution.Runner(str, ROOT, 1, stopped).make(entry, tmp_path, lock, "0" * 40)
+    assert noted <= execution.read_state(tmp_path).processor_seconds < 5
+    assert execution.session_seconds(2**30) == 0
 
 
 def test_wrong_plans_and_names_are_refused(queue):
