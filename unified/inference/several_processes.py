@@ -17,7 +17,7 @@ from pathlib import Path
 import torch
 
 from unified.arguments import counted
-from unified.errors import Interrupted, UnifiedError
+from unified.errors import UnifiedError
 from unified.files.claims import Claim, claimed_folder, hashes
 from unified.files.whole import whole_file
 from unified.generation import GenerationConfig
@@ -217,13 +217,7 @@ def spread(job: ChunkWriter, output: Path, processes: int, overwrite: bool = Fal
     if output.exists() and not overwrite:
         raise UnifiedError(f"{output}: exists already; --overwrite replaces it, or give another --output")
     with claimed_folder(job.folder, job.claim, "remove it, or give another --output"):
-        try:
-            _write_chunks(job, processes)
-        except Interrupted:
-            raise
-        except UnifiedError:
-            _remove_chunks(job)
-            raise
+        _write_chunks(job, processes)
         with whole_file(output) as stream:
             stream.writelines(job.path(number).read_bytes() for number in range(job.chunks))
         _remove_chunks(job)

@@ -6,6 +6,7 @@ data set would be executed. So does an empty entry of ``PYTHONPATH``; ``PYTHONPA
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import subprocess
@@ -21,16 +22,30 @@ def module_command(module: str, words: Sequence[object] = ()) -> list[str]:
     return [sys.executable, "-P", "-m", module, *map(str, words)]
 
 
+def _end_with_parent() -> None:
+    """Let the kernel kill this process when the one that started it has ended, however it ended."""
+    assert _PRCTL is not None  # called where it is there
+    _PRCTL(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+#: Linux's call that sets what a process gets when its parent ends; None on other systems, where it lives on.
+_PRCTL = ctypes.CDLL(None).prctl if sys.platform == "linux" else None
+_PR_SET_PDEATHSIG = 1
+#: What a new process calls before it becomes the program.
+_BEFORE_START = _end_with_parent if _PRCTL else None
+
+
 def run_module(module: str, words: Sequence[object]) -> int:
     """Run ``module`` in a process of its own; returns its exit status."""
     with guarded_children(), _terminated_in_order():
-        return subprocess.run(module_command(module, words)).returncode
+        return subprocess.run(module_command(module, words), preexec_fn=_BEFORE_START).returncode
 
 
 def read_module(module: str, words: Sequence[object], read: Callable[[str], None]) -> int:
     """Run ``module`` in a process of its own and hand each line that it prints to ``read``; returns its exit status.
 
-    An exception, such as an interruption from the keyboard, ends the process, and so does a SIGTERM to this one.
+    An exception, such as an interruption from the keyboard, ends the process, and so does a SIGTERM to this one; on
+    Linux it also ends where this one is killed.
     """
     with (
         guarded_children(),
@@ -41,6 +56,7 @@ def read_module(module: str, words: Sequence[object], read: Callable[[str], None
             stderr=subprocess.STDOUT,
             encoding="utf-8",
             errors="replace",
+            preexec_fn=_BEFORE_START,
         ) as process,
     ):
         try:

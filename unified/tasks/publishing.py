@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from unified.reports.model_card import model_card
 from unified.reports.results import read_results
@@ -30,11 +30,14 @@ def publish(folder: Path, results: Sequence[Path] = ()) -> None:
         UnifiedError: there is no checkpoint, its data folder is gone, or its tokenizer cannot be written; nothing is
             written.
     """
-    with TemporaryDirectory(dir=folder, prefix=".export.") as temporary:
-        made = Path(temporary) / "model"
+    made = folder / ".export"
+    shutil.rmtree(made, ignore_errors=True)  # that of a process that was killed
+    try:
         load(folder).save_pretrained(made)
         if results:
             config = json.loads((made / "config.json").read_text(encoding="utf-8"))
             (made / CARD).write_text(model_card(read_results(results), config, folder), encoding="utf-8")
         for path in sorted(made.iterdir(), key=lambda path: path.name == WEIGHTS):
             path.replace(folder / path.name)
+    finally:
+        shutil.rmtree(made, ignore_errors=True)

@@ -211,6 +211,19 @@ def test_files_for_a_server_are_written_where_its_whole_test_set_was_predicted(f
     )
 
 
+def test_files_for_a_server_stand_before_the_results_that_end_a_run(finetune, tmp_path, monkeypatch):
+    """A run whose results are written is not repeated, so a kill between the two would leave it without the files."""
+    wnli(tmp_path / "whole", 146)
+
+    def killed(*given, **more):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("unified.reports.results.write_result", killed)
+    with pytest.raises(KeyboardInterrupt):
+        finetune("wnli", "--data", "whole")
+    assert Path("out/submission/WNLI.tsv").is_file() and not Path("out/results.json").exists()
+
+
 def test_published_figures_stand_beside_the_scores(finetune, tmp_path):
     for name in ("train", "dev"):
         table(tmp_path / "sst2" / f"{name}.tsv", "sentence\tlabel", *(f"w{i} w1\t{i % 2}" for i in range(12)))

@@ -288,15 +288,20 @@ def test_after_an_interruption_the_missing_chunks_alone_are_written(job, model, 
     ]  # fmt: skip
 
 
-def test_a_refusal_leaves_no_chunks_because_it_would_come_again(job, model, tmp_path, monkeypatch):
-    interrupted(job, tmp_path / "out", monkeypatch, at=2)
-    for name in (".000001.txt.77.partial", "notes.md"):
-        (job.folder / name).write_text("left by others")
-    load(monkeypatch, stopped_by(UnifiedError("too long"), 4))
-    with pytest.raises(UnifiedError, match="^too long$"):
+def test_an_error_leaves_what_is_finished(job, model, tmp_path, monkeypatch):
+    """A checkpoint that cannot be read for a moment is an error, too; hours of work stay."""
+    load(monkeypatch, stopped_by(UnifiedError("damaged"), 0))
+    with pytest.raises(UnifiedError, match="^damaged$"):
         spread(job, tmp_path / "out", 1)
-    assert not (tmp_path / "out").exists() and names(job.folder) <= {"claim.json", "notes.md"}
-    assert (job.folder / "notes.md").exists()
+    assert names(job.folder) <= {"claim.json"}  # nothing stands in the way of another command
+    interrupted(job, tmp_path / "out", monkeypatch, at=2)
+    load(monkeypatch, stopped_by(UnifiedError("damaged"), 4))
+    with pytest.raises(UnifiedError, match="^damaged$"):
+        spread(job, tmp_path / "out", 1)
+    assert not (tmp_path / "out").exists() and names(job.folder) == {"000000.txt", "000001.txt", "claim.json"}
+    load(monkeypatch, model)
+    spread(job, tmp_path / "out", 1)
+    assert [asked[3]["indices"] for asked in model.asked] == [[4]]
 
 
 @pytest.mark.parametrize(

@@ -59,6 +59,8 @@ def test_the_card_of_a_published_model_is_written_in_utf8(tmp_path, monkeypatch,
     monkeypatch.setattr(publishing, "load", lambda folder: Loaded())
     monkeypatch.setattr(publishing, "read_results", list)
     monkeypatch.setattr(publishing, "model_card", lambda results, config, folder: f"{results} {config['of']} {folder}")
+    (tmp_path / ".export").mkdir()  # of a process that was killed
+    (tmp_path / ".export" / "model.safetensors").write_bytes(b"half")
     publishing.publish(tmp_path, ["a"])
     assert (tmp_path / "README.md").read_bytes().decode("utf-8") == f"['a'] é {tmp_path}"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["README.md", "config.json"]

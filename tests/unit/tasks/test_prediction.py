@@ -237,17 +237,21 @@ def test_files_for_transformers_appear_beside_the_checkpoint(tmp_path, monkeypat
     publish(folder, results)
     assert moved[-1] == "model.safetensors" and {"config.json", "README.md"} < set(moved)
     # The files are made beside those that they replace, and nothing is left where that fails.
-    made_in = []
-    monkeypatch.setattr(publishing, "load", lambda path: made_in.append(sorted(path.glob(".export.*"))) or _Broken())
+    broken = _Broken([])
+    monkeypatch.setattr(publishing, "load", lambda path: broken)
     before = sorted(folder.iterdir())
     with pytest.raises(OSError):
         publish(folder)
-    assert len(made_in[0]) == 1 and sorted(folder.iterdir()) == before
+    assert [path.parent for path in broken.made] == [folder] and sorted(folder.iterdir()) == before
 
 
+@dataclass
 class _Broken:
+    made: list[Path]
+
     def save_pretrained(self, folder: Path) -> None:
         folder.mkdir()
+        self.made.append(folder)
         (folder / "config.json").touch()
         raise OSError("no space")
 

@@ -48,6 +48,7 @@ def report(
         learnt.folder.mkdir(exist_ok=True)
         scored = score_splits(learnt, threshold)
         scores[learnt.task.name] = scored.scores
+        _submit(learnt.task, learnt.folder)  # before the results, whose file says that a task is finished
         path = write_result(
             learnt.folder,
             task=learnt.task.name,
@@ -67,7 +68,6 @@ def report(
             **({"together": learnt.together} if learnt.together else {}),
         )
         paths.append(path)
-        _submit(learnt.task, learnt.folder)
         _announce(learnt, scored)
     _publish(job, paths)
     print(json.dumps(scores if learnt.together else scores[learnt.task.name], indent=2))
