@@ -21,13 +21,19 @@ def misfit(action: argparse.Action, value: object) -> str | None:
     """Says why a value is no path, where the argument takes one; None where nothing is wrong.
 
     An empty text, such as a variable of the shell that is not set, would mean the current folder, and ~ a folder of
-    that name.
+    that name. A name that is not UTF-8 could not be written down beside what is made of the file.
     """
     if not isinstance(value, str) or not is_path(action):
         return None
     if value == "":
         return "names no file or folder; its value is empty"
-    return "begins with ~, which no shell has replaced; write the home folder" if value.startswith("~/") else None
+    if value.startswith("~/"):
+        return "begins with ~, which no shell has replaced; write the home folder"
+    try:
+        value.encode("utf-8")
+    except UnicodeEncodeError:
+        return "is not UTF-8; rename it"
+    return None
 
 
 def shown_as(action: argparse.Action) -> str:

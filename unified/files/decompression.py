@@ -68,7 +68,7 @@ class Decompressed(io.RawIOBase):
         suffix: "gz", "xz" or "zst".
 
     Raises (from the methods):
-        EOFError: the last frame is cut off.
+        EOFError: the last frame is cut off, or there is none.
         Damaged: the data are damaged, or are not compressed so.
         TooDense: they hold too much.
         TooMuchMemory: decompressing them would take too much memory.
@@ -103,6 +103,8 @@ class Decompressed(io.RawIOBase):
             if not self._input:
                 if self._frame is not None:
                     raise EOFError("the file ends inside a compressed frame")
+                if not self._taken:
+                    raise EOFError("the file is empty")  # of an empty text the compressed form is not
                 return False
         if self._frame is None:
             self._input = self._input.lstrip(b"\0")  # frames may be padded

@@ -12,21 +12,10 @@ from pathlib import Path
 
 from unified.errors import UnifiedError
 from unified.files.json_text import NotJson, parse_json
-from unified.files.text_files import CHUNK_BYTES, Chunk, LineReader, without_compression
+from unified.files.text_files import CHUNK_BYTES, Chunk, LineReader, known_beginning, without_compression
 
 _TABLES = (".csv", ".tsv", ".tab", ".parquet", ".pq", ".psv", ".xls", ".xlsx", ".ods", ".feather", ".arrow", ".orc")
 _OTHERS = (".pdf", ".doc", ".docx", ".odt", ".epub", ".zip", ".tar", ".tgz", ".bz2", ".7z", ".npy", ".npz", ".db")
-#: First bytes of files that are no text, whatever their names.
-_BEGINNINGS = {
-    b"\x1f\x8b": "compressed by gzip, which a name with .gz says",
-    b"\xfd7zXZ\x00": "compressed by xz, which a name with .xz says",
-    b"\x28\xb5\x2f\xfd": "compressed by Zstandard, which a name with .zst says",
-    b"BZh": "compressed by bzip2; unpack it",
-    b"PK\x03\x04": "a zip archive, such as an .xlsx or a .docx",
-    b"PAR1": "a Parquet file",
-    b"%PDF": "a PDF file",
-    b"SQLite format 3": "a database",
-}
 _ADVICE = "write the texts one a line, or save the table as .csv, .tsv or .parquet and name its column by --text-field"
 #: Bytes of a file, and lines of these, that are looked at.
 _SAMPLE_BYTES, _SAMPLE_LINES = 1 << 17, 200
@@ -75,9 +64,9 @@ def require_text(path: str | Path, data: bytes) -> None:
         UnifiedError: it is that of a table, of JSON lines or of no text, or its lines do not end with line feeds.
     """
     sample = data[:_SAMPLE_BYTES]
-    for beginning, what in _BEGINNINGS.items():
-        if sample.startswith(beginning):
-            raise UnifiedError(f"{path}: not raw text but {what}")
+    what = known_beginning(sample)
+    if what is not None:
+        raise UnifiedError(f"{path}: not raw text but {what}")
     if b"\0" in sample:
         line = 1 + sample.count(b"\n", 0, sample.index(b"\0"))
         raise UnifiedError(f"{path}, line {line}: not raw text, a byte is zero; it is binary, or not in UTF-8")

@@ -21,6 +21,17 @@ LONGEST_LINE_BYTES = 1 << 28
 LONGEST_COMPRESSED_LINE_BYTES = 1 << 24
 #: Programs of Windows begin a file of UTF-8 with it.
 BYTE_ORDER_MARK = "\ufeff"
+#: First bytes of files that are no text, whatever their names.
+_BEGINNINGS = {
+    b"\x1f\x8b": "compressed by gzip, which a name with .gz says",
+    b"\xfd7zXZ\x00": "compressed by xz, which a name with .xz says",
+    b"\x28\xb5\x2f\xfd": "compressed by Zstandard, which a name with .zst says",
+    b"BZh": "compressed by bzip2; unpack it",
+    b"PK\x03\x04": "a zip archive, such as an .xlsx or a .docx",
+    b"PAR1": "a Parquet file",
+    b"%PDF": "a PDF file",
+    b"SQLite format 3": "a database",
+}
 
 
 @dataclass(frozen=True)
@@ -74,6 +85,7 @@ class Chunk:
         try:
             return self.data.decode("utf-8")
         except UnicodeDecodeError as error:
+            _require_text(self.path, self.data if self.first_line == 1 else b"")
             line = self.first_line + self.data.count(b"\n", 0, error.start)
             column = error.start - self.data.rfind(b"\n", 0, error.start)
             raise UnifiedError(
@@ -147,13 +159,16 @@ def text_pieces(path: str, piece_bytes: int = CHUNK_BYTES) -> Iterator[str]:
     """
     require_file(path)
     decoder, line = codecs.getincrementaldecoder("utf-8-sig")(), 1
+    beginning = b""
     with _open(path) as stream:
         data = b"..."
         while data:
             data = _undamaged(path, lambda: stream.read(piece_bytes))
+            beginning = beginning or data
             try:
                 piece = decoder.decode(data, final=not data)
             except UnicodeDecodeError as error:
+                _require_text(path, beginning)
                 found = error.object[error.start]
                 raise UnifiedError(f"{path}: not UTF-8 (byte {found:#04x} behind line {line}); convert it") from None
             line += piece.count("\n")
@@ -175,6 +190,17 @@ def numbered_lines(path: str | Path) -> Iterator[tuple[int, str]]:
     """
     for chunk in LineReader(str(path)).chunks():
         yield from enumerate(chunk.lines, chunk.first_line)
+
+
+def known_beginning(data: bytes) -> str | None:
+    """What a file is that begins with these bytes and is no text; None where nothing is known."""
+    return next((what for beginning, what in _BEGINNINGS.items() if data.startswith(beginning)), None)
+
+
+def _require_text(path: str, data: bytes) -> None:
+    what = known_beginning(data)
+    if what is not None:
+        raise UnifiedError(f"{path}: not text but {what}")
 
 
 def require_file(path: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Iterator
 
 import pytest
@@ -117,3 +118,13 @@ def test_one_of_several_names_may_not_be_empty_nor_one_in_a_file_of_options(tmp_
         made.parse_args(["--config", str(tmp_path / "run.yaml")])
     assert str(refused.value) == f"{tmp_path / 'run.yaml'}: files: names no file or folder; its value is empty"
     assert made.parse_args(["--text", "", "--files", " "]) == argparse.Namespace(files=[" "], text="", config=None)
+
+
+def test_a_name_that_is_not_utf8_is_refused_before_any_work(capsys):
+    """It could not be written down beside what is made, which was found when all was made."""
+    name = os.fsdecode(b"caf\xe9.txt")
+    for words in (["prepare", name, "--tokenizer", "char", "--output", "x"], ["results", name]):
+        with pytest.raises(SystemExit) as ended:
+            make_parser(words[0]).parse_args(words)
+        assert ended.value.code == 2 and "is not UTF-8; rename it" in capsys.readouterr().err
+    assert make_parser("results").parse_args(["results", "café"]).paths == ["café"]

@@ -110,6 +110,19 @@ def test_the_first_wrong_row_is_refused_with_its_place_or_all_are_collected(rows
     assert refusal(lambda: items("-")) == "standard input: not UTF-8 behind line 0"
 
 
+@pytest.mark.parametrize(("encoding", "errors"), [("latin-1", "strict"), ("ascii", "surrogateescape")])
+def test_standard_input_is_utf8_in_every_locale(monkeypatch, encoding, errors):
+    def given(data: bytes) -> None:
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data), encoding, errors))
+
+    given('{"text": "é🙂"}\n'.encode())
+    assert items("-") == [(1, "é🙂")]
+    given(b'{"text": "\xe9"}\n')
+    assert refusal(lambda: items("-")) == "standard input: not UTF-8 behind line 0"
+    monkeypatch.setattr(sys, "stdin", None)  # `<&-` of a shell
+    assert refusal(lambda: items("-")) == "standard input is closed"
+
+
 def test_rows_with_an_empty_field_are_left_out_where_that_is_asked_for(rows, capsys):
     path = rows(*[{"text": " "}] * 1200, {"text": "a"}, {"text": ""})
     skipping = FieldNames({"text": "text"}, skip_empty=True)

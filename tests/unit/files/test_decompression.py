@@ -27,7 +27,9 @@ def test_frames_one_after_another(suffix):
     parts = [b"", rng.randbytes(100_000), b"a\n" * 5000, b"x"]
     packed = [PACK[suffix](part) for part in parts]
     assert read(b"".join(packed), suffix) == b"".join(parts)
-    assert read(b"", suffix) == b""
+    assert read(packed[0], suffix) == b""
+    with pytest.raises(EOFError, match="^the file is empty$"):  # a download that failed, such as one of many shards
+        read(b"", suffix)
     padding = bytes(8)  # allowed behind members of gzip and streams of xz
     assert read(packed[1] + padding + packed[2] + padding, suffix) == parts[1] + parts[2]
 

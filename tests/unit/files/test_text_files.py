@@ -130,6 +130,22 @@ def test_what_is_not_utf8_is_named_by_its_line_and_byte(tmp_path):
     assert refusal(text_pieces, path) == f"{path}: not UTF-8 (byte 0xc3 behind line 1); convert it"
 
 
+def test_a_file_of_another_kind_is_called_what_it_is(tmp_path):
+    """Nobody can convert a compressed file to UTF-8, as was advised."""
+    data = gzip.compress(b"a text\n" * 50)
+    zipped = b"PK\x03\x04\xff\n"
+    for content, says in (
+        (data, "compressed by gzip, which a name with .gz says"),
+        (zipped, "a zip archive, such as an .xlsx or a .docx"),
+    ):
+        path = written(tmp_path, content)
+        assert refusal(numbered_lines, path) == f"{path}: not text but {says}"
+        for size in (9, 1000):
+            assert refusal(text_pieces, path, size) == f"{path}: not text but {says}"
+    with pytest.raises(UnifiedError, match="line 7: not UTF-8"):  # the beginning of a line is none of a file
+        _ = Chunk("a.txt", 7, data).lines
+
+
 @pytest.mark.parametrize("name", ["a.txt", "a.txt.gz"])
 def test_a_line_may_have_as_many_bytes_as_fit_and_no_more(tmp_path, monkeypatch, name):
     small, large = 1 << 20, 3 << 20

@@ -5,8 +5,9 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from io import TextIOWrapper
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from unified.arguments import counted
 from unified.errors import EmptyField, Problems, UnifiedError
@@ -90,12 +91,21 @@ def _rows(source: str) -> Iterator[Row]:
     if is_object(source):
         yield row_of_line(1, source)
     elif source == "-":
-        yield from _streamed(sys.stdin, source)
+        yield from _streamed(_standard_input(), source)
     elif Path(source).is_fifo():
         with open(source, encoding="utf-8") as stream:
             yield from _streamed(stream, source)
     else:
         yield from read_rows(source)
+
+
+def _standard_input() -> TextIO:
+    """Standard input as UTF-8, whatever the locale says."""
+    if sys.stdin is None:
+        raise UnifiedError("standard input is closed")
+    if isinstance(sys.stdin, TextIOWrapper):
+        sys.stdin.reconfigure(encoding="utf-8", errors="strict")
+    return sys.stdin
 
 
 def _streamed(stream: Iterable[str], source: str) -> Iterator[Row]:
