@@ -106,7 +106,7 @@ class EncoderDecoder:
         return found
 
     def text(self, ids: list[int]) -> str:
-        """What tokens stand for without special symbols, in the spelling that ours has."""
+        """Returns what tokens stand for without special symbols, in the spelling that ours has."""
         return self.spelling.decode(self.tokenizer.convert_ids_to_tokens(ids, skip_special_tokens=True))
 
     def search(self, task: WritingTask) -> GenerationConfig:

@@ -193,7 +193,7 @@ def numbered_lines(path: str | Path) -> Iterator[tuple[int, str]]:
 
 
 def known_beginning(data: bytes) -> str | None:
-    """What a file is that begins with these bytes and is no text; None where nothing is known."""
+    """Returns what a file that begins with these bytes is, if that is no text; None where nothing is known."""
     return next((what for beginning, what in _BEGINNINGS.items() if data.startswith(beginning)), None)
 
 

@@ -31,7 +31,7 @@ def _end_with_parent() -> None:
 #: Linux's call that sets what a process gets when its parent ends; None on other systems, where it lives on.
 _PRCTL = ctypes.CDLL(None).prctl if sys.platform == "linux" else None
 _PR_SET_PDEATHSIG = 1
-#: What a new process calls before it becomes the program.
+#: A new process calls this before it becomes the program.
 _BEFORE_START = _end_with_parent if _PRCTL else None
 
 
