@@ -28,7 +28,7 @@ import parity  # noqa: E402
 import plan  # noqa: E402
 import published  # noqa: E402
 import questions  # noqa: E402
-from entries import Plan  # noqa: E402
+from entries import Entry, Plan  # noqa: E402
 from lines import Line, latest, read_lines  # noqa: E402
 from objectives import Objective  # noqa: E402
 from outcomes import difference  # noqa: E402
@@ -377,11 +377,35 @@ SECTIONS: dict[str, Callable[[Lines], str]] = {
 READS: dict[str, tuple[str, ...]] = {published.TABLE: published.READS}
 
 
+def of_earlier_runs(found: Sequence[Line], lines: Lines, entries: Mapping[str, Entry]) -> str:
+    """A sentence that names lines which belong to an earlier run, with other figures, of what they need.
+
+    Args:
+        found: all lines, in the order in which they were added.
+        lines: those that tables show.
+        entries: of the plans, by name.
+    """
+    place = {id(line): number for number, line in enumerate(found)}
+    named: dict[str, list[str]] = {}
+    for name, line in lines.items():
+        for need in entries[name].needs:
+            runs = [one for one in found if one["name"] == need and one["recipe"] == lines.get(need, line)["recipe"]]
+            before = [one for one in runs if place[id(one)] < place[id(line)]]
+            if before and before[-1]["figures"] != runs[-1]["figures"]:
+                named.setdefault(need, []).append(name.removeprefix(f"{need}/"))
+    if not named:
+        return ""
+    texts = (f"{need} ({', '.join(names)})" for need, names in named.items())
+    return f"\n\nOf an earlier run of what stands first, which later gave other figures: {'; '.join(texts)}."
+
+
 def section(table: str, results: Path) -> str:
     """Markdown of a table and of how it was made."""
     found = [line for read in READS.get(table, (table,)) for line in read_lines(results, read)]
-    lines = latest(found, {**Plan(plan.ENTRIES).recipes, **Plan(card_plan.ENTRIES).recipes})
-    return f"{SECTIONS[table](lines)}\n\n{made_with(list(lines.values()))}"
+    plans = [Plan(plan.ENTRIES), Plan(card_plan.ENTRIES)]
+    lines = latest(found, {**plans[0].recipes, **plans[1].recipes})
+    mixed = of_earlier_runs(found, lines, {**plans[0].entries, **plans[1].entries})
+    return f"{SECTIONS[table](lines)}{mixed}\n\n{made_with(list(lines.values()))}"
 
 
 def with_sections(page: str, results: Path) -> str:

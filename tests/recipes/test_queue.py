@@ -319,6 +319,29 @@ def test_tables_have_means_over_seeds_and_say_what_is_missing(tmp_path):
     assert beside["| race"][1] == "" and beside["| cola"][1] == "missing"
 
 
+def test_lines_of_an_earlier_training_are_named_where_it_gave_other_figures_later():
+    tables, plan = load(QUEUE.with_name("tables.py")), load(QUEUE.with_name("plan.py"))
+    plan = load(QUEUE.with_name("entries.py")).Plan(plan.ENTRIES)
+
+    def line(name: str, **figures: float) -> dict:
+        return queue_line(f"objectives/{name}", "objectives", plan.recipes[f"objectives/{name}"], figures=figures)
+
+    first = [line("bert-1", loss=2.0), line("bert-1/perplexity"), line("untrained-1", loss=9.0)]
+    for loss, expected in ((2.0, ""), (2.1, "objectives/bert-1 (perplexity, cola).")):
+        old = line("bert-1", loss=7.0) | {"recipe": "older"}  # no run of the plan of now
+        found = [
+            old,
+            *first,
+            line("untrained-1/cola"),
+            line("bert-1/cola"),
+            line("bert-1", loss=loss),
+            line("bert-1/rte"),
+        ]
+        shown = tables.latest(found, plan.recipes)
+        text = tables.of_earlier_runs(found, shown, plan.entries)
+        assert text.rpartition("figures: ")[2] == expected and (": " in text) == bool(expected)
+
+
 def test_bars_in_cells_of_tables_are_escaped():
     tables = load(QUEUE.with_name("tables.py"))
     rows = [["p(a|b)", "1.0"]]
