@@ -122,7 +122,7 @@ def _of_rows(file: Path, problems: Problems) -> list[Paradigm]:
 
 
 def _of_lines(file: Path, problems: Problems) -> Paradigm:
-    """Zorro's paradigm of a file ``PHENOMENON-PARADIGM.txt``."""
+    """Zorro's paradigm of a file ``PHENOMENON-PARADIGM.txt``: a phenomenon may have hyphens, a paradigm none."""
     name = Path(without_compression(file.name)).stem
     lines = [(number, line.strip()) for number, line in numbered_lines(file)]
     while lines and not lines[-1][1]:
@@ -135,7 +135,7 @@ def _of_lines(file: Path, problems: Problems) -> Paradigm:
             str(file), f"{counted(len(lines), 'line')}; bad and good sentences take turns, so their number is even"
         )
     bad, good = lines[::2], lines[1::2]
-    groups = {FIELD: name.partition("-")[0]} if "-" in name else {}
+    groups = {FIELD: name.rpartition("-")[0]} if "-" in name else {}
     places = [f"{file}, line {number}" for number, _ in (*good, *bad)]
     return Paradigm(name, groups, [line for _, line in good], [line for _, line in bad], places)
 

@@ -138,6 +138,20 @@ def test_files_of_blimp_and_of_zorro_are_read_compressed_or_not(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("name", "phenomenon"),
+    [
+        ("filler-gap-wh_question_object", "filler-gap"),
+        ("island-effects-coordinate_structure_constraint", "island-effects"),
+        ("npi_licensing-only_npi_licensor", "npi_licensing"),
+    ],
+)
+def test_the_field_of_zorro_is_the_phenomenon_whose_name_may_have_hyphens(tmp_path, name, phenomenon):
+    (tmp_path / f"{name}.txt").write_text("bad one\ngood one\n")
+    [found] = read_paradigms(tmp_path).paradigms
+    assert (found.name, found.groups) == (name, {"field": phenomenon})
+
+
+@pytest.mark.parametrize(
     ("name", "content", "message"),
     [
         ("a-b.txt", "bad\ngood\nbad\n", "a-b.txt: 3 lines; bad and good sentences take turns, so their number is even"),
