@@ -15,13 +15,14 @@ from typing import Any, Protocol
 import numpy as np
 import torch
 
-from unified.arguments import shown
+from unified.arguments import counted, require_integer, shown
 from unified.errors import Problems, UnifiedError
 from unified.evaluation.patterns import Sampling
-from unified.evaluation.scorings import SCORINGS, learnt_scorings, require_scorable, scorings_named
+from unified.evaluation.scorings import SCORINGS, learnt_scorings, require_scorable, scorings_named, special_tokens
 from unified.evaluation.token_scores import token_scores
 from unified.evaluation.windows import scores_in_windows, window_size
 from unified.generation import SCHEMES, GenerationConfig
+from unified.generation.lengths import positions_left
 from unified.inference.language_model import UnifiedLM
 from unified.inference.sequences import Codec
 from unified.runtime.progress import Progress, StepProgress
@@ -52,9 +53,12 @@ class HarnessModel:
             note says.
         batch_size: texts that are generated together. Scores take as many texts as fit.
         max_batch_size: is ignored.
+        max_length: tokens of a context and its continuation, or of a prompt and what is written, special symbols
+            counted. None for ``max_positions`` of the model, also where its positions set no limit: it has learnt texts
+            up to that length.
 
     Raises:
-        UnifiedError: the model cannot be loaded, or cannot score so.
+        UnifiedError: the model cannot be loaded, cannot score so, or has fewer positions than ``max_length``.
     """
 
     def __init__(
@@ -66,6 +70,7 @@ class HarnessModel:
         device: str | None = None,
         batch_size: int | str | None = None,
         max_batch_size: int | None = None,
+        max_length: int | None = None,
     ):
         super().__init__()
         if device is not None and device.startswith("cuda") and not torch.cuda.is_available():
@@ -80,18 +85,24 @@ class HarnessModel:
             raise UnifiedError(f"scoring {scoring!r}: requests have a context; take one of {', '.join(WITH_CONTEXT)}")
         self.scoring = chosen[0]
         require_scorable(self.lm, self.scoring)
+        config, special = self.lm.model.config, special_tokens(self.lm, self.scoring)
+        given = None if max_length is None else require_integer("max_length", max_length, special + 1)
+        self.max_length = config.max_positions if given is None else given
+        self._window = None if given is None else given - special
+        if self.max_length > config.position_limit:
+            raise UnifiedError(f"max_length {self.max_length:,}: the model has {config.position_limit:,} positions")
 
     def loglikelihood(self, requests: Sequence[Request], disable_tqdm: bool = False) -> list[tuple[float, bool]]:
         """Log-probability in nats of each continuation behind its context, and whether it is what greedy search writes.
 
         A token belongs to the continuation where it ends behind the context. Contexts that are too long lose their
-        first tokens.
+        first tokens, and a note says how many do.
 
         Raises:
-            UnifiedError: a continuation has no token, or is alone longer than what the model reads.
+            UnifiedError: a continuation has no token, or is alone longer than ``max_length``.
         """
         pairs = [(str(request.args[0]), str(request.args[1])) for request in requests]
-        limit = window_size(self.lm, self.scoring)
+        limit = self.max_length - special_tokens(self.lm, self.scoring)
         codec = Codec(self.lm.tokenizer, self.lm.vocabulary, limit)
         encoded = codec.encode_offsets([context + continuation for context, continuation in pairs])
         texts, given = [], []
@@ -101,12 +112,13 @@ class HarnessModel:
             if before == len(tokens):
                 problems.add(f"the continuation {shown(continuation)} of {shown(context)}", "no token to score")
             if len(tokens) - before > limit:
-                length = f"{len(tokens) - before:,} tokens, the model reads {limit:,} beside its special symbols"
+                length = f"{len(tokens) - before:,} tokens; with max_length {self.max_length:,} {limit:,} are read"
                 problems.add(f"the continuation {shown(continuation)}", length)
             lost = max(len(tokens) - limit, 0)
             texts.append(tokens[lost:])
             given.append(before - lost)
         problems.check()
+        self._note_cuts([len(tokens) for tokens, _ in encoded], limit)
         with StepProgress("log-likelihoods", len(texts), "requests", eager=False) as progress:
             scored = token_scores(
                 self.lm,
@@ -119,9 +131,12 @@ class HarnessModel:
         return [(own.total, bool(own.greedy[first:].all())) for own, first in zip(scored, given, strict=True)]
 
     def loglikelihood_rolling(self, requests: Sequence[Request], disable_tqdm: bool = False) -> list[float]:
-        """Log-probability in nats of each text of any length; every token is predicted once."""
+        """Log-probability in nats of each text of any length; every token is predicted once.
+
+        A window has ``max_length`` tokens, by default as many as one of ``unified evaluate perplexity``.
+        """
         texts = [np.array(self.lm.encode(str(request.args[0])), dtype=np.int64) for request in requests]
-        size = window_size(self.lm, self.scoring)
+        size = window_size(self.lm, self.scoring, self._window)
         scored = scores_in_windows(self.lm, texts, self.scoring, size, size, self.sampling)
         return [own.total for own in scored]
 
@@ -147,12 +162,17 @@ class HarnessModel:
         A prompt that is too long loses its first tokens, and a source its last ones, as in training.
         """
         lm = self.lm
-        limit = lm.model.config.position_limit
-        length = min(int(settings.get("max_gen_toks", _LENGTH)), max(1, limit // 2))
+        wanted = int(settings.get("max_gen_toks", _LENGTH))
+        length = min(wanted, self.max_length // 2)
+        if length < wanted:
+            half = f"half of max_length {self.max_length:,}"
+            Progress.say(f"note: at most {counted(length, 'token')} are written, {half}; max_gen_toks is {wanted:,}")
         prompts = SCHEMES[lm.scheme()].prompt
         given = [lm.encode(context) for context in contexts]
         if prompts:
-            given = [tokens[-lm.tokens_left(length) :] for tokens in given]
+            left = max(0, positions_left(self.max_length, length))
+            self._note_cuts([len(tokens) for tokens in given], left)
+            given = [tokens[max(0, len(tokens) - left) :] for tokens in given]
         options: dict[str, Any] = {"max_length": length, "beam": 1}
         if settings.get("do_sample") and settings.get("temperature") != 0:
             read = {"temperature": float, "top_p": float, "top_k": int}
@@ -165,6 +185,16 @@ class HarnessModel:
             _behind(lm.decode(before), lm.decode([*before, *tokens]))
             for before, tokens in zip(given, written, strict=True)
         ]
+
+    def _note_cuts(self, lengths: Sequence[int], limit: int) -> None:
+        """Say how many texts have more than ``limit`` tokens, so that their first ones are not read."""
+        cut = sum(length > limit for length in lengths)
+        if cut:
+            Progress.say(
+                f"note: {cut:,} of {counted(len(lengths), 'request')} lose the first tokens of the context, as they "
+                f"have more than {counted(limit, 'token')}; max_length in model_args, now {self.max_length:,}, decides "
+                "that"
+            )
 
 
 def _behind(beginning: str, text: str) -> str:

@@ -209,10 +209,14 @@ def form_of(lm: UnifiedLM, scoring: Scoring) -> SequenceForm:
     return SequenceForm.of(lm, lm.writes, lm.model.config.mask)
 
 
+def special_tokens(lm: UnifiedLM, scoring: Scoring) -> int:
+    """Number of special symbols that a model reads beside a text that it scores."""
+    return 4 if scoring.by_sentinels else 3 if form_of(lm, scoring).target_next else 2
+
+
 def longest_text(lm: UnifiedLM, scoring: Scoring) -> int:
     """Tokens of the longest text that a model can score: what its positions leave beside the special symbols."""
-    beside = 4 if scoring.by_sentinels else 3 if form_of(lm, scoring).target_next else 2
-    return lm.model.config.position_limit - beside
+    return lm.model.config.position_limit - special_tokens(lm, scoring)
 
 
 def learnt_scorings(lm: UnifiedLM) -> tuple[str, ...]:

@@ -59,7 +59,7 @@ def test_a_continuation_that_is_longer_than_what_the_model_reads_is_refused(fold
     size = window_size(adapter.lm, adapter.scoring)
     longest = " ".join(["w3"] * size)
     assert adapter.loglikelihood([asked("", longest)]) == adapter.loglikelihood([asked("w1 w2", f" {longest}")])
-    message = f"the continuation ' w3 w3 .*: {size + 1} tokens, the model reads {size} beside its special symbols$"
+    message = f"the continuation ' w3 w3 .*: {size + 1} tokens; with max_length 48 {size} are read$"
     with pytest.raises(UnifiedError, match=message):
         adapter.loglikelihood([asked("w1", " w2"), asked("w1 w2", f" {longest} w4")])
 

@@ -7,6 +7,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
+import numpy as np
 import pytest
 import torch
 
@@ -161,8 +162,8 @@ def test_a_long_context_is_read_as_sources_are_in_training_or_up_to_its_end(tmp_
     assert found == (written.removeprefix(prompt) if writes == "left_to_right" else written)
 
 
-def test_where_positions_set_no_limit_256_tokens_are_written(tmp_path, monkeypatch):
-    adapter, lengths = HarnessModel(saved(tmp_path / "model", positions="rotary")), []
+def test_256_tokens_are_written_where_a_task_says_nothing(tmp_path, monkeypatch):
+    adapter, lengths = HarnessModel(saved(tmp_path / "model", positions="rotary"), max_length=600), []
 
     def generating(self, sources, config, **options):
         lengths.append(config.max_length)
@@ -171,6 +172,92 @@ def test_where_positions_set_no_limit_256_tokens_are_written(tmp_path, monkeypat
     monkeypatch.setattr(UnifiedLM, "hypotheses", generating)
     assert adapter.generate_until([asked("w1", {}), asked("w2", {"max_gen_toks": 300})]) == ["w1", "w1"]
     assert lengths == [256, 300]
+
+
+def scored(lm, context: str, continuation: str, last: int | None = None) -> float:
+    """The score of a continuation behind the last tokens of its context, of all or of so many tokens together."""
+    tokens = np.array(lm.encode(f"{context} {continuation}"))
+    (found,) = token_scores(lm, [tokens[-(last or 0) :]], SCORINGS["left_to_right"], given=[(last or len(tokens)) - 2])
+    return found.total
+
+
+@pytest.mark.parametrize("positions", ["learned", "rotary", "relative"])
+def test_contexts_that_are_longer_than_what_the_model_has_learnt_lose_their_beginning_and_are_counted(
+    tmp_path, capsys, positions
+):
+    """Positions in attention set no limit; what the model has learnt does, unless ``max_length`` says another one."""
+    folder = saved(tmp_path / "model", "left_to_right", positions=positions)
+    long, fitting = (" ".join(f"w{(5 * i) % 12}" for i in range(length)) for length in (60, 44))
+    requests = [asked(long, " w3 w4"), asked(fitting, " w3 w4"), asked(f"w7 {fitting}", " w3 w4")]
+    beyond = [(70, 68)] if positions != "learned" else []
+    for given, read in ((None, 46), (48, 46), (24, 22), *beyond):
+        adapter = HarnessModel(folder, max_length=given)
+        capsys.readouterr()
+        found = adapter.loglikelihood(requests)
+        lost = [62 > read, 46 > read, 47 > read]
+        expected = [
+            scored(adapter.lm, request.args[0], "w3 w4", read if cut else None)
+            for request, cut in zip(requests, lost, strict=True)
+        ]
+        assert [total for total, _ in found] == pytest.approx(expected, abs=1e-5)
+        says = f"note: {sum(lost)} of 3 requests lose the first tokens of the context, as they have more than {read} "
+        says += f"tokens; max_length in model_args, now {given or 48}, decides that\n"
+        assert capsys.readouterr().err == (says if any(lost) else "")
+
+
+def test_a_continuation_may_be_as_long_as_max_length_where_positions_set_no_limit(tmp_path):
+    folder = saved(tmp_path / "model", "left_to_right", positions="rotary")
+    continuation = " ".join(["w3"] * 50)
+    with pytest.raises(UnifiedError, match="^the continuation .*: 50 tokens; with max_length 48 46 are read$"):
+        HarnessModel(folder).loglikelihood([asked("", continuation)])
+    adapter = HarnessModel(folder, max_length=52)
+    (alone,) = token_scores(adapter.lm, [np.array(adapter.lm.encode(continuation))], SCORINGS["left_to_right"])
+    ((total, _),) = adapter.loglikelihood([asked("", continuation)])
+    assert total == pytest.approx(alone.total, abs=1e-4)
+
+
+def test_windows_of_long_texts_have_max_length_or_as_many_tokens_as_those_of_perplexity(tmp_path):
+    folder = saved(tmp_path / "model", "left_to_right", positions="rotary")
+    text = " ".join(f"w{(5 * i) % 12}" for i in range(100))
+    for given, size in ((None, 512), (24, 22), (80, 78)):
+        adapter = HarnessModel(folder, max_length=given)
+        tokens = [np.array(adapter.lm.encode(text))]
+        (wanted,) = scores_in_windows(adapter.lm, tokens, SCORINGS["left_to_right"], size, size)
+        assert adapter.loglikelihood_rolling([asked(text)]) == [pytest.approx(wanted.total, abs=1e-4)]
+
+
+def test_max_length_has_room_for_a_token_and_is_at_most_what_a_table_of_positions_has(tmp_path):
+    folder = saved(tmp_path / "model")
+    for given, says in (
+        (49, "max_length 49: the model has 48 positions"),
+        (3, "max_length must be an integer of at least 4, got 3"),
+        ("all", "max_length must be an integer of at least 4, got 'all'"),
+    ):
+        with pytest.raises(UnifiedError, match=f"^{says}$"):
+            HarnessModel(folder, max_length=given)
+    assert HarnessModel(folder, max_length=4).loglikelihood([asked("w1", " w2")])
+
+
+@pytest.mark.parametrize(
+    ("given", "read", "written"),
+    [(None, 48 - 8 - 3, 8), (24, 24 - 8 - 3, 8), (70, 59, 8), (6, 0, 3)],
+)
+def test_prompts_that_are_too_long_are_counted_and_so_are_fewer_tokens_than_a_task_wants(
+    tmp_path, capsys, given, read, written
+):
+    folder = saved(tmp_path / "model", "left_to_right", positions="rotary")
+    adapter = HarnessModel(folder, max_length=given)
+    words = [f"w{(7 * i) % 12}" for i in range(60)]
+    capsys.readouterr()
+    found = adapter.generate_until([asked(" ".join(words), {"max_gen_toks": 8}), asked("", {"max_gen_toks": 8})])
+    told = capsys.readouterr().err.splitlines()
+    few = f"note: at most {written} tokens are written, half of max_length {given}; max_gen_toks is 8"
+    cut = f"note: 1 of 2 requests lose the first tokens of the context, as they have more than {read} tokens; "
+    cut += f"max_length in model_args, now {given or 48}, decides that"
+    assert told == [*([few] if written < 8 else []), cut]
+    prompt = " ".join(words[60 - read :])
+    (alone,) = adapter.lm.generate([prompt], beam=1, max_length=written)
+    assert found[0] == alone.removeprefix(prompt)
 
 
 class Registry(dict):
