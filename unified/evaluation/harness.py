@@ -58,7 +58,8 @@ class HarnessModel:
             up to that length.
 
     Raises:
-        UnifiedError: the model cannot be loaded, cannot score so, or has fewer positions than ``max_length``.
+        UnifiedError: the model cannot be loaded, cannot score so, or has fewer positions than ``max_length``; a number
+            is none.
     """
 
     def __init__(
@@ -78,7 +79,7 @@ class HarnessModel:
             device = None
         self.lm = UnifiedLM.from_pretrained(pretrained, device=device or "cpu")
         self.batch_size = int(str(batch_size)) if str(batch_size).isdecimal() else 32
-        self.sampling = Sampling(int(draws), int(seed))
+        self.sampling = Sampling(require_integer("draws", draws, 1), require_integer("seed", seed, 0))
         known = [name for name in learnt_scorings(self.lm) if name in WITH_CONTEXT]
         chosen = scorings_named(scoring) if scoring else [SCORINGS[(*known, "left_to_right")[0]]]
         if len(chosen) > 1 or chosen[0].name not in WITH_CONTEXT:
@@ -234,14 +235,14 @@ def register() -> type:
 
 
 def main() -> None:
-    """Runs ``lm_eval`` with the options of the command line, our model registered."""
+    """Runs ``lm_eval`` with the options of the command line, our model registered; a refusal is one line."""
     try:
         register()
+        from lm_eval.__main__ import cli_evaluate
+
+        cli_evaluate()
     except UnifiedError as error:
         sys.exit(f"unified.evaluation.harness: error: {error}")
-    from lm_eval.__main__ import cli_evaluate
-
-    cli_evaluate()
 
 
 if __name__ == "__main__":

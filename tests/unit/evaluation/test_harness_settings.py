@@ -64,7 +64,7 @@ def test_without_a_name_the_first_scoring_that_the_model_has_learnt_is_taken(tmp
 
 def test_what_is_drawn_follows_the_number_and_the_seed(tmp_path):
     folder = saved(tmp_path / "model", "nothing")
-    adapter = HarnessModel(folder, scoring="permutation", draws="3", seed="7")
+    adapter = HarnessModel(folder, scoring="permutation", draws=3, seed=7)
     assert adapter.sampling == Sampling(3, 7) and HarnessModel(folder).sampling == Sampling()
     text = adapter.lm.encode("w1 w2 w3 w4")
     (alone,) = token_scores(adapter.lm, [text], SCORINGS["permutation"], given=[2], sampling=Sampling(3, 7))
@@ -267,8 +267,12 @@ class Registry(dict):
         return lambda own: self.setdefault(name, own)
 
 
-def installed(monkeypatch):
-    """Stands in for the harness: its class of models, and what was registered whenever it was started."""
+def installed(monkeypatch, start=lambda: None):
+    """Stands in for the harness: its class of models, and what was registered whenever it was started.
+
+    Args:
+        start: what the harness does then.
+    """
     registry, starts = Registry(), []
 
     class LM:
@@ -280,7 +284,7 @@ def installed(monkeypatch):
         "lm_eval.api": {},
         "lm_eval.api.model": {"LM": LM},
         "lm_eval.api.registry": {"model_registry": registry},
-        "lm_eval.__main__": {"cli_evaluate": lambda: starts.append(dict(registry))},
+        "lm_eval.__main__": {"cli_evaluate": lambda: starts.append(dict(registry)) or start()},
     }
     for name, content in modules.items():
         module = ModuleType(name)
@@ -300,6 +304,24 @@ def test_the_harness_is_started_with_our_model_registered_once(tmp_path, monkeyp
     assert registered is starts[0]["unified"] is harness.register()
     assert issubclass(registered, base) and issubclass(registered, HarnessModel)
     assert registered(saved(tmp_path / "model")).begun and registered.__name__ == "UnifiedHarnessModel"
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({"pretrained": "nothere"}, "nothere: no such file"),
+        ({"draws": "x"}, "draws must be an integer of at least 1, got 'x'"),
+        ({"draws": 0}, "draws must be an integer of at least 1, got 0"),
+        ({"seed": -1}, "seed must be an integer of at least 0, got -1"),
+        ({"scoring": "infilling"}, "scoring 'infilling' needs "),
+    ],
+)
+def test_a_refusal_of_a_run_is_one_line(tmp_path, monkeypatch, settings, says):
+    folder = saved(tmp_path / "model", token_types=2)
+    installed(monkeypatch, lambda: HarnessModel(**{"pretrained": folder, **settings}))
+    with pytest.raises(SystemExit, match=f"^unified.evaluation.harness: error: {says}") as caught:
+        harness.main()
+    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.filterwarnings("ignore:.*found in sys.modules:RuntimeWarning")
