@@ -29,6 +29,7 @@ from unified.cli.fields import add_field_arguments, field_names
 from unified.cli.intervals import add_interval_arguments, require_drawn, seed_of_resamples
 from unified.cli.output import print_json
 from unified.cli.values import positive
+from unified.errors import Problems, UnifiedError
 
 if TYPE_CHECKING:
     from unified.files.rows import Row
@@ -91,7 +92,12 @@ def run(args: argparse.Namespace) -> int:
     require_different(args.data, gold)
     model = load(args.model, device=use_device(args))
     config = model.model.config
-    longest = args.max_length or (0 if config.positions_in_attention else config.position_limit - 2)
+    most = config.position_limit - 2
+    if args.max_length is not None and args.max_length > most:
+        raise UnifiedError(
+            f"--max-length {args.max_length}: the model reads {counted(most, 'token')} beside its special symbols"
+        )
+    longest = args.max_length or (0 if config.positions_in_attention else most)
     found = similarities(
         model,
         [item.text for item in items],
@@ -132,7 +138,6 @@ def run(args: argparse.Namespace) -> int:
 
 def _items(args: argparse.Namespace) -> list[TextItem]:
     """Pairs of texts with a number, of rows with the fields of such items or of an official file of STS-B."""
-    from unified.errors import Problems
     from unified.files.rows import require_rows
     from unified.tasks.datasets.glue_tables import GLUE, read_glue
     from unified.tasks.datasets.own_files import head_files

@@ -56,6 +56,16 @@ def test_texts_are_cut_to_the_positions_of_the_model(evaluate, shared):
         assert found["pearson"] == pytest.approx(expected["pearson"])
 
 
+def test_more_tokens_than_the_model_reads_are_refused_by_the_name_of_the_option(evaluate, capsys):
+    """Also where no text is as long, as ``--window`` of perplexity is."""
+    words = ("similarity", "rows.jsonl", "--model")
+    assert main(["evaluate", *words, "m", "--max-length", "23"]) == 2
+    says = "unified evaluate: error: --max-length 23: the model reads 22 tokens beside its special symbols\n"
+    assert capsys.readouterr().err == says
+    for model, longest in (("m", "22"), ("x", "23")):
+        assert evaluate(*words, model, "--max-length", longest) == evaluate(*words, model)
+
+
 @pytest.fixture(scope="module")
 def of_rows(shared) -> dict[str, object]:
     """Scores of ``rows.jsonl``, whose pairs the tables below hold, too."""
