@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import math
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -52,24 +51,25 @@ def examples_against(args: argparse.Namespace, name: str) -> list[Row] | None:
     return list(read_rows(path))
 
 
-def note_other_scoring(args: argparse.Namespace, scoring: str) -> None:
-    """Say on standard error where the model of ``--against`` was scored in another way, which changes perplexities.
+def settings_against(args: argparse.Namespace, shape: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Settings of the evaluation of ``--against``, by the names of its options.
 
     Args:
-        scoring: of this evaluation.
+        shape: of those that it must have (:mod:`unified.files.shapes`).
+
+    Raises:
+        UnifiedError: names its file of results, and what is missing there or is something else.
     """
+    from unified.files.shapes import misfit
     from unified.reports.results import FILE_NAME as RESULTS
     from unified.reports.results import read_results
 
-    if args.against is None:
-        return
-    other = read_results([Path(args.against) / RESULTS])[0]["settings"].get("scoring")
-    if other != scoring:
-        print(
-            f"note: --against {args.against} was scored by {other}, this model by {scoring}; compare perplexities of "
-            "one scoring alone",
-            file=sys.stderr,
-        )
+    path = Path(args.against) / RESULTS
+    settings: dict[str, Any] = read_results([path])[0]["settings"]
+    wrong = misfit(settings, shape, "'settings'")
+    if wrong is not None:
+        raise UnifiedError(f"{path}: {wrong}")
+    return settings
 
 
 def examples_file(args: argparse.Namespace) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
@@ -14,10 +15,10 @@ from unified.cli.commands.evaluating.comparing import (
     difference_cells,
     difference_heads,
     examples_against,
-    note_other_scoring,
     numbers,
     own_scores,
     scores_beside,
+    settings_against,
 )
 from unified.cli.commands.evaluating.options import (
     add_model_arguments,
@@ -41,7 +42,7 @@ from unified.reports.markdown import table_lines
 if TYPE_CHECKING:
     import numpy as np
 
-    from unified.evaluation.perplexity import Perplexity
+    from unified.evaluation.perplexity import Perplexity, TextSizes
     from unified.files.rows import Row
 
 NAME = "perplexity"
@@ -98,11 +99,11 @@ def run(args: argparse.Namespace) -> int:
 
     path = Path(args.data)
     others = examples_against(args, NAME)
+    theirs = None if others is None else settings_against(args, {"scoring": str, "window": int, "stride": int})
     require_fields_in(args.data, args)
     text_field = "text" if args.text_field is None else args.text_field
     lm = language_model(args)
     [scoring] = chosen_scorings(names, lm)
-    note_other_scoring(args, scoring.name)
     sampling = chosen_sampling(args, [scoring])
     size = window_size(lm, scoring, args.window)
     stride = max(1, size // 2) if args.stride is None else args.stride
@@ -111,16 +112,17 @@ def run(args: argparse.Namespace) -> int:
     documents = read_documents(path, lm, text_field)
     if draws_examples(args):
         require_several(len(documents.tokens))
+    settings = {"scoring": scoring.name, "window": size, "stride": stride}
+    if others is not None and theirs is not None:
+        for note in _notes(settings, documents.sizes, theirs, _of_rows(args, others).sizes):
+            print(f"note: --against {args.against} {note}", file=sys.stderr)
     total = sum(len(windows(len(tokens), size, stride)) for tokens in documents.tokens)
     with StepProgress("scoring", total, "windows") as progress:
         scored = score_documents(
             lm, documents, scoring, size, stride, sampling, lambda count: progress.advance(steps=count)
         )
     scores = scores_beside(args, scored, others, lambda rows: _of_rows(args, rows), sampling.seed)
-    settings = {
-        "scoring": scoring.name,
-        "window": size,
-        "stride": stride,
+    settings |= {
         "draws": sampling.draws if scoring.draws else None,
         "text-field": text_field if has_fields(path) else None,
     }
@@ -155,6 +157,28 @@ def _of_rows(args: argparse.Namespace, rows: Sequence[Row]) -> Perplexity:
 
     sizes = {own.name: column(own.name, int) for own in fields(TextSizes)}
     return Perplexity(TextSizes(**sizes), column("log_likelihood", float))
+
+
+def _notes(
+    own: Mapping[str, Any], sizes: TextSizes, theirs: Mapping[str, Any], their_sizes: TextSizes
+) -> Iterator[str]:
+    """What makes perplexities of two evaluations of the same documents differ beside the models.
+
+    Args:
+        own, theirs: the settings of both.
+        sizes, their_sizes: of the documents.
+    """
+    if theirs["scoring"] != own["scoring"]:
+        scorings = f"{theirs['scoring']}, this model by {own['scoring']}"
+        yield f"was scored by {scorings}; compare perplexities of one scoring alone"
+    tokens, their_tokens = sizes.tokens.tolist(), their_sizes.tokens.tolist()
+    if their_tokens != tokens:
+        counts = f"{counted(sum(their_tokens), 'token')}, this model {sum(tokens):,}"
+        yield f"has {counts}; compare token perplexities of one tokenizer alone"
+    divided = max(tokens) > own["window"] or max(their_tokens, default=0) > theirs["window"]
+    windows, their_windows = (f"--window {one['window']} --stride {one['stride']}" for one in (own, theirs))
+    if divided and their_windows != windows:
+        yield f"was scored with {their_windows}, this model with {windows}; compare long documents in equal windows"
 
 
 def _lines(scores: Mapping[str, Any], scoring: str) -> Iterator[str]:

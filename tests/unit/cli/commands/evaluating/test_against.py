@@ -70,6 +70,54 @@ def test_a_note_says_where_the_perplexities_are_of_different_scorings(evaluate, 
         assert notes.count(f"{note}compare perplexities of one scoring alone\n") == notes.count("--against") == count
 
 
+def notes(told: str) -> list[str]:
+    return [line for line in told.splitlines() if line.startswith("note: --against")]
+
+
+def test_a_note_says_where_token_perplexities_are_of_different_tokens(evaluate, shared, tmp_path):
+    (shared / "pieces.txt").write_text("w1 w2\n\nw3 w4 w5\n", encoding="utf-8")
+    command = ("perplexity", "pieces.txt", "--model", "m", "--scoring", "left_to_right")
+    evaluate(*command, "--output", str(tmp_path / "m"))
+    file = tmp_path / "m" / "examples.jsonl"
+    rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    against = (*command, "--against", str(tmp_path / "m"), "--resamples", "2")
+    assert notes(evaluate(*against)[1]) == []
+    jsonl(file, [rows[0] | {"tokens": 4}, rows[1]])
+    says = f"note: --against {tmp_path / 'm'} has 7 tokens, this model 5; compare token perplexities of one "
+    assert notes(evaluate(*against)[1]) == [f"{says}tokenizer alone"]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "noted"),
+    [
+        ("--window 4 --stride 2", "--window 4 --stride 2", False),
+        ("--window 4 --stride 2", "--window 4 --stride 3", True),
+        ("--window 4 --stride 2", "--window 7 --stride 2", True),  # the longest document has 7 tokens
+        ("--window 7 --stride 2", "--window 4 --stride 2", True),
+        ("--window 7 --stride 2", "--window 7 --stride 3", False),
+        ("--window 7 --stride 2", "--window 9 --stride 2", False),
+    ],
+)
+def test_a_note_says_where_windows_differ_and_a_document_needs_several(evaluate, tmp_path, one, other, noted):
+    command = ("perplexity", "text.v1.txt", "--model", "m", "--scoring", "left_to_right")
+    evaluate(*command, *other.split(), "--output", str(tmp_path / "m"))
+    told = evaluate(*command, *one.split(), "--against", str(tmp_path / "m"), "--resamples", "2")[1]
+    says = f"note: --against {tmp_path / 'm'} was scored with {other}, this model with {one}; compare long documents "
+    assert notes(told) == ([f"{says}in equal windows"] if noted else [])
+
+
+def test_results_without_the_settings_of_a_perplexity_are_refused_before_any_work(evaluate, tmp_path, capsys):
+    command = ("perplexity", "text.v1.txt", "--scoring", "left_to_right", "--model")
+    evaluate(*command, "m", "--output", str(tmp_path))
+    file = tmp_path / "results.json"
+    found = json.loads(file.read_text(encoding="utf-8"))
+    found["settings"]["window"] = "22"
+    file.write_text(json.dumps(found), encoding="utf-8")
+    assert main(["evaluate", *command, "nothing", "--against", str(tmp_path)]) == 2
+    says = f"unified evaluate: error: {file}: 'window' of 'settings' must be an integer\n"
+    assert capsys.readouterr().err == says
+
+
 def test_another_models_scores_of_other_examples_are_refused_before_work_where_they_can_be(evaluate, tmp_path, capsys):
     words = ("minimal-pairs", "pairs.v1.jsonl", "--scoring", "left_to_right", "--model")
     evaluate(*words, "m", "--output", str(tmp_path / "m"))
