@@ -208,7 +208,7 @@ def require_file(path: str) -> None:
     if not Path(path).exists():
         raise UnifiedError(f"{path}: no such file")
     if not Path(path).is_file():
-        raise UnifiedError(f"{path}: not a file; list the files themselves")
+        raise UnifiedError(f"{path}: not a file; name a file")
 
 
 def is_compressed(path: str) -> bool:

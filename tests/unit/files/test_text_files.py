@@ -171,7 +171,7 @@ def test_how_long_a_line_may_be():
 def test_what_is_no_file_is_refused(tmp_path):
     for read in (require_file, LineReader, numbered_lines, text_pieces):
         assert refusal(read, f"{tmp_path}/none") == f"{tmp_path}/none: no such file"
-        assert refusal(read, str(tmp_path)) == f"{tmp_path}: not a file; list the files themselves"
+        assert refusal(read, str(tmp_path)) == f"{tmp_path}: not a file; name a file"
     path = written(tmp_path, "a")
     assert LineReader(path, 1).take(1) == Chunk(path, 1, b"a")
     for size in (0, -1):

@@ -204,6 +204,12 @@ def test_options_without_effect_are_refused(evaluate, capsys, words, says):
     assert f"unified evaluate: error: {says}" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("kind", ["perplexity", "similarity"])
+def test_a_folder_is_refused_where_one_file_is_read(evaluate, capsys, kind):
+    assert main(["evaluate", kind, "m", "--model", "m"]) == 2
+    assert capsys.readouterr().err == "unified evaluate: error: m: not a file; name a file\n"
+
+
 def test_an_empty_name_of_a_scoring_is_refused(evaluate, capsys):
     assert main(["evaluate", "perplexity", "text.v1.txt", "--model", "m", "--scoring", ""]) == 2
     assert "error: no scoring ''" in capsys.readouterr().err
