@@ -78,8 +78,12 @@ def examples_file(args: argparse.Namespace) -> str:
 
 
 def own_scores(scores: Mapping[str, Any]) -> dict[str, Any]:
-    """The scores of :func:`scores_beside` without those of the other model, as files of results hold them."""
-    return {name: value for name, value in scores.items() if name != "against"}
+    """The scores of :func:`scores_beside` without those of the other model, as files of results hold them.
+
+    An infinite one, which JSON lacks, is left out.
+    """
+    finite = {name: value for name, value in scores.items() if not isinstance(value, float) or math.isfinite(value)}
+    return {name: value for name, value in finite.items() if name != "against"}
 
 
 def difference_heads(against: Mapping[str, Any] | None) -> list[str]:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 
+from tests.support.commands import exit_status
 from tests.support.corpora import jsonl
 from tests.support.evaluations import PAIRS, digest, joined
 from tests.support.task_folders import language_model
@@ -247,6 +248,32 @@ def test_an_infinite_perplexity_has_no_interval_and_is_null_for_programs(evaluat
         heads = "| measure |  | against | difference | its 95 % interval |"
         assert beside == [heads, "|---|---|---|---|---|", "| token perplexity | inf | inf |  |  |"]
     assert rows[:2] == ["| token perplexity | inf |  |", "| word perplexity | inf |  |"] and " to " in rows[2]
+
+
+def test_a_file_of_results_is_json_without_the_perplexity_of_words_that_a_text_without_blanks_has(
+    evaluate, shared, tmp_path
+):
+    """Its document is one word, of which no number holds the perplexity."""
+    (shared / "blanks.txt").write_text(400 * "w1," + "\n\n" + 400 * "w2," + "\n", encoding="utf-8")
+    output = tmp_path / "out"
+    words = [
+        "perplexity",
+        "blanks.txt",
+        "--model",
+        "m",
+        "--scoring",
+        "left_to_right",
+        "--intervals",
+        "--resamples",
+        "9",
+    ]
+    found = json.loads(evaluate(*words, "--json", "--output", str(output))[0])
+    text = (output / "results.json").read_text(encoding="utf-8")
+    result = json.loads(text, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
+    assert found.pop("word_perplexity") is None and found["words"] == 2
+    assert result["scores"] == {"blanks": result["details"]}
+    assert found == result["details"] | {name: found[name] for name in ("scoring", "window", "stride", "output")}
+    assert exit_status("results", str(output)) == 0
 
 
 def test_results_of_a_data_set_of_the_hub_name_its_rows(evaluate, tmp_path, monkeypatch):
