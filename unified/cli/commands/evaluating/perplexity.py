@@ -162,7 +162,7 @@ def _of_rows(args: argparse.Namespace, rows: Sequence[Row]) -> Perplexity:
 def _notes(
     own: Mapping[str, Any], sizes: TextSizes, theirs: Mapping[str, Any], their_sizes: TextSizes
 ) -> Iterator[str]:
-    """What makes perplexities of two evaluations of the same documents differ beside the models.
+    """Say what beside the models makes perplexities of the same documents differ in two evaluations.
 
     Args:
         own, theirs: the settings of both.
