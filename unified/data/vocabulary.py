@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from unified.arguments import require_list
 from unified.errors import UnifiedError, naming
 
 BEGIN, PAD, SEPARATOR, UNKNOWN = "<s>", "<pad>", "</s>", "<unk>"
@@ -142,5 +143,9 @@ class Vocabulary:
         Path(path).write_text("".join(lines), encoding="utf-8")
 
     def encode(self, pieces: list[str]) -> np.ndarray:
-        """Ids of ``pieces``, int64 (n,)."""
-        return np.fromiter((self.index(piece) for piece in pieces), dtype=np.int64)
+        """Ids of ``pieces``, int64 (n,).
+
+        Raises:
+            UnifiedError: ``pieces`` is one text, whose characters would be looked up.
+        """
+        return np.fromiter((self.index(piece) for piece in require_list("pieces", pieces)), dtype=np.int64)

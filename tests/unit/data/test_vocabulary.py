@@ -113,6 +113,12 @@ def test_encode_is_index_of_each_piece():
     assert vocabulary.encode([]).shape == (0,)
 
 
+def test_one_text_in_place_of_pieces_is_refused():
+    """Its characters would be looked up, and nearly all are unknown."""
+    says = "pieces: expected a list of texts, got one text; put it in a list"
+    assert refused(Vocabulary(["the", "t"]).encode, "the") == says
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [
