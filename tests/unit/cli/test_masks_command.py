@@ -41,6 +41,11 @@ def test_help_lists_every_mask_with_what_it_takes(capsys):
         ]
 
 
+def test_every_function_that_makes_a_mask_of_lengths_is_known_by_all_its_names():
+    named = {name for name in masks.__all__ if inspect.isfunction(vars(masks)[name])}
+    assert set(BUILDERS) == {name for name in named if vars(masks)[name].__module__ == "unified.masks.builders"}
+
+
 def test_what_a_mask_takes_is_what_its_function_takes():
     for name, parameters in BUILDERS.items():
         taken = inspect.signature(vars(masks)[name]).parameters.values()

@@ -278,8 +278,10 @@ def test_plot_refusals_write_nothing(mask, name, tokens, message, tmp_path):
 SHOWN = {
     "bidirectional 3": masks.bidirectional(3),
     "left_to_right length=3": masks.left_to_right(3),
+    "causal 3": masks.left_to_right(3),
     "right_to_left 3": masks.right_to_left(3),
     "seq2seq 4 3": masks.seq2seq(4, 3),
+    "prefix_lm 4 3": masks.seq2seq(4, 3),
     "permutation 0,2,0,1": masks.permutation([G, 2, G, 1]),
     "permutation 0,2,0,1 --query-stream 1,3": masks.permutation([G, 2, G, 1]).query_stream([1, 3]),
     "sliding_window 6 2 none": masks.sliding_window(6, 2, None),

@@ -32,8 +32,10 @@ Argument = int | list[int] | None
 BUILDERS = {
     "bidirectional": "(length)",
     "left_to_right": "(length)",
+    "causal": "(length)",
     "right_to_left": "(length)",
     "seq2seq": "(source_length, target_length)",
+    "prefix_lm": "(source_length, target_length)",
     "permutation": "(steps)",
     "sliding_window": "(length, left, right=0)",
     "block_causal": "(length, size)",
