@@ -7,13 +7,19 @@ import json
 
 import pytest
 
+from docs.examples.gist_mask import gist
 from tests.support.commands import leaving
+from tests.support.mask_samples import triangle
 from unified import masks
 from unified.cli import main
 from unified.cli.commands.masks import BUILDERS
 
 #: Named below as a builder of masks, which it is not.
 NO_FUNCTION = 3
+
+
+def neighbours() -> masks.AttentionMask:
+    return masks.sliding_window(2, 1, 1)
 
 
 def vectors(mask: masks.AttentionMask) -> dict[str, list[int]]:
@@ -85,6 +91,10 @@ def test_options_add_to_a_mask_what_its_methods_add(words, changed, capsys):
         ("bidirectional:length=3", masks.bidirectional(3)),
         ("seq2seq:2,target_length=1", masks.seq2seq(2, 1)),
         ("sliding_window:4,1,right=none", masks.sliding_window(4, 1, None)),
+        ("docs.examples.gist_mask:gist:6,3", gist(6, 3)),
+        ("docs.examples.gist_mask:gist:6,size=3", gist(6, 3)),
+        ("tests.support.mask_samples:triangle:3", triangle(3)),
+        ("tests.unit.cli.test_masks_command:neighbours", masks.sliding_window(2, 1, 1)),
     ],
 )
 def test_every_mask_is_packed(document, mask, capsys):
@@ -112,6 +122,14 @@ KNOWN = ", ".join((*BUILDERS, "pack"))
         ("pack x bidirectional:1", "the length of the row must be an integer, got 'x'"),
         ("pack 9 left_to_right:1,2", "length must be an integer of at least 0, got [1, 2]"),
         ("pack 9 seq2seq:1,2,3", "seq2seq: too many positional arguments; it takes (source_length, target_length)"),
+        ("pack 9 seq2seq",
+         "seq2seq: missing a required argument: 'source_length'; it takes (source_length, target_length)"),
+        ("pack 9 bidirectional:x", "bidirectional: argument 1 must be an integer, got 'x'"),
+        ("pack 9 zzz:3", "mask 'zzz': no such mask; known are {known}, and any package.module:function"),
+        ("pack 9 docs.examples.gist_mask:gits:6,3",
+         "mask 'docs.examples.gist_mask:gits': module docs.examples.gist_mask has no 'gits' (did you mean 'gist'?)"),
+        ("pack 9 docs.examples.gist_mask:gist:6:3",
+         "docs.examples.gist_mask:gist: argument 1 must be an integer, got '6:3'"),
         ("pack", "pack needs the length of the row and its documents: pack 9 seq2seq:2,2 right_to_left:3"),
     ],
 )  # fmt: skip

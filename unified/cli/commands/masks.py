@@ -139,9 +139,14 @@ def _build(name: str, arguments: list[str]) -> AttentionMask:
 
 
 def _document(text: str) -> AttentionMask:
-    """``seq2seq:4,3``, ``left_to_right:5`` or ``permutation:0,2,1``, whose only argument is the list."""
-    name, _, arguments = text.partition(":")
-    builder = _builder(name)
+    """``seq2seq:4,3``, ``permutation:0,2,1``, whose only argument is the list, or ``my_module:my_builder:6``."""
+    name, *rest = text.split(":")
+    # What follows the first colon is a function only where no mask is known by the name and it can be one.
+    if name not in BUILDERS and rest and rest[0].isidentifier():
+        name = f"{name}:{rest.pop(0)}"
+    builder, arguments = _builder(name), ":".join(rest)
+    if not arguments:
+        return _call(name, builder, [])
     takes_one = len(inspect.signature(builder).parameters) == 1
     return _call(name, builder, [arguments] if takes_one else arguments.split(","))
 
