@@ -45,15 +45,16 @@ function readInteger(name, text) {
   return Number(text);
 }
 
-/** The matrix in a text: rows of 0 and 1 (or of . and x), or a Python list of lists. Rows of true and false. */
+/** The matrix in a text: rows of 0 and 1 (or of . and x), or what Python prints. Rows of true and false. */
 function readMatrix(text) {
   const plain = text.replaceAll("True", "1").replaceAll("False", "0");
-  const lines = plain.includes("[") ? plain.split("]") : plain.split(/[\n;]/);
-  const rows = lines
-    .map((line) => [...line.replace(/[\s,[\]()]|tensor|dtype=torch\.bool/g, "")])
-    .filter((line) => line.length);
+  const cells = (line) => line.split(/[\s,[]+/).filter(Boolean).map((word) => word.replace(/^([01])\.0*$/, "$1"));
+  const lines = plain.includes("[")
+    ? listsIn(plain).split("]").map(cells)
+    : plain.split(/[\n;]/).map((line) => cells(line).flatMap((word) => [...word]));
+  const rows = lines.filter((line) => line.length);
   rows.forEach((row, index) => {
-    const odd = row.find((sign) => !"01.x·■".includes(sign));
+    const odd = row.find((sign) => sign.length > 1 || !"01.x·■".includes(sign));
     if (odd !== undefined) throw new Error(`row ${index} holds "${odd}"; a matrix is made of 0 and 1`);
     if (row.length !== rows[0].length) {
       throw new Error(`row ${index} has ${row.length} numbers, but row 0 has ${rows[0].length}`);
@@ -61,6 +62,14 @@ function readMatrix(text) {
   });
   if (!rows.length) throw new Error("the matrix has no rows yet");
   return rows.map((row) => row.map((sign) => "1x■".includes(sign)));
+}
+
+/** The lists in what Python prints, "[[1., 0.], [1., 1.]]" of "tensor([[1., 0.], [1., 1.]], device='cuda:0')". */
+function listsIn(text) {
+  const printed = /^\s*(?:\w+\s*=\s*)?(?:[\w.]*\()?\s*(\[.*\])(?:\s*,\s*\w+=[^\s,[\]]+)*[\s,]*\)?\s*$/s.exec(text);
+  if (!printed) throw new Error("with brackets, a matrix is a list, an array or a tensor, such as [[1, 0], [1, 1]]");
+  if (/\]\s*\][\s\],]*\[/.test(printed[1])) throw new Error("the text holds several matrices; this page shows one");
+  return printed[1];
 }
 
 function matrixText(dense) {

@@ -42,15 +42,15 @@ def in_browser(driver, cases: list[dict]) -> list[dict]:
     return driver.execute_script(ANSWER + "return arguments[0].map(answer);", cases)
 
 
-def in_node(cases: list[dict]) -> list[dict]:
-    logic = "\n".join(build.read(name) for name in build.LOGIC)
-    program = f'"use strict";\n{logic}\n{ANSWER}\nconsole.log(JSON.stringify({json.dumps(cases)}.map(answer)));'
+def in_node(cases: list, names: tuple[str, ...] = build.LOGIC, answer: str = ANSWER) -> list:
+    logic = "\n".join(build.read(name) for name in names)
+    program = f'"use strict";\n{logic}\n{answer}\nconsole.log(JSON.stringify({json.dumps(cases)}.map(answer)));'
     done = subprocess.run(["node", "-"], input=program, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-2000:]
     return json.loads(done.stdout)
 
 
-def require_equal(cases: list[dict], expected: list[dict], found: list[dict]) -> None:
+def require_equal(cases: list, expected: list, found: list) -> None:
     for case, right, said in zip(cases, expected, found, strict=True):
         assert said == right, case
 
@@ -78,6 +78,62 @@ def test_the_random_masks_hold_all_there_is_to_compare(samples):
     assert len(texts) >= 50 and len(chains) >= 500 and max(map(len, chains)) >= 4
     assert kinds == {"full", "partial", "empty"}
     assert {one["transitive"] for one in answers if "transitive" in one} == {True, False}
+
+
+# ---------------------------------------------------------------------- a matrix that was pasted
+
+ANSWER_MATRIX = """
+function answer(text) {
+  try { return readMatrix(text); } catch (error) { return error.message; }
+}
+"""
+TRIANGLE = torch.ones(3, 3).tril()
+WIDE = torch.ones(30, 30).tril()  # a row is printed on several lines
+#: Texts, and the matrix that each holds.
+PASTED = {
+    text: matrix.bool().tolist()
+    for matrix in (TRIANGLE, WIDE)
+    for text in (
+        *(str(matrix.to(dtype)) for dtype in (torch.float32, torch.float16, torch.bool, torch.int64, torch.int32)),
+        *(shown(matrix.numpy().astype(kind)) for kind in ("f4", "f8", "?", "u1") for shown in (str, repr)),
+        *(str(matrix.to(dtype).tolist()) for dtype in (torch.float32, torch.bool, torch.int64)),
+        "\n".join(" ".join(map(str, row)) for row in matrix.tolist()),
+        "\n".join("".join(".x"[int(cell)] for cell in row) for row in matrix.tolist()),
+        "\n".join(f"{row}," for row in matrix.int().tolist()),
+        f"mask = torch.tensor(\n    {matrix.int().tolist()},\n)\n",
+        str(matrix[None, None]).replace("])", "], device='cuda:0', dtype=torch.int32)"),
+        str(matrix.clone().requires_grad_()),
+    )
+}
+SEVERAL = "the text holds several matrices; this page shows one"
+UNREAD = "with brackets, a matrix is a list, an array or a tensor, such as [[1, 0], [1, 1]]"
+#: Texts that hold no matrix, and what the page says of them.
+UNFIT = {
+    str(TRIANGLE.expand(2, 3, 3)): SEVERAL,
+    str(TRIANGLE.expand(2, 1, 3, 3)): SEVERAL,
+    "[[1., 0.5], [0., 1.]]": 'row 0 holds "0.5"; a matrix is made of 0 and 1',
+    "[[1, 0], [10, 11]]": 'row 1 holds "10"; a matrix is made of 0 and 1',
+    str(torch.ones(40, 40)): 'row 0 holds "..."; a matrix is made of 0 and 1',
+    "((1, 0), (1, 1))": 'row 0 holds "("; a matrix is made of 0 and 1',
+    "1 0\n[1, 1]": UNREAD,
+    "[1, 0]\n1 1": UNREAD,
+    "[1, 0],\n1 1": UNREAD,
+    "[1, 0": UNREAD,
+    "[[1, 0], [1]]": "row 1 has 1 numbers, but row 0 has 2",
+    "[[]]": "the matrix has no rows yet",
+}
+MATRICES = PASTED | UNFIT
+
+
+def test_what_python_prints_of_a_matrix_is_that_matrix_in_a_browser(browser):
+    found = browser.execute_script(ANSWER_MATRIX + "return arguments[0].map(answer);", [*MATRICES])
+    require_equal([*MATRICES], [*MATRICES.values()], found)
+
+
+def test_what_python_prints_of_a_matrix_is_that_matrix_in_node():
+    if shutil.which("node") is None:
+        pytest.skip("no node on the path: the page's code is compared with Python in a browser alone")
+    require_equal([*MATRICES], [*MATRICES.values()], in_node([*MATRICES], ("fields.js",), ANSWER_MATRIX))
 
 
 # ---------------------------------------------------------------------- the file
