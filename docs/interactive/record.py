@@ -78,7 +78,7 @@ def main() -> None:
 
 
 def record(updates: int, recorded: tuple[int, ...]) -> dict:
-    """Trains the model for so many updates and returns what the page shows; see docs/interactive/recordings.js."""
+    """Trains the model for so many updates and returns what the page shows; see docs/interactive/recordings.json."""
     torch.manual_seed(1)
     rng = np.random.default_rng(1)
     config = TransformerConfig(
