@@ -14,10 +14,12 @@ from unified import masks
 def masked_batch(texts: Sequence[Sequence[int]], mask_id: int, share: float, draws: torch.Generator) -> dict:
     """Ids with ``share`` of the tokens hidden, labels for these alone, and a mask under which all see all."""
     length = max(map(len, texts))
+    if length < 2:
+        raise ValueError("one text of a batch needs two tokens: the state before a token predicts it")
     ids, labels = torch.zeros(len(texts), length, dtype=torch.long), torch.full((len(texts), length), -100)
     for row, text in enumerate(texts):
         hidden = torch.rand(len(text), generator=draws) < share
-        hidden[0], hidden[-1] = False, hidden[-1] or not hidden[1:].any()  # at least one, and it has a token before
+        hidden[-1:], hidden[:1] = hidden[-1:] | ~hidden[1:].any(), False  # at least one, but never the first token
         ids[row, : len(text)] = torch.tensor(text).masked_fill(hidden, mask_id)
         labels[row, : len(text)] = torch.tensor(text).masked_fill(~hidden, -100)
     mask = masks.pack_rows([[masks.bidirectional(len(text))] for text in texts], length)

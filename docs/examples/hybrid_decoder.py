@@ -17,11 +17,13 @@ def hybrid_batch(
 ) -> dict:
     """Rows, of which those of bool ``masked`` (B,) hide ``share`` of their tokens; the others predict every token."""
     length = max(map(len, texts))
+    if length < 2:
+        raise ValueError("one text of a batch needs two tokens: the state before a token predicts it")
     ids, labels = torch.zeros(len(texts), length, dtype=torch.long), torch.full((len(texts), length), -100)
     for row, text in enumerate(texts):
         tokens = torch.tensor(text)
         chosen = torch.rand(len(text), generator=draws) < share
-        chosen[0], chosen[-1] = False, chosen[-1] or not chosen[1:].any()  # at least one, and it has a token before
+        chosen[-1:], chosen[:1] = chosen[-1:] | ~chosen[1:].any(), False  # at least one, but never the first token
         ids[row, : len(text)] = tokens.masked_fill(chosen, mask_id) if masked[row] else tokens
         labels[row, : len(text)] = tokens.masked_fill(~chosen, -100) if masked[row] else tokens
     kinds = [masks.bidirectional if of_row else masks.left_to_right for of_row in masked]

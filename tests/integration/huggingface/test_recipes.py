@@ -107,6 +107,28 @@ def test_a_decoder_that_reads_in_both_directions_has_a_target_in_every_text():
     assert [row.nonzero().flatten().tolist() for row in batch["labels"] != -100] == [[6], [4], [8], [3], [1]]
 
 
+EVERY = torch.ones(3, dtype=torch.bool)
+
+
+@pytest.mark.parametrize("share", [0.0, 1.0])
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda texts, share: bidirectional_decoder.masked_batch(texts, MASK, share, draws()),
+        lambda texts, share: hybrid_decoder.hybrid_batch(texts, EVERY[: len(texts)], MASK, share, draws()),
+    ],
+    ids=["bidirectional", "hybrid"],
+)
+def test_a_first_token_is_neither_hidden_nor_a_target(made, share):
+    """No state predicts it, which is all there is to a text of one token."""
+    batch = made([[5], [], [6, 7]], share)
+    assert batch["labels"].tolist() == [[-100, -100], [-100, -100], [-100, 7]]
+    assert batch["input_ids"].tolist() == [[5, 0], [0, 0], [6, MASK]]
+    for texts in ([[5]], [[5], []], [[]]):
+        with pytest.raises(ValueError, match="^one text of a batch needs two tokens: the state before"):
+            made(texts, share)
+
+
 def test_a_hybrid_without_a_target_in_its_masked_rows_has_the_loss_of_the_others():
     masked = torch.tensor([True, False])
     batch = hybrid_decoder.hybrid_batch([[5], TEXTS[0]], masked, MASK, 0.3, draws())  # nothing stands before the token
