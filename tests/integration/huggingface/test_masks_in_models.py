@@ -344,6 +344,21 @@ def test_a_whole_model_is_compiled_under_a_mask(models):
         torch.testing.assert_close(compiled(ids, **inputs).logits, models["llama"](ids, **inputs).logits)
 
 
+@torch.no_grad()
+def test_a_model_that_is_compiled_for_any_length_is_compiled_once(models):
+    torch._dynamo.reset()
+    counter = CompileCounter()
+    compiled = torch.compile(models["llama"], backend=counter, dynamic=True)
+    counts = []
+    for length in (6, 9, 12):
+        ids = torch.randint(3, VOCABULARY, (2, length))
+        mask = masks.pack_rows([[masks.prefix_lm(2, length - 2)], [masks.bidirectional(length - 1)]], length)
+        found, wanted = (model(ids, unified_mask=mask, use_cache=False).logits for model in (compiled, models["llama"]))
+        torch.testing.assert_close(found, wanted)
+        counts.append(counter.frame_count)
+    assert counts[0] > 0 and set(counts) == {counts[0]}
+
+
 def test_a_layer_that_changes_the_scores_is_refused(models):
     module = models["llama"].model.layers[0].self_attn
     query, key = torch.zeros(2, 4, LENGTH, 4), torch.zeros(2, 2, LENGTH, 4)
