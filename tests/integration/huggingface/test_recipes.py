@@ -169,6 +169,24 @@ def test_a_prefix_language_model_learns_its_answers():
     assert [prefix_decoder.answer(model, prompt, END, 6) for prompt, _ in SHORT] == [answer for _, answer in SHORT]
 
 
+def test_generate_goes_on_from_a_prompt_that_was_read_under_its_mask():
+    """It writes what a model writes that reads all anew for each token, and not what follows a causal prompt."""
+    model = tiny("llama")
+    found, wanted, causal = [], [], []
+    for text in TEXTS:
+        ids = torch.tensor([text])
+        with torch.no_grad():
+            read = model(ids, unified_mask=masks.bidirectional(len(text)), use_cache=True)
+        begun = torch.cat([ids, read.logits[:, -1:].argmax(-1)], dim=1)
+        written = model.generate(begun, past_key_values=read.past_key_values, max_new_tokens=5, eos_token_id=END)
+        found.append(written[0, len(text) :].tolist())
+        wanted.append(prefix_decoder.answer(model, text, END, 6))
+        causal.append(model.generate(ids, max_new_tokens=6, eos_token_id=END)[0, len(text) :].tolist())
+    assert found == wanted != causal
+    with pytest.raises(ValueError, match=r"not used by the model: \['unified_mask'\]"):  # as the page says
+        model.generate(ids, unified_mask=masks.bidirectional(len(text)))
+
+
 def test_an_encoder_reads_a_source_and_writes_from_left_to_right():
     model = tiny("bert")
     batch = seq2seq_encoder.seq2seq_batch(PAIRS, MASK, 0.5, draws())
