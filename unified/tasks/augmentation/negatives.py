@@ -68,14 +68,21 @@ def swaps(question: str, entities: Sequence[Entity]) -> list[str]:
     """The question with one of the passage's entities, where it has one, replaced by another of the same type.
 
     Entities are found in it whatever their capitals and blanks: "u . s ." is "U.S.". The longest of those that overlap
-    counts. What the question has already does not come in.
+    counts. What the question has already does not come in, nor does what holds the replaced words: a longer form of the
+    same name, "Christ the Savior" for "Christ", would leave the answer where it is.
     """
     tokens = list(_TOKEN.finditer(question))
     words = words_of(question)
     found: dict[str, None] = {}
     for first, stop, entity_type in _occurrences(words, entities):
         before, behind = question[: tokens[first].start()], question[tokens[stop - 1].end() :]
-        others = (other for other in entities if other.type == entity_type and not _begins(words_of(other.text), words))
+        replaced = words[first:stop]
+        others = (
+            other
+            for other in entities
+            for its_words in [words_of(other.text)]
+            if other.type == entity_type and not _begins(its_words, words) and not _begins(replaced, its_words)
+        )
         found |= dict.fromkeys(f"{before}{other.text}{behind}" for other in others)
     return list(found)
 

@@ -131,11 +131,14 @@ def spelled(text):
     return re.findall(r"\w+|[^\w\s]", text.lower())
 
 
+def is_within(part, words):
+    return any(words[i : i + len(part)] == part for i in range(len(words)))
+
+
 def told_swaps(question, entities):
     """Every way to replace a run of the question's words that is an entity, said word by word."""
     words, found = spelled(question), set()
-    inside = {one for one in entities if any(
-        words[i : i + len(spelled(one.text))] == spelled(one.text) for i in range(len(words)))}  # fmt: skip
+    inside = {one for one in entities if is_within(spelled(one.text), words)}
     taken, i = [], 0
     while i < len(words):  # the longest entity that begins here
         starting = [one for one in inside if words[i : i + len(spelled(one.text))] == spelled(one.text)]
@@ -148,8 +151,9 @@ def told_swaps(question, entities):
             i += 1
     for place, length, kind in taken:
         for other in entities:
-            if other.type == kind and other not in inside:
-                found.add((*words[:place], *spelled(other.text), *words[place + length :]))
+            replaced, put = words[place : place + length], spelled(other.text)
+            if other.type == kind and other not in inside and not is_within(replaced, put):
+                found.add((*words[:place], *put, *words[place + length :]))
     return found
 
 

@@ -15,7 +15,7 @@ import pytest
 from tests.support.understanding_runs import codec, small_model
 from unified.data import randomness
 from unified.tasks.augmentation import pipeline, stages
-from unified.tasks.augmentation.entities import entities_by_rules
+from unified.tasks.augmentation.entities import Entity, entities_by_rules
 from unified.tasks.augmentation.negatives import negatives, swaps
 from unified.tasks.augmentation.outcome import counted, write_squad
 from unified.tasks.augmentation.passages import Passage, sample_passages
@@ -131,7 +131,13 @@ def test_a_share_is_of_the_draws_below_it():
 def test_of_overlapping_entities_the_longest_is_replaced():
     entities = entities_by_rules(["in New York and Oslo, and in York"])[0]
     assert swaps("is new york nice?", entities) == ["is Oslo nice?"]
-    assert swaps("York?", entities) == ["New York?", "Oslo?"] and swaps("x?", entities) == []
+    assert swaps("york?", entities) == ["Oslo?"] and swaps("x?", entities) == []
+
+
+def test_a_longer_form_of_the_replaced_name_does_not_come_in():
+    entities = entities_by_rules(["of Christ the Savior, Saint Christ, Jesus Christ Superstar, Christie and Peter"])[0]
+    entities.append(Entity(0, 6, "Christ", "name"))
+    assert swaps("Who was Christ?", entities) == ["Who was Christie?", "Who was Peter?"]
 
 
 # ---------------------------------------------------------------- files
