@@ -21,7 +21,8 @@ _VALUES = {
 }
 _VALUE = re.compile("|".join(f"(?P<{entity_type}>{pattern})" for entity_type, pattern in _VALUES.items()))
 _NAME = "name"
-_WORD = re.compile(r"[^\W\d_](?:[\w’'-]*\w)?")
+#: Apostrophes and hyphens may stand within a word; a possessive ’s is no part of it.
+_WORD = re.compile(r"[^\W\d_](?:(?:(?!['’]s\b)[\w’'-])*\w)?")
 #: Words that join capitalized words to one name.
 _JOINS = frozenset("of the de da del la le du von van der den di al".split())
 #: Words that begin sentences with a capital and are no names.
@@ -82,8 +83,8 @@ def find_entities(text: str) -> list[Entity]:
     """Entities in the order of the text; none overlap.
 
     Types are "date", "money", "percentage", "year", "ordinal", "number", and "name" for runs of capitalized words:
-    a person and a place are of one type. A capitalized word at the beginning of a sentence is a name where the text has
-    it in another place too.
+    a person and a place are of one type. A name ends before a possessive ’s. A capitalized word at the beginning of a
+    sentence is a name where the text has it in another place too.
     """
     values = [
         Entity(*match.span(), match.group(), match.lastgroup) for match in _VALUE.finditer(text) if match.lastgroup

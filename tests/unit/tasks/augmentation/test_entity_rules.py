@@ -81,6 +81,11 @@ def test_values_are_found_with_their_types(marked):
         "from <name:D.C.> on",
         # Words have apostrophes and hyphens within them, and values cut names.
         "with <name:O'Brien>, <name:D’Arcy>, <name:Anne-Marie>",
+        # A possessive 's ends a name, whatever follows.
+        "in <name:Luther>'s <name:Bible>, <name:Martin Luther>’s, <name:Duke of York>'s. Ada's brother",
+        "by <name:Anne-Marie>'s and <name:O'Brien>’s, <name:O'stroh>, the <name:U.S.>'s, the <name:Beatles>' songs",
+        "of <name:Tesla>. <name:Tesla>’s coil",
+        "It's late, That’s so, and we saw It's",
         "in <name:Room> <number:12> of <name:Éclair>",
         "with <name:Ada> on <date:May 5> and <name:Apollo> <number:11> went",
         "we saw <name:Ada><money:$5> and <percentage:5%><name:Bob> there",
