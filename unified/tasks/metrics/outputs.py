@@ -65,7 +65,8 @@ def read_sources(path: str | Path) -> list[str]:
 def read_references(path: str | Path, names: FieldNames = TARGET) -> list[list[str]]:
     """References of each line, or of each row of a file with fields: ``references``, or ``target`` where there is none.
 
-    A field that is null, as in a row of Parquet without a value, is not there.
+    ``target`` is a text, or a list of texts, each of which is a reference, as in ``references``. A field that is null,
+    as in a row of Parquet without a value, is not there.
 
     Args:
         names: :data:`TARGET` with what users call it; ``references`` are then passed over.
@@ -151,12 +152,13 @@ def _text(fields: Fields, field: str) -> str:
 
 
 def _references(fields: Fields, pooled: bool) -> list[str]:
-    pooled = pooled and fields.get("references") is not None
-    if not pooled:
-        require_fields(fields, "target")
-    group = fields["references"] if pooled else [fields["target"]]
+    name = "references" if pooled and fields.get("references") is not None else "target"
+    require_fields(fields, name)
+    found = fields[name]
+    group = [found] if name == "target" and isinstance(found, str) else found
     if not isinstance(group, list) or not group or not all(isinstance(text, str) for text in group):
-        raise UnifiedError("no text 'target' or list of texts 'references'")
+        expected = "a list of texts" if name == "references" else "a text, or a list of texts that are all references"
+        raise UnifiedError(f"{name!r} must be {expected}, got {found!r}")
     return group
 
 

@@ -145,12 +145,27 @@ def test_references_are_lines_or_fields_of_rows(write):
     assert read_references(write(rows[::2], "f.jsonl"), names) == [["a"], ["c"]]
     own = FieldNames(TARGET.parts, {"target": "own"})
     assert read_references(write([{"own": "x", "target": "y"}], "f.jsonl"), own) == [["x"]]
-    neither = "no text 'target' or list of texts 'references'"
-    for row in ({"references": "a"}, {"references": []}, {"references": ["a", 3]}, {"target": 3}, {"target": ["a"]}):
-        assert refusal(read_references, write([row], "f.jsonl")) == f"f.jsonl, line 1: {neither}"
+    for value in ("a", [], ["a", 3], 3):
+        message = f"f.jsonl, line 1: 'references' must be a list of texts, got {value!r}"
+        assert refusal(read_references, write([{"references": value}], "f.jsonl")) == message
+    for value in (3, ["a", 3], {"a": "b"}):
+        message = f"f.jsonl, line 1: 'target' must be a text, or a list of texts that are all references, got {value!r}"
+        assert refusal(read_references, write([{"target": value}], "f.jsonl")) == message
     assert refusal(read_references, write([{"id": 1}], "f.jsonl")) == (
         "f.jsonl, line 1: no field 'target'; its fields: 'id'; --target-field names the one to read"
     )
+
+
+def test_a_list_of_texts_is_several_references_under_any_name(write):
+    rows = [{"target": ["a", "b"], "own": ["x", "y"]}, {"target": "c", "own": ["z"]}]
+    path = write(rows, "f.jsonl")
+    assert read_references(path) == [["a", "b"], ["c"]]
+    assert read_references(path, FieldNames(TARGET.parts, {"target": "target"})) == [["a", "b"], ["c"]]
+    assert read_references(path, FieldNames(TARGET.parts, {"target": "own"})) == [["x", "y"], ["z"]]
+    parquet.write_table(pyarrow.Table.from_pylist([{"own": ["x", "y"]}, {"own": ["z"]}]), "f.parquet")
+    assert read_references("f.parquet", FieldNames(TARGET.parts, {"target": "own"})) == [["x", "y"], ["z"]]
+    path = write([{"target": []}], "f.jsonl")
+    assert refusal(read_references, path) == "f.jsonl, line 1: the field 'target' is empty"
 
 
 def test_references_that_are_null_are_not_there(write):

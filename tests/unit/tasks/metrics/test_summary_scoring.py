@@ -165,7 +165,8 @@ def test_pairs_are_references(tmp_path, capsys):
     assert score(capsys, hypotheses, "--references", path)["rouge1"] == 100
     path = write(tmp_path / "bad.jsonl", '{"target": 3}\n{"references": []}\n[]\n{\n{"target": "x"}\n')
     message = score(capsys, hypotheses, "--references", path, "--verbose")
-    assert f"{path}, 2 lines (1, 2): no text 'target' or list of texts 'references'" in message
+    assert f"{path}, line 1: 'target' must be a text, or a list of texts that are all references, got 3" in message
+    assert f"{path}, line 2: 'references' must be a list of texts, got []" in message
     assert (
         f"{path}, line 3: not a JSON object but a list; {path}, line 4: not JSON" in message
         and f"{path}, line 5" not in message

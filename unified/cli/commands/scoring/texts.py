@@ -147,7 +147,8 @@ def add_inputs(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="FILE",
         help="references, one a line, instead of T- lines or a second file; with several files a sentence has several "
-        "references; files of rows (CSV, Parquet, JSON lines, ...) have them in the field references, or target",
+        "references; files of rows (CSV, Parquet, JSON lines, ...) have them in the field references, or target, where "
+        "a list of texts is several",
     )
     add_field_arguments(parser, "target")
 
