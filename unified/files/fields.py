@@ -24,14 +24,15 @@ class FieldNames:
         parts: names in items by part: {"text": "words", "label": "tags"} for words with tags.
         given: names in rows by part; a part that is not there is called as in items.
         labels: names of labels that rows have as numbers from 0, or as false and true.
-        skip_empty: whether rows in which a part is empty are left out instead of refused.
+        skip_empty: whether rows in which a part is empty are left out instead of refused, as ``--skip-empty`` says;
+            they are refused by None, where there is no such option.
         has_options: whether options name the fields; none name those of predictions.
     """
 
     parts: Mapping[str, str] = field(default_factory=dict)
     given: Mapping[str, str] = field(default_factory=dict)
     labels: tuple[str, ...] = ()
-    skip_empty: bool = False
+    skip_empty: bool | None = None
     has_options: bool = True
 
     def check(self, reader: str, classes: bool) -> None:

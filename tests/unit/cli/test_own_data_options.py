@@ -89,7 +89,7 @@ def test_rows_with_an_empty_field_are_left_out_where_it_is_asked_for(films):
     read = applied("classification", "gaps.csv", "--valid", "gaps.csv", "--skip-empty").read
     assert [item.text for item in read(Path("gaps.csv"))["train"]] == ["a", "c"]
     strict = applied("classification", "gaps.csv", "--valid", "gaps.csv").read
-    with pytest.raises(UnifiedError, match="the field 'text' is empty"):
+    with pytest.raises(UnifiedError, match="the field 'text' is empty; --skip-empty leaves such rows out"):
         strict(Path("gaps.csv"))
 
 

@@ -126,5 +126,5 @@ def test_names_of_parts_that_items_do_not_have_are_refused():
 
 def test_defaults():
     names = FieldNames()
-    assert (names.parts, names.given, names.labels, names.skip_empty) == ({}, {}, (), False)
+    assert (names.parts, names.given, names.labels, names.skip_empty) == ({}, {}, (), None)
     assert option_of("text") == "--text-field"

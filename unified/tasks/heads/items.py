@@ -143,7 +143,8 @@ def read_items(
             if names.skip_empty:
                 empty[str(problem)] += 1
             else:
-                entries.wrong(row.location, f"{problem}; --skip-empty leaves such rows out")
+                advice = "" if names.skip_empty is None else "; --skip-empty leaves such rows out"
+                entries.wrong(row.location, f"{problem}{advice}")
             continue
         except UnifiedError as problem:
             entries.wrong(row.location, problem)

@@ -165,7 +165,7 @@ def test_rows_with_empty_fields_are_refused_by_the_names_of_the_file_or_left_out
     names = {"text": "review", "label": "verdict"}
     task = task_named("classification")
     with pytest.raises(UnifiedError) as caught:
-        task.read.with_options(task, FieldNames(given=names), None, None).items(path)
+        task.read.with_options(task, FieldNames(given=names, skip_empty=False), None, None).items(path)
     advice = "--skip-empty leaves such rows out"
     assert str(caught.value) == (
         f"{path}: line 3: the field 'review' is empty; {advice}; 2 lines (4, 6): the field 'verdict' is empty; {advice}"

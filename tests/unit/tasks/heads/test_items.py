@@ -206,8 +206,15 @@ def test_every_bad_row_is_named(rows):
         "line 3: 'text' must be a text that is not empty; "
         "line 4: the id '1' is that of line 1, too; each needs an id of its own; "
         'line 6: both 0 and "0" are labels of this file; write the label in one of the two ways; '
-        "line 7: the field 'text' is empty; --skip-empty leaves such rows out"
+        "line 7: the field 'text' is empty"
     )
+
+
+def test_an_empty_field_is_refused_with_the_option_that_a_command_has(rows):
+    for names, advice in (({}, ""), ({"skip_empty": False}, "; --skip-empty leaves such rows out")):
+        with pytest.raises(UnifiedError) as caught:
+            rows({"text": "a", "label": "x"}, {"text": "", "label": "y"}, **names)
+        assert str(caught.value) == f"f.jsonl: line 2: the field 'text' is empty{advice}"
 
 
 def test_rows_with_an_empty_field_are_left_out_where_somebody_says_so(rows, capsys):
