@@ -12,8 +12,9 @@ from typing import Any, NoReturn
 
 from unified import __version__
 from unified.cli import commands
+from unified.cli.configuration import config_first
 from unified.cli.paths import misfit
-from unified.errors import nearest
+from unified.errors import UnifiedError, nearest
 
 
 class Parser(argparse.ArgumentParser):
@@ -93,6 +94,29 @@ class Parser(argparse.ArgumentParser):
             known = list(map(str, action.choices))
             hint = nearest(str(value), known)
             raise argparse.ArgumentError(action, f"invalid choice: {value!r}{hint} (choose from {', '.join(known)})")
+
+
+class _Refusing(Parser):
+    """A parser of a command line that is kept for later: it raises what is wrong, and knows no ``--help``."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raises the refusal."""
+        raise UnifiedError(message)
+
+
+def options_of(words: Sequence[str]) -> argparse.Namespace:
+    """The options of a command that another one prints or runs.
+
+    Args:
+        words: what would stand behind ``unified``, the name of the command first.
+
+    Raises:
+        UnifiedError: the command has no such option, lacks one, or does not take its value.
+    """
+    name, *own = config_first(words)
+    parser = _Refusing(prog=f"unified {name}", add_help=False)
+    importlib.import_module(command_modules()[name]).add_arguments(parser)
+    return parser.parse_args(own)
 
 
 def make_parser(name: str | None = None, outline: bool = False) -> Parser:

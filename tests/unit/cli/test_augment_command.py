@@ -212,6 +212,7 @@ def test_a_run_that_keeps_no_question_is_refused(stages, capsys, monkeypatch):
 
 
 NEEDS = "fine-tuning needs both --data and --init"
+WITHOUT = "{0} has no effect without --data and --init; add --data and --init, or leave {0} out"
 
 
 @pytest.mark.parametrize(
@@ -230,6 +231,26 @@ NEEDS = "fine-tuning needs both --data and --init"
          "--first-stage \"--a 'b\": a quotation mark is not closed"),
         ("--data squad --init asks --second-stage \"--a 'b\"",
          "--second-stage \"--a 'b\": a quotation mark is not closed"),
+        ("--data squad --init asks --first-stage '--bogus 3'",
+         "--first-stage '--bogus 3': unrecognized arguments: --bogus, 3"),
+        ("--data squad --init asks --first-stage '--epocs 3'",
+         "--first-stage '--epocs 3': unrecognized arguments: --epocs (did you mean '--epochs'?), 3"),
+        ("--data squad --init asks --second-stage '--epochs abc'",
+         "--second-stage '--epochs abc': argument --epochs: invalid int value: 'abc'"),
+        ("--data squad --init asks --second-stage '--epochs 0'",
+         "--second-stage '--epochs 0': --epochs must be at least 1, got 0"),
+        ("--data squad --init asks --second-stage '--system nobody'",
+         "--second-stage '--system nobody': no settings of 'nobody' for squad2.0; known are unilm, spanbert, xlnet"),
+        ("--data squad --init asks --first-stage '--threshold 7'",
+         "--first-stage '--threshold 7': --threshold 7: expected 'best' or a probability from 0 to 1"),
+        ("--data squad --init asks --first-stage '--fairseq \"--seed 3\"'",
+         "--first-stage '--fairseq \"--seed 3\"': --fairseq --seed: the command has an option --seed; give it outside "
+         "of --fairseq"),
+        ("--data squad --init asks --first-stage=--help",
+         "--first-stage '--help': unrecognized arguments: --help"),
+        ("--first-stage '--epochs 3'", WITHOUT.format("--first-stage")),
+        ("--second-stage '--epochs 3'", WITHOUT.format("--second-stage")),
+        ("--auxiliary-masking 0", WITHOUT.format("--auxiliary-masking")),
         ("--answer-model nowhere.pt", "--answer-model nowhere.pt: no such file"),
         ("--reader-model nowhere.pt", "--reader-model nowhere.pt: no such file"),
         ("--answer-model asks",

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import argparse
 import pkgutil
+from pathlib import Path
 
 import pytest
 
 from unified import __version__
 from unified.cli import commands
-from unified.cli.parsing import Parser, command_modules, command_of, make_parser
+from unified.cli.parsing import Parser, command_modules, command_of, make_parser, options_of
+from unified.errors import UnifiedError
 
 
 @pytest.fixture
@@ -147,3 +149,28 @@ def test_a_command_is_required_and_the_version_is_told(capsys):
 def test_the_word_that_names_the_command_is_the_first_that_is_no_option():
     assert command_of(["-q", "--verbose", "score", "squad"]) == "score"
     assert command_of(["-q"]) is None and command_of([]) is None
+
+
+KEPT = "finetune rte --data d --init i --output o"
+
+
+def test_a_command_that_is_kept_for_later_has_its_options_as_on_the_command_line(tmp_path: Path):
+    config = tmp_path / "own.yaml"
+    config.write_text("lr: 3\nepochs: 2\n", encoding="utf-8")
+    options = options_of([*KEPT.split(), "--lr", "1", "--config", str(config)])
+    assert (options.task, options.lr, options.epochs, options.batch_size) == ("rte", 1, 2, None)
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (f"{KEPT} --lr x", "argument --lr: invalid float value: 'x'"),
+        (f"{KEPT} --epocs 3", "unrecognized arguments: --epocs (did you mean '--epochs'?), 3"),
+        (f"{KEPT} --help", "unrecognized arguments: --help"),
+        ("finetune rte --data d --init i", "the following arguments are required: --output"),
+    ],
+)
+def test_a_command_that_is_kept_for_later_is_refused_by_an_error(words, says, capsys):
+    with pytest.raises(UnifiedError) as refused:
+        options_of(words.split())
+    assert str(refused.value) == says and capsys.readouterr() == ("", "")

@@ -18,8 +18,8 @@ LINES: dict[str, dict[str, Any]] = {
         "question_model": "y", "reader_model": "z", "device": "cpu", "threads": 0, "batch_size": 32,
         "max_tokens": 4096, "chunk": 16, "passages": None, "words": (80, 500), "top": 30, "beam": 3,
         "max_length": None, "max_source": None, "min_f1": 0.6, "unanswerable": 0.8, "spacy": None, "spacy_code": None,
-        "data": None, "init": None, "finetune": False, "auxiliary_masking": 0.3, "first_stage": "",
-        "second_stage": "", "json": False,
+        "data": None, "init": None, "finetune": False, "auxiliary_masking": None, "first_stage": None,
+        "second_stage": None, "json": False,
     },
     f"{AUGMENT} --text-field t --seed 0 --device cuda --threads 1 --batch-size 2 --max-tokens 3 --chunk 4 --passages 5 "
     "--words 6 7 --top 8 --beam 9 --max-length 10 --max-source 11 --min-f1 1 --unanswerable 0 --spacy s "

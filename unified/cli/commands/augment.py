@@ -13,7 +13,9 @@ from unified.arguments import counted
 from unified.cli.commands.annotating.pipeline import require_pipeline
 from unified.cli.device import add_device_arguments, use_device
 from unified.cli.fairseq_train import words_of
+from unified.cli.needed_options import require_with
 from unified.cli.output import add_json_argument, print_json, standard_output_for_json
+from unified.cli.parsing import options_of
 from unified.cli.values import positive, share, training_seed, weight
 from unified.errors import UnifiedError
 
@@ -28,6 +30,8 @@ HELP = "generate questions about the passages of a corpus, with and without answ
 _ROLES = ("answer_model", "question_model", "reader_model")
 #: Tokens of the shortest source of a question: a token of the passage, the separator, and a token of the answer.
 _LEAST_SOURCE = 3
+#: Weight of masked language modelling in both stages of fine-tuning.
+_AUXILIARY_MASKING = 0.3
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -152,19 +156,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     training.add_argument(
         "--auxiliary-masking",
         type=weight,
-        default=0.3,
         metavar="W",
-        help="weight of the loss of masked language modelling in both stages; 0 disables it (default: 0.3)",
+        help="weight of the loss of masked language modelling in both stages; 0 disables it (default: "
+        f"{_AUXILIARY_MASKING})",
     )
     training.add_argument(
         "--first-stage",
-        default="",
         metavar="OPTIONS",
         help="further options of `unified finetune` for the first stage, in one string",
     )
     training.add_argument(
         "--second-stage",
-        default="",
         metavar="OPTIONS",
         help="further options of `unified finetune` for the second stage, in one string",
     )
@@ -245,26 +247,53 @@ def _run_stages(args: argparse.Namespace, output: Path, models: Models | None) -
 
 
 def _two_stages(args: argparse.Namespace, output: Path) -> TwoStages | None:
+    """Both stages of fine-tuning; None where they are not asked for.
+
+    Raises:
+        UnifiedError: an option is missing, has no effect, or cannot be, those of ``unified finetune`` included.
+    """
     from unified.tasks.augmentation.pipeline import GENERATED
     from unified.tasks.augmentation.two_stages import TwoStages
 
+    masking = args.auxiliary_masking
+    further = {"--first-stage": args.first_stage, "--second-stage": args.second_stage}
     if not (args.data and args.init):
         if args.data or args.init or args.finetune:
             raise UnifiedError("fine-tuning needs both --data and --init")
+        require_with("--data and --init", None, {"--auxiliary-masking": masking, **further})
         return None
     if not args.unanswerable:
         raise UnifiedError(
             "--unanswerable 0: the first stage would learn from answered questions alone, and the dev file of --data "
             "has others; give a share above 0, or leave out --data and --init"
         )
-    first = tuple(words_of("--first-stage", args.first_stage))
-    second = tuple(words_of("--second-stage", args.second_stage))
+    masking = _AUXILIARY_MASKING if masking is None else masking
+    first, second = (() if text is None else tuple(words_of(option, text)) for option, text in further.items())
     generated = (output / GENERATED).parent
-    then = TwoStages(
-        output, generated, Path(args.data), Path(args.init), args.auxiliary_masking, first, second, args.seed
-    )
+    then = TwoStages(output, generated, Path(args.data), Path(args.init), masking, first, second, args.seed)
     then.check()
+    for (option, text), words in zip(further.items(), then.commands().values(), strict=True):
+        if text is not None:
+            _check_stage(f"{option} {text!r}", words)
     return then
+
+
+def _check_stage(option: str, words: list[str]) -> None:
+    """Refuse options of a stage before hours of other work.
+
+    Args:
+        option: that the user gave, for the message.
+        words: of the command.
+
+    Raises:
+        UnifiedError: ``unified finetune`` would refuse them, whatever the model and the items are.
+    """
+    from unified.cli.commands import finetune
+
+    try:
+        finetune.check(options_of(words[1:]))
+    except UnifiedError as problem:
+        raise UnifiedError(f"{option}: {problem}") from None
 
 
 def _claim(args: argparse.Namespace) -> Claim:

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from unified.model import TransformerConfig
     from unified.tasks.finetuning import Job
     from unified.tasks.heads.items import Splits
+    from unified.tasks.settings import Training
     from unified.tasks.several import AnyTask
     from unified.tasks.thresholds import Threshold
 
@@ -198,14 +199,36 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
+def check(args: argparse.Namespace) -> None:
+    """Refuse options that can be told to be wrong without the model and the items, for a command that runs this later.
+
+    Args:
+        args: parsed options of ``unified finetune`` for a task, not for a group of tasks.
+
+    Raises:
+        UnifiedError: one of them cannot be.
+    """
+    from unified.tasks.thresholds import parse_threshold
+
+    _check_training(args)
+    if args.threshold is not None:
+        parse_threshold(args.threshold)
+    _training_of(_task_of(args), args)
+
+
+def _check_training(args: argparse.Namespace) -> None:
+    """Refuse what fairseq-train cannot do, before data are prepared: a package or a GPU may be missing, too."""
+    check_further(args.fairseq, own=("--seed",))
+    report_options(args.report_to, Path(args.output))
+    gpu_count(args.device)
+
+
 def _run(args: argparse.Namespace) -> int:
     from unified.cli.commands.finetuning.grid import finetune_grid
     from unified.cli.commands.finetuning.task_groups import finetune_each
     from unified.tasks.catalogue import TASK_GROUPS
 
-    check_further(args.fairseq, own=("--seed",))
-    report_options(args.report_to, Path(args.output))  # refuses a missing package before data are prepared
-    gpu_count(args.device)  # and a missing GPU
+    _check_training(args)
     if args.task in TASK_GROUPS:
         for option, value in (("--grid", args.grid), ("--seeds", args.seeds)):
             if value is not None:
@@ -238,6 +261,31 @@ def _task_of(args: argparse.Namespace) -> AnyTask:
     return with_own_data(args, task)
 
 
+def _training_of(task: AnyTask, args: argparse.Namespace) -> Training:
+    """The training of the task with the changes that options make.
+
+    Raises:
+        UnifiedError: names an option that cannot be.
+    """
+    from unified.tasks.catalogue import with_changes
+
+    training = with_changes(
+        task.training,
+        select=args.select,
+        validations=args.validations,
+        epochs=args.epochs,
+        batch_size=args.batch_size,
+        lr=args.lr,
+        head_lr=args.head_lr,
+        layer_decay=args.layer_decay,
+        max_length=args.max_length,
+        max_source=args.max_source,
+        max_target=args.max_target,
+    )
+    check_selection(task, training.select, args.validations, args.fairseq)
+    return training
+
+
 def _for_model(task: AnyTask, config: TransformerConfig, args: argparse.Namespace) -> AnyTask:
     """A generation task with the settings for encoders, where the model is one and --system is not given."""
     from unified.tasks.writing import ENCODER, PUBLISHED, WritingTask
@@ -256,7 +304,6 @@ def _finetune(args: argparse.Namespace) -> int:
     """Fine-tune for one task, or for several at once."""
     from unified.corpus.annotate import annotating
     from unified.files.claims import claimed_folder
-    from unified.tasks.catalogue import with_changes
     from unified.tasks.data_notes import data_notes, require_known_labels
     from unified.tasks.finetuning import Start
     from unified.tasks.jobs import job_of
@@ -270,20 +317,7 @@ def _finetune(args: argparse.Namespace) -> int:
     task = _task_of(args)
     start = Start.of(args.init).with_changes(mask=args.mask, lstm=args.lstm)
     task = _for_model(task, start.config, args)
-    training = with_changes(
-        task.training,
-        select=args.select,
-        validations=args.validations,
-        epochs=args.epochs,
-        batch_size=args.batch_size,
-        lr=args.lr,
-        head_lr=args.head_lr,
-        layer_decay=args.layer_decay,
-        max_length=args.max_length,
-        max_source=args.max_source,
-        max_target=args.max_target,
-    )
-    check_selection(task, training.select, args.validations, args.fairseq)
+    training = _training_of(task, args)
     if args.auxiliary_masking and start.config.token_head == "none":
         print(f"{args.init} has no token head; --auxiliary-masking trains a new one", file=sys.stderr)
         start = replace(start, config=start.config.with_token_head())
