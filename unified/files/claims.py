@@ -19,6 +19,7 @@ from unified.errors import UnifiedError
 from unified.files.destination import require_folders
 from unified.files.json_text import NotJson, parse_json
 from unified.files.locks import locked_file
+from unified.files.rows import is_hub, read_rows
 from unified.files.shapes import Each, misfit
 from unified.files.whole import to_disk
 
@@ -111,6 +112,18 @@ def hashes(files: Iterable[Path]) -> dict[str, str]:
         with open(path, "rb") as stream:
             digest = hashlib.file_digest(stream, "sha256").hexdigest()
         found[path.name if path.name not in found else f"{path.name} ({len(found)})"] = digest
+    return found
+
+
+def data_hashes(names: Iterable[str | Path]) -> dict[str, str]:
+    """SHA-256 of each file of data, see :func:`hashes`, and by its whole name of the rows of a data set of the hub."""
+    paths = list(names)
+    found = hashes(Path(path) for path in paths if not is_hub(path))
+    for name in map(str, filter(is_hub, paths)):
+        digest = hashlib.sha256()
+        for row in read_rows(name):
+            digest.update(repr(sorted(row.fields.items())).encode())
+        found[name] = digest.hexdigest()
     return found
 
 

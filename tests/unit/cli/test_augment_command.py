@@ -159,6 +159,22 @@ def test_a_folder_is_claimed_by_settings_and_contents(stages):
     }  # fmt: skip
 
 
+def test_a_corpus_may_be_a_data_set_of_the_hub_which_the_claim_knows_by_its_rows(stages, capsys, monkeypatch):
+    rows = [{"body": "one two three four.\nfive six"}, {"body": "seven eight nine ten"}]
+    monkeypatch.setattr(
+        "unified.files.rows.hub_entries", lambda _: ((f"row {i}", row) for i, row in enumerate(rows, 1))
+    )
+    words = ("--words", "4", "8", "--text-field", "body")
+    assert augment(*words, corpus="hub:owner/wiki@test") == 0
+    assert [one.text for one in stages[0].passages] == ["one two three four.", "seven eight nine ten"]
+    content = json.loads(Path("out/claim.json").read_text(encoding="utf-8"))
+    assert content["inputs"]["the corpus"].keys() == {"hub:owner/wiki@test"}
+    assert augment(*words, corpus="hub:owner/wiki@test") == 0
+    rows[1]["body"] += " eleven"
+    assert augment(*words, corpus="hub:owner/wiki@test") == 2
+    assert "was begun with other contents of the corpus (hub:owner/wiki@test)" in capsys.readouterr().err
+
+
 def test_models_are_not_loaded_again_where_the_kept_questions_are_there_already(stages):
     assert augment("--words", "4", "8") == 0
     Path("out/kept.jsonl").write_text("", encoding="utf-8")

@@ -299,11 +299,15 @@ def _check_stage(option: str, words: list[str]) -> None:
 def _claim(args: argparse.Namespace) -> Claim:
     """The settings that decide the files of all stages; folders may move, contents may not change."""
     from unified.conversions.named_models import checkpoint_named
-    from unified.files.claims import Claim, hashes
+    from unified.files.claims import Claim, data_hashes, hashes
+    from unified.files.rows import is_hub
 
     names = ["text_field", "passages", "words", "top", "beam", "max_length", "max_source", "min_f1", "unanswerable"]
     names += ["spacy", "spacy_code", "batch_size", "max_tokens", "chunk", "seed"]
-    inputs = {"the corpus": hashes(_existing("INPUT", Path(path)) for path in args.inputs)}
+    for path in args.inputs:
+        if not is_hub(path):
+            _existing("INPUT", Path(path))
+    inputs = {"the corpus": data_hashes(args.inputs)}
     for role in _ROLES:
         inputs[f"--{role.replace('_', '-')}"] = hashes(
             [_existing(f"--{role.replace('_', '-')}", checkpoint_named(getattr(args, role)))]

@@ -204,6 +204,7 @@ def write_results(
         return None
     from unified.checkpoints.trained import contents
     from unified.conversions.named_models import checkpoint_named
+    from unified.files.claims import data_hashes
     from unified.reports.results import write_result
 
     folder = Path(args.output)
@@ -221,7 +222,7 @@ def write_results(
         command=[*("unified", "evaluate", task, args.data, "--model", args.model), *_words({**settings, "seed": seed})],
         model={"name": args.model, "sha256": _joined(of_model), "parameters": parameters},
         settings=settings,
-        data={f"{split}.jsonl": _joined(_digests(files))},
+        data={f"{split}.jsonl": _joined(data_hashes(files))},
         published={},
         **details,
     )
@@ -231,20 +232,6 @@ def _words(options: Mapping[str, Any]) -> list[str]:
     """Options of a command line that repeats an evaluation; None stands for one that is not given."""
     given = ((name, value) for name, value in options.items() if value is not None)
     return [word for name, value in given for word in (f"--{name}", str(value))]
-
-
-def _digests(files: Sequence[Path]) -> dict[str, str]:
-    """SHA-256 of each file, of a data set of the hub of its rows."""
-    from unified.files.claims import hashes
-    from unified.files.rows import is_hub, read_rows
-
-    found = hashes(path for path in files if not is_hub(path))
-    for path in filter(is_hub, files):
-        digest = hashlib.sha256()
-        for row in read_rows(path):
-            digest.update(repr(sorted(row.fields.items())).encode())
-        found[str(path)] = digest.hexdigest()
-    return found
 
 
 def _joined(digests: Mapping[str, str]) -> str:
