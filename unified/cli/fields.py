@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from unified.errors import UnifiedError
+from unified.errors import UnifiedError, first_few
 from unified.files.fields import FieldNames, option_of, other_meaning
 
 #: Contents of the field of each part, in words.
@@ -105,6 +105,21 @@ def require_fields_in(path: str, args: argparse.Namespace) -> None:
     if not has_fields(path):
         for option, name in field_options(args).items():
             raise UnifiedError(f"{option} {name}: {path} holds lines without fields, by its name; leave {option} out")
+
+
+def require_any_rows(option: str, paths: Sequence[str]) -> None:
+    """Refuse an option about rows where the name of no file says that it holds any.
+
+    Args:
+        option: with its value.
+
+    Raises:
+        UnifiedError: names the option and the files.
+    """
+    from unified.files.rows import has_fields
+
+    if not any(map(has_fields, paths)):
+        raise UnifiedError(f"{option} is for rows, and no file has any, by its name: {first_few(paths)}")
 
 
 def field_options(args: argparse.Namespace) -> dict[str, str]:

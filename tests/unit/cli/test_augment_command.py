@@ -235,6 +235,7 @@ WITHOUT = "{0} has no effect without --data and --init; add --data and --init, o
     ("line", "says"),
     [
         ("--words 9 8", "--words 9 8: the first must not exceed the second"),
+        ("--text-field text", "--text-field text is for rows, and no file has any, by its name: corpus.txt"),
         ("--spacy-code c", "--spacy-code c belongs to a pipeline; give --spacy PIPELINE too"),
         ("--data squad", NEEDS),
         ("--init asks", NEEDS),

@@ -14,7 +14,7 @@ AUGMENT = "augment a b --output o --answer-model x --question-model y --reader-m
 #: and one with all options.
 LINES: dict[str, dict[str, Any]] = {
     AUGMENT: {
-        "inputs": ["a", "b"], "output": "o", "text_field": "text", "seed": 1, "answer_model": "x",
+        "inputs": ["a", "b"], "output": "o", "text_field": None, "seed": 1, "answer_model": "x",
         "question_model": "y", "reader_model": "z", "device": "cpu", "threads": 0, "batch_size": 32,
         "max_tokens": 4096, "chunk": 16, "passages": None, "words": (80, 500), "top": 30, "beam": 3,
         "max_length": None, "max_source": None, "min_f1": 0.6, "unanswerable": 0.8, "spacy": None, "spacy_code": None,

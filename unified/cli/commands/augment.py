@@ -13,6 +13,7 @@ from unified.arguments import counted
 from unified.cli.commands.annotating.pipeline import require_pipeline
 from unified.cli.device import add_device_arguments, use_device
 from unified.cli.fairseq_train import words_of
+from unified.cli.fields import require_any_rows
 from unified.cli.needed_options import require_with
 from unified.cli.output import add_json_argument, print_json, standard_output_for_json
 from unified.cli.parsing import options_of
@@ -45,9 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FOLDER",
         help="folder for the files of all stages; an interrupted run resumes when it is repeated",
     )
-    parser.add_argument(
-        "--text-field", default="text", metavar="NAME", help="field or column that holds the text (default: text)"
-    )
+    parser.add_argument("--text-field", metavar="NAME", help="field or column that holds the text (default: text)")
     parser.add_argument(
         "--seed", type=training_seed, default=1, metavar="N", help="seed of all random choices (default: 1)"
     )
@@ -193,6 +192,8 @@ def _run(args: argparse.Namespace) -> dict[str, Any]:
 
     if args.words[0] > args.words[1]:
         raise UnifiedError(f"--words {args.words[0]} {args.words[1]}: the first must not exceed the second")
+    if args.text_field is not None:
+        require_any_rows(f"--text-field {args.text_field}", args.inputs)
     require_pipeline(args)
     use_device(args)
     output = Path(args.output)
@@ -229,7 +230,7 @@ def _run_stages(args: argparse.Namespace, output: Path, models: Models | None) -
     find = entities_of_spacy(args.spacy, args.spacy_code) if args.spacy else entities_by_rules
 
     def passages() -> list[Passage]:
-        found = sample_passages(args.inputs, args.text_field, args.passages, tuple(args.words), args.seed)
+        found = sample_passages(args.inputs, _text_field(args), args.passages, tuple(args.words), args.seed)
         if args.passages and len(found) < args.passages:
             print(f"passages: only {counted(len(found), 'paragraph')} of that length", file=sys.stderr, flush=True)
         return found
@@ -302,7 +303,7 @@ def _claim(args: argparse.Namespace) -> Claim:
     from unified.files.claims import Claim, data_hashes, hashes
     from unified.files.rows import is_hub
 
-    names = ["text_field", "passages", "words", "top", "beam", "max_length", "max_source", "min_f1", "unanswerable"]
+    names = ["passages", "words", "top", "beam", "max_length", "max_source", "min_f1", "unanswerable"]
     names += ["spacy", "spacy_code", "batch_size", "max_tokens", "chunk", "seed"]
     for path in args.inputs:
         if not is_hub(path):
@@ -312,7 +313,12 @@ def _claim(args: argparse.Namespace) -> Claim:
         inputs[f"--{role.replace('_', '-')}"] = hashes(
             [_existing(f"--{role.replace('_', '-')}", checkpoint_named(getattr(args, role)))]
         )
-    return Claim({f"--{name.replace('_', '-')}": getattr(args, name) for name in names}, inputs)
+    options = {f"--{name.replace('_', '-')}": getattr(args, name) for name in names}
+    return Claim({"--text-field": _text_field(args), **options}, inputs)
+
+
+def _text_field(args: argparse.Namespace) -> str:
+    return "text" if args.text_field is None else args.text_field
 
 
 def _existing(what: str, path: Path) -> Path:

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from unified.arguments import counted
-from unified.cli.fields import require_different_fields
+from unified.cli.fields import require_any_rows, require_different_fields
 from unified.cli.output import add_json_argument, print_json
 from unified.cli.values import non_negative
-from unified.errors import UnifiedError, first_few, nearest
+from unified.errors import UnifiedError, nearest
 from unified.files.text_files import CHUNK_BYTES
 
 if TYPE_CHECKING:
@@ -311,17 +311,14 @@ def _require_rows(args: argparse.Namespace) -> None:
     Raises:
         UnifiedError: names the first option.
     """
-    from unified.files.rows import has_fields
-
     named = None if args.text_field is None else f"--text-field {args.text_field}"
     if (args.source_field, args.target_field, args.target) != (None, None, None):
         if named is not None:
             raise UnifiedError(f"{named} is for documents; fields of pairs are named by --source-field, --target-field")
         return
     paths = [*args.inputs, *(args.valid or []), *(args.test or [])]
-    if (named is not None or args.skip_empty) and not any(map(has_fields, paths)):
-        option = named or "--skip-empty"
-        raise UnifiedError(f"{option} is for rows, and no file has any, by its name: {first_few(paths)}")
+    if named is not None or args.skip_empty:
+        require_any_rows(named or "--skip-empty", paths)
 
 
 def _summary(manifest: dict[str, Any]) -> list[str]:
