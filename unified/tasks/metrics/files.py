@@ -8,7 +8,7 @@ id is known by the number of its row.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
@@ -174,10 +174,8 @@ def _lines(path: str | Path, names: FieldNames) -> dict[str, str]:
     """
     labels: dict[str, str] = {}
     problems = Problems()
+    first: tuple[int, str] | None = None
     for number, line in numbered_lines(path):
-        cells = [cell.strip() for cell in line.split("\t")]
-        if not labels and len(cells) > 1 and cells[0] == "id":
-            _refuse_names(f"{path}, line {number}", cells, has_fields(path), names)
         name, tab, label = line.rpartition("\t")
         key, label = name.strip() if tab else str(number), label.strip()
         if not label or not key:
@@ -186,15 +184,46 @@ def _lines(path: str | Path, names: FieldNames) -> dict[str, str]:
         elif key in labels:
             problems.add(f"{path}, line {number}", _repeated(key))
         else:
+            first = first or (number, line)
             labels[key] = label
-    problems.check()
-    if not labels:
+    if first is None:
+        problems.check()
         raise UnifiedError(f"{path}: the file is empty; expected one label a line")
+    number, line = first
+    columns = [cell.strip() for cell in line.split("\t")]
+    if _are_names(columns, labels, names):
+        _refuse_names(f"{path}, line {number}", columns, has_fields(path), names)
+    problems.check()
     return labels
 
 
+def _are_names(cells: list[str], labels: Mapping[str, str], names: FieldNames) -> bool:
+    """Whether the first line of a file of lines names columns, and would count as an example.
+
+    It does where it begins with ``id`` or ends with ``label``, as columns of rows are called. So does one by any other
+    names, such as pairID and prediction: no digit is in it, each of the other ids has one, and none has its label.
+
+    Args:
+        cells: of the line.
+        labels: of the whole file by id, that of this line first.
+    """
+    if cells[-1].lower() == names.parts["label"] or (len(cells) > 1 and cells[0].lower() == "id"):
+        return True
+    (_, label), *others = labels.items()
+    return (
+        len(cells) > 1
+        and len(others) > 0
+        and not any(map(_has_digit, cells))
+        and all(_has_digit(key) and other != label for key, other in others)
+    )
+
+
+def _has_digit(text: str) -> bool:
+    return any(map(str.isdigit, text))
+
+
 def _refuse_names(location: str, columns: list[str], table: bool, names: FieldNames) -> NoReturn:
-    """Refuse a line of names of columns, which would count as an example."""
+    """Refuse a line of names of columns."""
     if not table:
         raise UnifiedError(f"{location}: names of columns, which files of lines have not; leave the line out")
     option = option_of("label") if names.has_options else None

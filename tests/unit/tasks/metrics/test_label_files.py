@@ -91,6 +91,41 @@ def test_names_of_columns_are_no_example(write, read):
     assert read(table, labels, *([None] if read is read_labels else []), FieldNames(LABEL.parts, {"label": "gold"}))
 
 
+@pytest.mark.parametrize("read", [read_labels, read_numbers])
+@pytest.mark.parametrize("first", ["label", " Label ", "index\tlabel", "ID\tgold", "index\tprediction", "pairID\tpred"])
+def test_a_first_line_of_names_is_refused_whatever_they_are(write, read, first):
+    """HANS has pairID and gold_label, a submission to GLUE index and prediction; plain labels may have a heading."""
+    examples = ("ex0\t1", "ex1\t0", "ex2\t1") if "\t" in first else ("1", "0", "1")
+    whole, names = write("whole", *examples), write("names", first, *examples)
+    says = "names, line 1: names of columns, which files of lines have not; leave the line out"
+    assert refusal(read, whole, names) == refusal(read, names, whole) == refusal(read, names, names) == says
+    if "\t" in first and "label" not in first:  # a table with this column is one of rows
+        columns = ", ".join(map(repr, first.split("\t")))
+        assert refusal(read, write("names.tsv", first, *examples), whole) == (
+            f"names.tsv, line 1: no column 'label'; its columns: {columns}; --label-field names the one to read"
+        )
+    assert read(whole, whole)[0] in (["1", "0", "1"], [1, 0, 1])
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("pairID\tyes", "ex1\tno", "ex2\tyes"),  # its label comes again
+        ("pairID\tyes", "ex1\tno", "ex\tno"),  # another id has no digit, either
+        ("pair1\tyes", "ex1\tno", "ex2\tno"),
+        ("pairID\tB2", "ex1\tA1", "ex2\tA1"),
+        ("ex1\tno", "pairID\tyes", "ex2\tno"),  # not the first line
+        ("pairID\tyes",),
+        ("yes", "no", "no"),
+        ("yes", "1", "2"),
+        ("idea\tlabels", "a\tb"),
+    ],
+)
+def test_a_first_line_that_may_be_an_example_is_one(write, lines):
+    path = write("g", *lines)
+    assert read_labels(path, path)[0] == [line.split("\t")[-1] for line in lines]
+
+
 def test_the_first_line_that_is_not_blank_names_the_columns(write):
     """Blank lines before it do not make the table a file of lines, nor does white space around a name."""
     rows = write("g.tsv", "id\t label ", "a\tx")
