@@ -15,6 +15,7 @@ from unified.arguments import shown
 from unified.cli.paths import misfit
 from unified.errors import UnifiedError, nearest
 from unified.files.claims import FILE_NAME as CLAIM
+from unified.files.whole import write_whole_text
 from unified.files.yaml_text import read_yaml_object
 
 #: The file that a run writes beside its checkpoints.
@@ -80,7 +81,7 @@ def write_run(folder: Path, args: argparse.Namespace, add_arguments: Callable[[a
     content = {name: value for name, value in given.items() if value is not None and value is not False}
     text = yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=float("inf"))
     path = folder / FILE_NAME
-    path.write_text(f"# unified {args.command} --config {path}\n{text}", encoding="utf-8")
+    write_whole_text(path, f"# unified {args.command} --config {path}\n{text}")
 
 
 def require_run_folder(folder: Path) -> None:

@@ -33,6 +33,12 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
         os.close(folder)
 
 
+def write_whole_text(path: Path, text: str) -> None:
+    """Write a text file in UTF-8, whole or not at all, see :func:`whole_file`."""
+    with whole_file(path) as stream:
+        stream.write(text.encode("utf-8"))
+
+
 def to_disk(stream: IO[Any]) -> None:
     """Brings to the disk what was written to a file."""
     stream.flush()

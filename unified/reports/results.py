@@ -17,7 +17,7 @@ from typing import Any
 from unified.errors import UnifiedError
 from unified.files.json_text import read_object
 from unified.files.shapes import Each, Maybe, misfit
-from unified.files.whole import whole_file
+from unified.files.whole import write_whole_text
 from unified.runtime.machine import processor_name
 
 FILE_NAME = "results.json"
@@ -110,9 +110,7 @@ def write_result(
 
 def write_whole(path: Path, content: Mapping[str, Any]) -> Path:
     """Write a file of JSON, whole or not at all."""
-    text = json.dumps(content, indent=2, ensure_ascii=False)
-    with whole_file(path) as stream:
-        stream.write(f"{text}\n".encode())
+    write_whole_text(path, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
     return path
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import errno
+import os
 from pathlib import Path
 
 import pytest
@@ -202,6 +204,18 @@ def test_the_file_of_a_run_gives_the_run_again(tmp_path):
     long = argparse.Namespace(**{**vars(args), "data": "word " * 300 + "end"})
     write_run(tmp_path, long, add_arguments)
     assert f"data: {'word ' * 300}end\n" in path.read_text(encoding="utf-8")  # one option is one line
+
+
+def test_a_full_disk_leaves_the_file_of_before(tmp_path, monkeypatch):
+    def full(descriptor):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    (tmp_path / FILE_NAME).write_text("data: before\n", encoding="utf-8")
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space left on device"):
+        write_run(tmp_path, argparse.Namespace(command="sst2", data="now"), lambda own: own.add_argument("--data"))
+    assert (tmp_path / FILE_NAME).read_text(encoding="utf-8") == "data: before\n"
+    assert os.listdir(tmp_path) == [FILE_NAME]
 
 
 def test_a_folder_of_something_else_is_no_folder_of_a_run(tmp_path):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from pathlib import Path
 
 import pytest
@@ -58,6 +60,22 @@ def test_a_file_that_another_command_has_written_is_replaced(capsys):
     Path("scores.json").write_text("old", encoding="utf-8")
     assert main(["score", "classification", "gold", "gold", "--output", "scores.json"]) == 0
     assert Path("scores.json").read_text(encoding="utf-8") == capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command", ["score", "tune-lengths"])
+def test_a_full_disk_leaves_the_file_of_before(capsys, monkeypatch, command):
+    def full(descriptor):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    Path("gold").write_text("a\nb\n", encoding="utf-8")
+    Path("out").write_text("S-0\tx\nT-0\ta b\nH-0\t-1\ta b\nD-0\t-1\ta b\nP-0\t-1 -1 -1\n", encoding="utf-8")
+    Path("scores.json").write_text("old", encoding="utf-8")
+    words = {"score": ["classification", "gold", "gold"], "tune-lengths": ["out"]}[command]
+    monkeypatch.setattr(os, "fsync", full)
+    assert main([command, *words, "--output", "scores.json"]) == 2
+    out, err = capsys.readouterr()
+    assert out == "" and "o space left on device" in err
+    assert Path("scores.json").read_text(encoding="utf-8") == "old"
 
 
 @pytest.mark.parametrize("name", ["run.yaml", "claim.json", "manifest.json", "checkpoint_last.pt", "results.json"])

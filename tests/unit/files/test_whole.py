@@ -5,7 +5,7 @@ import stat
 
 import pytest
 
-from unified.files.whole import to_disk, whole_file
+from unified.files.whole import to_disk, whole_file, write_whole_text
 
 
 def test_the_content_and_then_the_name_reach_the_disk(tmp_path, monkeypatch):
@@ -69,6 +69,11 @@ def test_text_that_waits_in_a_buffer_is_flushed_first(tmp_path, monkeypatch):
         stream.write("abc")
         to_disk(stream)
     assert sizes == [3]
+
+
+def test_a_text_is_written_in_utf_8_with_its_ends_of_lines(tmp_path):
+    write_whole_text(tmp_path / "file", "é\r\nb\n")
+    assert (tmp_path / "file").read_bytes() == b"\xc3\xa9\r\nb\n"
 
 
 def test_no_file_stays_open(tmp_path):

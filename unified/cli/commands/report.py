@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Run the command with parsed options; returns the exit status."""
     from unified.arguments import require_integer
-    from unified.files.whole import whole_file
+    from unified.files.whole import write_whole_text
     from unified.tasks.run_report import report_of
 
     folder = Path(args.run_folder)
@@ -33,8 +33,7 @@ def run(args: argparse.Namespace) -> int:
     require_output_file(args)
     page = report_of(folder, require_integer("--samples", args.samples, 1), args.seed).html()
     output.parent.mkdir(parents=True, exist_ok=True)
-    with whole_file(output) as stream:
-        stream.write(page.encode("utf-8"))
+    write_whole_text(output, page)
     if args.json:
         print_json({"output": output})
     else:

@@ -15,6 +15,7 @@ from unified.cli.intervals import (
     seed_of_resamples,
 )
 from unified.cli.output import add_json_argument, json_text, print_json, require_output_file, require_output_folder
+from unified.files.whole import write_whole_text
 
 if TYPE_CHECKING:
     from unified.tasks.metrics.bootstrap import Examples
@@ -50,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
     names = " ".join(args.predictions), " ".join(args.against or ())
     scores = all_scores(args, examples, other, names, seed_of_resamples(args))
     if args.output:
-        Path(args.output).write_text(f"{json_text(scores)}\n", encoding="utf-8")
+        write_whole_text(Path(args.output), f"{json_text(scores)}\n")
     if args.json or args.show is None:
         print_json(scores)
     else:

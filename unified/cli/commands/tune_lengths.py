@@ -13,6 +13,7 @@ from unified.arguments import counted
 from unified.cli.commands.scoring.texts import add_clean_up, add_inputs, cleaned, read_inputs
 from unified.cli.output import add_json_argument, print_json, require_output_file, require_output_folder
 from unified.errors import UnifiedError
+from unified.files.whole import write_whole_text
 
 HELP = "choose length penalty and length limits on a development set, from one decoding with several hypotheses"
 _SHOWN = 10
@@ -92,7 +93,7 @@ def run(args: argparse.Namespace) -> int:
         print(f"limits that no hypothesis meets are left out: {len(unmet):,}; {lengths}", file=sys.stderr)
     document = {"length_penalty": args.length_penalty, "metric": args.metric, "tried": [asdict(f) for f in found]}
     if args.output:
-        Path(args.output).write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+        write_whole_text(Path(args.output), json.dumps(document, indent=2) + "\n")
     if args.json:
         print_json(document)
         return 0
