@@ -43,7 +43,8 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _message(error: UnifiedError | OSError) -> str:
-    """Says what is wrong; of a file that the system refuses, its name and why, without the number of the error."""
-    if isinstance(error, OSError) and error.filename is not None and error.strerror is not None:
-        return f"{error.filename}: {error.strerror[:1].lower()}{error.strerror[1:]}"
-    return str(error)
+    """What is wrong; of what the system refuses, why, without the number of the error, and the name of the file."""
+    if not isinstance(error, OSError) or error.strerror is None:
+        return str(error)
+    reason = f"{error.strerror[:1].lower()}{error.strerror[1:]}"
+    return reason if error.filename is None else f"{error.filename}: {reason}"

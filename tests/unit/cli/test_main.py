@@ -61,7 +61,7 @@ def test_a_subcommand_gets_its_options_without_quiet_and_verbose(ends, monkeypat
     ("error", "says"),
     [
         (FileNotFoundError(2, "No such file or directory", "here.txt"), "here.txt: no such file or directory"),
-        (OSError(28, "No space left on device"), "[Errno 28] No space left on device"),
+        (OSError(28, "No space left on device"), "no space left on device"),
         (OSError("disk gone"), "disk gone"),
         (OSError(5, "", "here.txt"), "here.txt: "),
         (UnifiedError("two\n  lines"), "two lines"),

@@ -1,6 +1,8 @@
 """A file appears whole, after it has reached the disk; whatever fails leaves the old one and nothing beside it."""
 
+import errno
 import os
+import resource
 import stat
 
 import pytest
@@ -58,8 +60,9 @@ def test_the_first_error_is_told_where_nothing_can_be_removed(tmp_path, monkeypa
 
 
 def test_a_folder_that_does_not_exist_is_an_error_of_the_system(tmp_path):
-    with pytest.raises(FileNotFoundError), whole_file(tmp_path / "none" / "file"):
+    with pytest.raises(FileNotFoundError) as raised, whole_file(tmp_path / "none" / "file"):
         pytest.fail("the file cannot be opened")
+    assert raised.value.filename == str(tmp_path / "none" / "file")
 
 
 def test_text_that_waits_in_a_buffer_is_flushed_first(tmp_path, monkeypatch):
@@ -69,6 +72,37 @@ def test_text_that_waits_in_a_buffer_is_flushed_first(tmp_path, monkeypatch):
         stream.write("abc")
         to_disk(stream)
     assert sizes == [3]
+
+
+@pytest.mark.parametrize("size", [10, 1 << 20])
+def test_an_error_of_writing_names_the_file(tmp_path, size):
+    """Of a few bytes, which wait in a buffer, and of many."""
+    path, limits = tmp_path / "file", resource.getrlimit(resource.RLIMIT_FSIZE)
+    with pytest.raises(OSError, match="File too large") as raised, whole_file(path) as stream:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (5, limits[1]))
+        try:
+            stream.write(b"x" * size)
+            stream.flush()
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert raised.value.filename == str(path) and os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize(("call", "error"), [("fsync", errno.ENOSPC), ("replace", errno.EISDIR)])
+def test_an_error_of_the_disk_or_of_the_new_name_names_the_file(tmp_path, monkeypatch, call, error):
+    def refused(*arguments):
+        raise OSError(error, "no")
+
+    monkeypatch.setattr(os, call, refused)
+    with pytest.raises(OSError, match="no") as raised, whole_file(tmp_path / "file"):
+        pass
+    assert raised.value.filename == str(tmp_path / "file")
+
+
+def test_errors_of_the_block_itself_keep_their_names(tmp_path):
+    with pytest.raises(FileNotFoundError) as raised, whole_file(tmp_path / "file"):
+        open(tmp_path / "other", "rb")
+    assert raised.value.filename == str(tmp_path / "other")
 
 
 def test_a_text_is_written_in_utf_8_with_its_ends_of_lines(tmp_path):
