@@ -106,7 +106,14 @@ class EmptyField(UnifiedError):
     """
 
     def __init__(self, name: str):
-        super().__init__(f"the field {name!r} is empty")
+        super().__init__(name)
+
+    def __str__(self) -> str:
+        return one_line(self.details)
+
+    @property
+    def details(self) -> str:
+        return f"the field {self.args[0]!r} is empty"
 
 
 def require_fields(record: Mapping[str, object], *names: str) -> None:

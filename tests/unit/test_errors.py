@@ -41,6 +41,15 @@ def test_half_of_a_character_is_written_as_its_code():
     assert str(UnifiedError("a\ud800\n b")) == "a\\ud800 b" and UnifiedError("a\n  b").details == "a\n  b"
 
 
+def test_an_empty_field_is_named_also_by_another_process():
+    error = EmptyField("text\n")
+    again = pickle.loads(pickle.dumps(error))
+    for one in (error, again):
+        assert str(one) == one.details == "the field 'text\\n' is empty" and one.args == ("text\n",)
+    long = EmptyField("x" * 400)
+    assert len(str(long)) == 300 and long.details == f"the field {'x' * 400!r} is empty"
+
+
 def test_a_refusal_is_a_value_error():
     for kind in (TrainingFailed, Interrupted, EmptyField, MissingField, SeveralProblems):
         assert issubclass(kind, UnifiedError)

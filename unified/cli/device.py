@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from unified.cli.values import non_negative
+from unified.cli.values import threads
 
 if TYPE_CHECKING:
     import torch
@@ -16,7 +16,7 @@ def add_device_arguments(parser: argparse._ActionsContainer) -> None:
     parser.add_argument("--device", default="cpu", help="device to compute on: cpu or cuda (default: cpu)")
     parser.add_argument(
         "--threads",
-        type=non_negative,
+        type=threads,
         default=0,
         metavar="N",
         help="CPU threads; 0 leaves the choice to PyTorch (default: 0)",

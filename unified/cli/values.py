@@ -6,10 +6,18 @@ import argparse
 
 from unified.training.settings import LARGEST_SEED
 
+#: Most CPU threads: of ten times as many the system refuses some, which ends the process within PyTorch.
+MOST_THREADS = 4096
+
 
 def positive(text: str) -> int:
     """An integer of at least 1."""
     return _integer(text, 1)
+
+
+def threads(text: str, least: int = 0) -> int:
+    """A number of CPU threads, from ``least`` to :data:`MOST_THREADS`."""
+    return _from_to(text, least, MOST_THREADS)
 
 
 def several(text: str) -> int:
@@ -24,9 +32,7 @@ def non_negative(text: str) -> int:
 
 def training_seed(text: str) -> int:
     """A seed of ``fairseq-train``."""
-    if not text.isdecimal() or int(text) > LARGEST_SEED:
-        raise argparse.ArgumentTypeError(f"must be an integer from 0 to {LARGEST_SEED}, got {text!r}")
-    return int(text)
+    return _from_to(text, 0, LARGEST_SEED)
 
 
 def share(text: str) -> float:
@@ -55,6 +61,12 @@ def run_name(text: str) -> str:
 def _integer(text: str, least: int) -> int:
     if not text.isdecimal() or int(text) < least:
         raise argparse.ArgumentTypeError(f"must be an integer of at least {least}, got {text!r}")
+    return int(text)
+
+
+def _from_to(text: str, least: int, most: int) -> int:
+    if not text.isdecimal() or not least <= int(text) <= most:
+        raise argparse.ArgumentTypeError(f"must be an integer from {least} to {most}, got {text!r}")
     return int(text)
 
 

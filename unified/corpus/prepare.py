@@ -46,7 +46,7 @@ from unified.data.markers import markers_of, with_markers
 from unified.data.sampling import TextSample
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
-from unified.files.destination import check_destination, describe, new_folder, write_manifest
+from unified.files.destination import check_destination, describe, new_folder, resolved, write_manifest
 from unified.files.rows import has_fields, is_hub, require_rows
 from unified.files.text_files import without_compression
 from unified.runtime.parallel import ordered_map
@@ -151,13 +151,13 @@ def prepare(
     """
     if workers < 1:
         raise UnifiedError(f"--workers must be at least 1, got {workers}")
-    check_destination(Path(destination).resolve(), overwrite, advice)
+    check_destination(resolved(destination), overwrite, advice)
     for corpus in settings.corpora.values():
         for path in corpus.paths:
             require_rows(path)
     if settings.cleaning:
         settings.cleaning.rules()  # a missing library is told before any work, not within
-    annotation = annotating(settings.annotation, Path(destination).resolve())
+    annotation = annotating(settings.annotation, resolved(destination))
     with annotation as annotator, new_folder(destination, overwrite, advice) as folder:
         tokenizer, vocabulary, dictionary = _tokenizer(settings, workers)
         encoder = TokenEncoder(tokenizer, vocabulary)

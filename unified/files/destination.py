@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import glob
 import hashlib
 import json
@@ -34,9 +35,9 @@ def new_folder(destination: str | Path, overwrite: bool, advice: str = ANOTHER) 
 
     Raises:
         UnifiedError: ``destination`` is there and not empty, before the block or after it, and either ``overwrite`` is
-            False or it holds anything that its manifest does not list.
+            False or it holds anything that its manifest does not list; or it is a link that leads back to itself.
     """
-    destination = Path(destination).resolve()
+    destination = resolved(destination)
     check_destination(destination, overwrite, advice)
     destination.parent.mkdir(parents=True, exist_ok=True)
     for left in sorted(destination.parent.glob(f".{glob.escape(destination.name)}.*.partial")):
@@ -65,6 +66,7 @@ def _check_again(destination: Path, overwrite: bool, advice: str, partial: Path)
 
 def check_destination(destination: Path, overwrite: bool, advice: str = ANOTHER) -> None:
     """The refusals of :func:`new_folder`, to be had before any work."""
+    resolved(destination)
     require_folders(destination.parent, str(destination))
     beside = next(folder for folder in destination.absolute().parents if folder.exists())
     if not os.access(beside, os.W_OK | os.X_OK):
@@ -86,6 +88,21 @@ def check_destination(destination: Path, overwrite: bool, advice: str = ANOTHER)
         raise UnifiedError(
             f"{destination}: holds {held}, so it will not be replaced; move it away or name another folder"
         )
+
+
+def resolved(path: str | Path) -> Path:
+    """The absolute path of a file or folder, which need not be there, without symbolic links.
+
+    Raises:
+        UnifiedError: a link leads back to itself.
+    """
+    found = Path(os.path.realpath(path))
+    try:
+        found.stat()
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise UnifiedError(f"{path}: a symbolic link that leads back to itself") from None
+    return found
 
 
 def require_folders(path: Path, of: str) -> None:

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from unified.errors import UnifiedError
+from unified.files.destination import resolved
 
 #: Name of the file that is locked in the folder of a training.
 TRAINING = "training.lock"
@@ -62,7 +63,7 @@ def locked_model(folder: str | os.PathLike[str] | None) -> Iterator[None]:
     if folder is None:
         yield
         return
-    model = Path(folder).resolve()
+    model = resolved(folder)
     _make(model.parent)
     with locked_file(model.with_name(f".{model.name}.lock"), model, removed=True):
         yield

@@ -15,6 +15,8 @@ from unified.files.decompression import Damaged, Decompressed, TooDense, TooMuch
 
 #: Bytes of text that are read, and sent to another process, at once.
 CHUNK_BYTES = 1 << 20
+#: Most bytes of a chunk: memory for all of them is taken before the first is read.
+MOST_CHUNK_BYTES = 1 << 30
 #: A longer line is a mistake (another kind of file, a missing newline) and would fill the memory.
 LONGEST_LINE_BYTES = 1 << 28
 #: Longest line of a compressed file; a small one can hold a line of any length.
@@ -102,13 +104,13 @@ class LineReader:
         chunk_bytes: bytes of a chunk; it is read on to the end of its last line.
 
     Raises (here and from the methods):
-        UnifiedError: ``chunk_bytes`` is below 1, there is no such file, its compressed data are damaged, or a line is
-            longer than :data:`LONGEST_LINE_BYTES`.
+        UnifiedError: ``chunk_bytes`` is below 1 or above :data:`MOST_CHUNK_BYTES`, there is no such file, its
+            compressed data are damaged, or a line is longer than :data:`LONGEST_LINE_BYTES`.
     """
 
     def __init__(self, path: str, chunk_bytes: int = CHUNK_BYTES):
-        if chunk_bytes < 1:  # a read of 0 bytes looks like the end of the file
-            raise UnifiedError(f"--chunk-bytes must be at least 1, got {chunk_bytes}")
+        if not 1 <= chunk_bytes <= MOST_CHUNK_BYTES:  # a read of 0 bytes looks like the end of the file
+            raise UnifiedError(f"--chunk-bytes must be from 1 to {MOST_CHUNK_BYTES}, got {chunk_bytes}")
         self.path, self.chunk_bytes = path, chunk_bytes
         require_file(path)
         self._stream = _open(path)

@@ -56,11 +56,11 @@ def test_line_numbers_of_errors_count_from_the_beginning_of_the_file(tmp_path, c
     assert "a.txt, line 77: not UTF-8" in refusal(tmp_path, capsys, path, "--chunk-bytes", 40)
 
 
-@pytest.mark.parametrize("size", [0, -1])
-def test_a_chunk_holds_at_least_a_byte(tmp_path, capsys, size):
+@pytest.mark.parametrize("size", [0, -1, 10**20])
+def test_a_chunk_holds_at_least_a_byte_and_fits_into_memory(tmp_path, capsys, size):
     """A read of 0 bytes would look like an empty file, one of -1 bytes takes the whole of it."""
-    path = write(tmp_path / "a.txt", "a line\n")
-    assert f"--chunk-bytes must be at least 1, got {size}" in refusal(tmp_path, capsys, path, "--chunk-bytes", size)
+    path, says = write(tmp_path / "a.txt", "a line\n"), f"--chunk-bytes must be from 1 to {2**30}, got {size}"
+    assert says in refusal(tmp_path, capsys, path, "--chunk-bytes", size)
 
 
 def test_bad_pairs(tmp_path, capsys):

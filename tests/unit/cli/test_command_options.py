@@ -194,8 +194,7 @@ def test_help_of_the_search_describes_each_setting_and_says_its_default(capsys, 
         *(
             (f"{line} {option} {value}", f"argument {option}: must be an integer of at least {least}, got '{value}'")
             for line, option, value, least in (
-                *((GENERATE, f"--{name}", 0, 1) for name in ("workers", "threads", "batch-size", "chunk")),
-                ("evaluate perplexity d --model m", "--threads", -1, 0),
+                *((GENERATE, f"--{name}", 0, 1) for name in ("workers", "batch-size", "chunk")),
                 ("evaluate perplexity d --model m", "--seed", -1, 0),
                 *(("evaluate perplexity d --model m", f"--{n}", 0, 1) for n in "draws window stride".split()),
                 *(
@@ -205,6 +204,11 @@ def test_help_of_the_search_describes_each_setting_and_says_its_default(capsys, 
                 *(("evaluate similarity d --model m", f"--{name}", 0, 1) for name in ("max-length", "batch-size")),
                 ("evaluate similarity d --model m", "--seed", -1, 0),
             )
+        ),
+        *(
+            (f"{line} --threads {value}", f"argument --threads: must be an integer from {least} to 4096, got '{value}'")
+            for line, least in ((GENERATE, 1), ("evaluate perplexity d --model m", 0), ("predict t i --model m", 0))
+            for value in (least - 1, 4294967296)
         ),
         (f"{GENERATE} --length-penalty x",
          "argument --length-penalty: invalid choice: 'x' (choose from fairseq, unilm)"),

@@ -5,7 +5,7 @@ import math
 
 import pytest
 
-from unified.cli.values import non_negative, positive, run_name, several, share, training_seed, weight
+from unified.cli.values import non_negative, positive, run_name, several, share, threads, training_seed, weight
 
 NO_NUMBERS = ["", " ", "one", "0x1", "1,5", "--1"]
 
@@ -26,6 +26,15 @@ def test_a_seed_of_a_training_is_one_that_numpy_takes_in_every_epoch():
         with pytest.raises(argparse.ArgumentTypeError) as refused:
             training_seed(text)
         assert str(refused.value) == f"must be an integer from 0 to 2147483647, got {text!r}"
+
+
+@pytest.mark.parametrize("least", [0, 1])
+def test_threads_are_no_more_than_a_system_makes(least):
+    assert [threads(text, least) for text in (str(least), "4096")] == [least, 4096] and threads("0") == 0
+    for text in (*NO_NUMBERS, str(least - 1), "4097", "4294967296"):
+        with pytest.raises(argparse.ArgumentTypeError) as refused:
+            threads(text, least)
+        assert str(refused.value) == f"must be an integer from {least} to 4096, got {text!r}"
 
 
 def test_a_share_lies_between_nothing_and_all_both_included():

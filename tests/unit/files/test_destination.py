@@ -16,6 +16,7 @@ from unified.files.destination import (
     describe,
     manifest_outputs,
     new_folder,
+    resolved,
     write_manifest,
 )
 
@@ -162,6 +163,28 @@ def test_a_folder_that_one_may_not_write_into_is_refused_before_any_work(tmp_pat
             check_destination(tmp_path / name, overwrite=True)
         assert str(refused.value) == f"{tmp_path / name}: you may not write into {tmp_path}"
         check_destination(tmp_path / "there" / "new", overwrite=False)
+
+
+def test_a_link_to_itself_is_no_folder(tmp_path):
+    loop = tmp_path / "loop"
+    loop.symlink_to("other")
+    (tmp_path / "other").symlink_to("loop")
+    for path in (loop, loop / "new"):
+        for refuse in (resolved, lambda path: check_destination(path, overwrite=True)):
+            with pytest.raises(UnifiedError) as refused:
+                refuse(path)
+            assert str(refused.value) == f"{path}: a symbolic link that leads back to itself"
+        with pytest.raises(UnifiedError), new_folder(path, overwrite=True):
+            pytest.fail("it begins")
+    assert sorted(os.listdir(tmp_path)) == ["loop", "other"]
+
+
+def test_links_are_followed_to_what_need_not_be_there(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("link").symlink_to("far/away")
+    assert (
+        resolved("link/new") == tmp_path.resolve() / "far/away/new" and resolved(Path("a")) == tmp_path.resolve() / "a"
+    )
 
 
 def test_a_device_is_no_folder():

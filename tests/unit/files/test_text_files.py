@@ -174,8 +174,9 @@ def test_what_is_no_file_is_refused(tmp_path):
         assert refusal(read, str(tmp_path)) == f"{tmp_path}: not a file; name a file"
     path = written(tmp_path, "a")
     assert LineReader(path, 1).take(1) == Chunk(path, 1, b"a")
-    for size in (0, -1):
-        assert refusal(LineReader, path, size) == f"--chunk-bytes must be at least 1, got {size}"
+    assert LineReader(path, 2**30).take(1) == Chunk(path, 1, b"a")
+    for size in (0, -1, 2**30 + 1, 10**20):
+        assert refusal(LineReader, path, size) == f"--chunk-bytes must be from 1 to {2**30}, got {size}"
 
 
 def test_compression_is_known_by_the_name():

@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 import re
 from dataclasses import fields
+from functools import partial
 from pathlib import Path
 
 from unified.cli.output import require_output_file
-from unified.cli.values import positive
+from unified.cli.values import positive, threads
 from unified.errors import UnifiedError
 from unified.generation.config import BEAM, GenerationConfig
 from unified.generation.penalties import PENALTIES
@@ -52,7 +53,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="processes that work in parallel, each with its own copy of the model (default: 1)",
     )
     parser.add_argument(
-        "--threads", type=positive, default=1, metavar="N", help="CPU threads of each process (default: 1)"
+        "--threads",
+        type=partial(threads, least=1),
+        default=1,
+        metavar="N",
+        help="CPU threads of each process (default: 1)",
     )
     parser.add_argument("--device", default="cpu", help="device to compute on: cpu or cuda (default: cpu)")
     parser.add_argument(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from unified.errors import TrainingFailed, UnifiedError
 from unified.files.claims import Claim, claimed_folder, hashes
+from unified.files.destination import resolved
 from unified.files.rows import is_hub
 from unified.reports.results import FILE_NAME, read_results, write_whole
 from unified.tasks.grids import (
@@ -111,7 +112,7 @@ def _claim(args: argparse.Namespace, task: AnyTask) -> Claim:
     from unified.conversions.named_models import checkpoint_named
     from unified.tasks.run_settings import decisive_values
 
-    data, output, start = Path(args.data), Path(args.output).resolve(), checkpoint_named(args.init)
+    data, output, start = Path(args.data), resolved(args.output), checkpoint_named(args.init)
     for name, path in (("--data", data), ("--init", start)):
         if not (is_hub(path) or path.exists()):
             raise UnifiedError(f"{name} {path}: no such file or folder")
