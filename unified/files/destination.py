@@ -90,7 +90,7 @@ def check_destination(destination: Path, overwrite: bool, advice: str = ANOTHER)
         )
 
 
-def resolved(path: str | Path) -> Path:
+def resolved(path: str | os.PathLike[str]) -> Path:
     """The absolute path of a file or folder, which need not be there, without symbolic links.
 
     Raises:
@@ -101,7 +101,7 @@ def resolved(path: str | Path) -> Path:
         found.stat()
     except OSError as error:
         if error.errno == errno.ELOOP:
-            raise UnifiedError(f"{path}: a symbolic link that leads back to itself") from None
+            raise UnifiedError(f"{os.fspath(path)}: a symbolic link that leads back to itself") from None
     return found
 
 

@@ -63,7 +63,7 @@ class _NamedFile(io.FileIO):
             super().__init__(file, "w")
         self.name = os.fspath(name)
 
-    def write(self, content: Any) -> int | None:
+    def write(self, content: Any, /) -> int:
         """Write bytes."""
         with _naming(self.name):
             return super().write(content)
