@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import sys
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from unified.cli.configuration import config_first
 from unified.cli.loudness import loudness
@@ -19,18 +21,19 @@ def main(arguments: list[str] | None = None) -> int:
     name = command_of(arguments)
     verbose = False
     try:
-        options = make_parser(name, outline=name not in command_modules()).parse_args(config_first(arguments))
-        # Taken out, as they are no settings of what the command does.
-        quiet, verbose = vars(options).pop("quiet"), vars(options).pop("verbose")
-        if sys.stdout is None:  # closed by `>&-`: what is printed would be lost without a word
-            raise UnifiedError("standard output is closed; lead it to a file, or to /dev/null")
-        with guarded_children(), loudness(quiet, verbose):
-            return options.run(options) or 0
+        with _whole_output():
+            options = make_parser(name, outline=name not in command_modules()).parse_args(config_first(arguments))
+            # Taken out, as they are no settings of what the command does.
+            quiet, verbose = vars(options).pop("quiet"), vars(options).pop("verbose")
+            if sys.stdout is None:  # closed by `>&-`: what is printed would be lost without a word
+                raise UnifiedError("standard output is closed; lead it to a file, or to /dev/null")
+            with guarded_children(), loudness(quiet, verbose):
+                return options.run(options) or 0
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
         # Whoever read our output has left (`unified … | head`); nothing more can be said to them.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
         return 141
     # An OSError is a file that cannot be read or written, or a full disk: no bug. A bug keeps its traceback.
     except (UnifiedError, OSError) as error:
@@ -38,8 +41,40 @@ def main(arguments: list[str] | None = None) -> int:
             traceback.print_exception(error)
         told = error.details if verbose and isinstance(error, UnifiedError) else _message(error)
         message = " ".join(told.split()) if verbose else one_line(told)
-        print(f"unified {name}: error: {message}", file=sys.stderr)
+        print(f"unified {name}: error: {message}" if name else f"unified: error: {message}", file=sys.stderr)
+        _end_output()
         return 2
+
+
+@contextmanager
+def _whole_output() -> Iterator[None]:
+    """A ``with`` block that raises where not all that it prints can be written.
+
+    Python writes the rest when it ends, and tells an error in words of its own. Of the exceptions that may end the
+    block, the one of argparse, behind its help, says that all is well.
+    """
+    try:
+        yield
+    except SystemExit:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+        raise
+    sys.stdout.flush()
+
+
+def _end_output() -> None:
+    """Write what was printed before an error, or drop it where that fails, too."""
+    if sys.stdout is None:
+        return
+    try:
+        sys.stdout.flush()
+    except OSError:
+        _drop_output()
+
+
+def _drop_output() -> None:
+    """Lead standard output nowhere: what waits to be written, and all that follows."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _message(error: UnifiedError | OSError) -> str:

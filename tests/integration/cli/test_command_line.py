@@ -2,6 +2,7 @@
 
 import json
 import logging
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -95,6 +96,28 @@ def test_python_runs_the_package():
     words = [sys.executable, "-m", "unified", "plugin-dir"]
     printed = subprocess.run(words, capture_output=True, text=True, check=True).stdout
     assert printed.endswith("fairseq_plugins\n")
+
+
+def shell(line: str, output: int | None = None) -> tuple[int, str]:
+    """Status and standard error of `unified`, started by a shell; its output waits in Python, as usual."""
+    script = f'unified() {{ exec {sys.executable} -m unified "$@"; }}; {line}'
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    ended = subprocess.run(["bash", "-c", script], stdout=output, stderr=subprocess.PIPE, text=True, env=environment)
+    return ended.returncode, ended.stderr
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="the system has no /dev/full")
+def test_output_that_cannot_be_written_is_an_error_of_one_line():
+    assert shell("unified plugin-dir > /dev/full") == (2, "unified plugin-dir: error: no space left on device\n")
+    assert shell("unified --help > /dev/full") == (2, "unified: error: no space left on device\n")
+
+
+def test_a_reader_that_leaves_early_ends_a_command_without_a_word():
+    reader, writer = os.pipe()
+    os.close(reader)
+    for words in ("plugin-dir", "--help"):
+        assert shell(f"unified {words}", writer) == (141, "")
+    os.close(writer)
 
 
 def saying(end):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import logging
 import os
 import runpy
@@ -88,6 +89,46 @@ def test_a_closed_pipe_ends_a_command_without_an_error(ends, monkeypatch, tmp_pa
         assert main(["plugin-dir"]) == 141
         os.write(stream.fileno(), b"more")
     assert (tmp_path / "out").read_bytes() == b"" and capsys.readouterr().err == ""
+
+
+class Full(io.StringIO):
+    """Output that takes nothing more, and says so when it is flushed."""
+
+    def __init__(self, file):
+        super().__init__()
+        self.file = file
+
+    def fileno(self) -> int:
+        return self.file.fileno()
+
+    def flush(self) -> None:
+        raise OSError(28, "No space left on device")
+
+
+@pytest.mark.parametrize("ending", [0, UnifiedError("no")])
+def test_output_that_waits_to_be_written_is_written_before_the_end(ends, ending, monkeypatch, tmp_path, capsys):
+    with open(tmp_path / "out", "w", encoding="utf-8") as stream:
+        monkeypatch.setattr(sys, "stdout", Full(stream))
+        ends(ending)
+        assert main(["plugin-dir"]) == 2
+        os.write(stream.fileno(), b"more")  # what Python writes at its end
+    says = "no space left on device" if ending == 0 else "no"
+    assert capsys.readouterr().err == f"unified plugin-dir: error: {says}\n"
+    assert (tmp_path / "out").read_bytes() == b""
+
+
+def test_help_that_cannot_be_written_is_an_error(monkeypatch, tmp_path, capsys):
+    with open(tmp_path / "out", "w", encoding="utf-8") as stream:
+        monkeypatch.setattr(sys, "stdout", Full(stream))
+        assert main(["--version"]) == 2
+    assert capsys.readouterr().err == "unified: error: no space left on device\n"
+
+
+def test_help_goes_to_standard_error_where_standard_output_is_closed(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "stdout", None)
+    with pytest.raises(SystemExit) as ended:
+        main(["--version"])
+    assert ended.value.code == 0 and capsys.readouterr().err.startswith("unified ")
 
 
 def test_an_unknown_command_is_refused_before_its_options_are_read(capsys):
