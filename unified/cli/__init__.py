@@ -7,6 +7,7 @@ import sys
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TextIO
 
 from unified.cli.configuration import config_first
 from unified.cli.loudness import loudness
@@ -17,6 +18,8 @@ from unified.runtime.processes import guarded_children
 
 def main(arguments: list[str] | None = None) -> int:
     """Run one subcommand; returns its exit status (2 where the input cannot be used, 130 when interrupted)."""
+    if sys.stderr is None:  # closed by `2>&-`
+        sys.stderr = _nowhere()
     arguments = sys.argv[1:] if arguments is None else arguments
     name = command_of(arguments)
     verbose = False
@@ -44,6 +47,13 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"unified {name}: error: {message}" if name else f"unified: error: {message}", file=sys.stderr)
         _end_output()
         return 2
+
+
+def _nowhere() -> TextIO:
+    """What is printed in place of a closed standard error. Its descriptor, which a file would get, is taken, too."""
+    stream = open(os.devnull, "w", encoding="utf-8")
+    os.set_inheritable(stream.fileno(), True)  # as standard error is
+    return stream
 
 
 @contextmanager

@@ -120,6 +120,16 @@ def test_a_reader_that_leaves_early_ends_a_command_without_a_word():
     os.close(writer)
 
 
+def test_without_standard_error_a_command_does_its_work(tmp_path):
+    """A shell's `2>&-` closes it: progress and notes go nowhere, and into no file that the command opens."""
+    (tmp_path / "text.txt").write_text("a b\n\nc d\n" * 40, encoding="utf-8")
+    prepare = f"unified prepare {tmp_path}/text.txt --output {tmp_path}/data --workers 2 --valid-share 0.3"
+    assert shell(f"{prepare} --tokenizer wordpiece --vocabulary-size 9 > {tmp_path}/out 2>&-") == (0, "")
+    assert (tmp_path / "data" / "manifest.json").is_file()
+    assert shell(f"unified plugin-dri > {tmp_path}/out 2>&-") == (2, "")
+    assert (tmp_path / "out").read_bytes() == b""
+
+
 def saying(end):
     """A command that says something of everything, and then returns or raises ``end``."""
 

@@ -131,6 +131,17 @@ def test_help_goes_to_standard_error_where_standard_output_is_closed(monkeypatch
     assert ended.value.code == 0 and capsys.readouterr().err.startswith("unified ")
 
 
+def test_messages_go_nowhere_where_standard_error_is_closed(ends, monkeypatch, capsys):
+    """Python's `print` would write them on standard output, and the file that is opened next would be its place."""
+    monkeypatch.setattr(sys, "stderr", None)
+    for ending, status in ((0, 0), (UnifiedError("no"), 2)):
+        ends(ending)
+        assert main(["plugin-dir"]) == status
+        assert os.get_inheritable(sys.stderr.fileno()) and not sys.stderr.isatty()
+    sys.stderr.close()
+    assert capsys.readouterr() == ("", "")
+
+
 def test_an_unknown_command_is_refused_before_its_options_are_read(capsys):
     with pytest.raises(SystemExit) as ended:
         main(["plugin-dri", "--what"])
