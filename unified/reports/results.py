@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import platform
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -137,17 +137,33 @@ def chosen_run(path: Path) -> Path | None:
 def read_results(paths: Iterable[str | Path]) -> list[dict[str, Any]]:
     """The results files that ``paths`` are, or hold at any depth, each once; of a grid those of its runs.
 
+    Symbolic links are followed.
+
     Raises:
         UnifiedError: there is none, or a file is something else.
     """
-    files: dict[Path, Path] = {}  # each once, however often the paths lead to it
+    files: dict[str, Path] = {}  # each once, however often the paths lead to it
     for path in map(Path, paths):
         folder = path.parent if chosen_run(path) else path
-        own = sorted(folder.rglob(FILE_NAME)) if folder.is_dir() else [folder]
-        files |= {file.resolve(): file for file in own if not chosen_run(file)}
+        own = sorted(_files_below(folder)) if folder.is_dir() else [folder]
+        files |= {os.path.realpath(file): file for file in own if not chosen_run(file)}
     if not files:
         raise UnifiedError(f"no {FILE_NAME} in {', '.join(map(str, paths))}; `unified finetune` writes them")
     return [_read(path) for path in files.values()]
+
+
+def _files_below(folder: Path) -> Iterator[Path]:
+    """Results files at any depth, also behind links, which may lead back to a folder above."""
+    seen: set[str] = set()
+    for place, folders, names in os.walk(folder, followlinks=True):
+        real = os.path.realpath(place)
+        if real in seen:
+            folders.clear()
+            continue
+        seen.add(real)
+        folders.sort()
+        if FILE_NAME in names:
+            yield Path(place, FILE_NAME)
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -121,6 +121,28 @@ def test_results_are_those_of_files_of_folders_and_of_the_runs_of_grids(tmp_path
         assert raised.value.details == says.format(tmp_path)
 
 
+def test_links_to_folders_are_followed_and_each_file_is_read_once(tmp_path, monkeypatch):
+    for seed, folder in enumerate(("elsewhere/a", "elsewhere/a/b", "runs/one")):
+        (tmp_path / folder).mkdir(parents=True)
+        write_result(tmp_path / folder, **FIELDS | {"seed": seed})
+    runs = tmp_path / "runs"
+    (runs / "two").symlink_to("../elsewhere/a")
+    (runs / "three").symlink_to("../elsewhere/a/b")
+    for folder in (runs, tmp_path / "elsewhere" / "a"):  # they lead back
+        (folder / "above").symlink_to("..")
+    for path in (runs, tmp_path, runs / "above"):
+        assert sorted(one["seed"] for one in read_results([path])) == [0, 1, 2]
+    monkeypatch.chdir(runs / "one")
+    assert [one["seed"] for one in read_results(["."])] == [2]
+
+
+def test_a_link_to_itself_is_no_file_of_results(tmp_path):
+    (tmp_path / "results.json").symlink_to("results.json")
+    for path in (tmp_path, tmp_path / "results.json"):
+        with pytest.raises(UnifiedError, match=r"results\.json: cannot be read \(Too many levels of symbolic links\)"):
+            read_results([path])
+
+
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
