@@ -128,6 +128,32 @@ def test_an_evaluation_writes_no_results_into_the_folder_of_a_training(capsys, o
     )
 
 
+@pytest.mark.parametrize("overwrite", [[], ["--overwrite"]])
+@pytest.mark.parametrize("kind", ["minimal-pairs", "perplexity", "similarity"])
+def test_an_evaluation_replaces_no_examples_of_something_else(capsys, kind, overwrite):
+    file = Path("folder/examples.jsonl")
+    file.write_text('{"text": "a"}\n', encoding="utf-8")
+    for data in ("read", "folder/examples.jsonl"):
+        assert main(["evaluate", kind, data, "--model", "nothing", "--output", "folder", *overwrite]) == 2
+        assert capsys.readouterr().err == (
+            "unified evaluate: error: folder/examples.jsonl: there already, and no results.json beside it says that an "
+            "evaluation made it; name another folder for --output\n"
+        )
+    assert file.read_text(encoding="utf-8") == '{"text": "a"}\n' and os.listdir("folder") == ["examples.jsonl"]
+
+
+@pytest.mark.parametrize("data", ["folder/examples.jsonl", "folder", "link"])
+def test_an_evaluation_does_not_replace_the_examples_that_it_reads(capsys, data):
+    Path("link").symlink_to("folder/examples.jsonl")
+    Path("folder/examples.jsonl").write_text('{"text": "a"}\n', encoding="utf-8")
+    Path("folder/results.json").write_text('{"command": ["unified", "evaluate", "perplexity"]}', encoding="utf-8")
+    assert main(["evaluate", "perplexity", data, "--model", "nothing", "--output", "folder", "--overwrite"]) == 2
+    assert capsys.readouterr().err == (
+        "unified evaluate: error: folder/examples.jsonl: a file that the command reads; name another folder for "
+        "--output\n"
+    )
+
+
 @pytest.mark.parametrize("command", ["export", "convert"])
 def test_a_folder_that_cannot_be_made_is_refused_before_a_model_is_read(capsys, command):
     Path("full").mkdir()

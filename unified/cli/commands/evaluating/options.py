@@ -89,7 +89,8 @@ def check_options(args: argparse.Namespace, name: str) -> None:
 
     Raises:
         UnifiedError: an option needs another one that is not given; a file stands in the folder's way; it is the
-            folder of a training; it holds results of something else, or ``--overwrite`` is not given.
+            folder of a training; it holds results of something else, or ``--overwrite`` is not given; its examples are
+            those of nothing that is known, or are what is to be evaluated.
     """
     from unified.files.claims import FILE_NAME as CLAIM
     from unified.files.destination import require_folders
@@ -110,6 +111,14 @@ def check_options(args: argparse.Namespace, name: str) -> None:
         raise UnifiedError(f"{results}: there already, and not of this evaluation; name another folder for --output")
     if results.exists() and not args.overwrite:
         raise UnifiedError(f"{results}: there already; --overwrite replaces it")
+    examples, data = folder / EXAMPLES, Path(args.data)
+    if examples.exists() and not results.exists():
+        raise UnifiedError(
+            f"{examples}: there already, and no {FILE_NAME} beside it says that an evaluation made it; name another "
+            "folder for --output"
+        )
+    if examples.exists() and any(path.exists() and path.samefile(examples) for path in (data, data / EXAMPLES)):
+        raise UnifiedError(f"{examples}: a file that the command reads; name another folder for --output")
 
 
 def chosen_names(args: argparse.Namespace) -> list[str]:
@@ -205,12 +214,16 @@ def write_results(
     from unified.checkpoints.trained import contents
     from unified.conversions.named_models import checkpoint_named
     from unified.files.claims import data_hashes
-    from unified.reports.results import write_result
+    from unified.files.whole import to_disk, whole_file
+    from unified.reports.results import FILE_NAME, write_result
 
+    data = _joined(data_hashes(files))
     folder = Path(args.output)
     folder.mkdir(parents=True, exist_ok=True)
-    with (folder / EXAMPLES).open("w", encoding="utf-8") as stream:
-        stream.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in examples)
+    with whole_file(folder / EXAMPLES) as stream:
+        stream.writelines(f"{json.dumps(row, ensure_ascii=False)}\n".encode() for row in examples)
+        to_disk(stream)
+        (folder / FILE_NAME).unlink(missing_ok=True)  # no kill may leave new examples beside old results
     of_model = contents([checkpoint_named(args.model)], model.vocabulary, model.tokenizer)
     parameters = sum(parameter.numel() for parameter in model.model.parameters())
     return write_result(
@@ -222,7 +235,7 @@ def write_results(
         command=[*("unified", "evaluate", task, args.data, "--model", args.model), *_words({**settings, "seed": seed})],
         model={"name": args.model, "sha256": _joined(of_model), "parameters": parameters},
         settings=settings,
-        data={f"{split}.jsonl": _joined(data_hashes(files))},
+        data={f"{split}.jsonl": data},
         published={},
         **details,
     )

@@ -172,6 +172,23 @@ def test_a_stride_is_half_a_window_and_at_most_a_window(evaluate, capsys, window
     assert says in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("call", ["replace", "write_result"])
+def test_a_kill_never_leaves_new_examples_beside_old_results(evaluate, tmp_path, monkeypatch, call):
+    words = ["perplexity", "text.v1.txt", "--model", "m", "--output", str(tmp_path), "--scoring"]
+    evaluate(*words, "left_to_right")
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    assert before.keys() == {"results.json", "examples.jsonl"}
+
+    def killed(*arguments, **keywords):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr({"replace": "os.replace", "write_result": "unified.reports.results.write_result"}[call], killed)
+    assert main(["evaluate", *words, "right_to_left", "--overwrite"]) == 130
+    after = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    assert after.keys() == {"examples.jsonl"}
+    assert (after["examples.jsonl"] == before["examples.jsonl"]) == (call == "replace")
+
+
 def test_existing_results_and_unknown_scorings_are_refused_before_any_work(shared, tmp_path, capsys):
     there = f"{tmp_path / 'results.json'}: there already; --overwrite replaces it"
     for kind in ("minimal-pairs", "perplexity", "similarity"):
