@@ -15,7 +15,7 @@ from typing import Any
 from unified.cli.configuration import FILE_NAME as OPTIONS
 from unified.errors import UnifiedError
 from unified.files.claims import FILE_NAME as CLAIM
-from unified.files.destination import MANIFEST, require_folders
+from unified.files.destination import MANIFEST, require_folders, resolved
 from unified.reports.results import FILE_NAME as RESULTS
 from unified.reports.results import command_of
 
@@ -48,9 +48,12 @@ def _finite(value: Any) -> Any:
 def require_output_file(args: argparse.Namespace) -> None:
     """Refuse, before any work, an ``--output`` that cannot be a file, or that would replace what it must not.
 
+    Where it is a symbolic link, ``args.output`` becomes what the link leads to, which is replaced instead of the link.
+
     Raises:
-        UnifiedError: it is a folder, or would lie in a file; it is a file that another argument names, or one that
-            runs and prepared folders consist of: a checkpoint, results, settings, a manifest.
+        UnifiedError: it is a folder, a device or a pipe, would lie in a file, or is a link to itself; it is a file
+            that another argument names, or one that runs and prepared folders consist of: a checkpoint, results,
+            settings, a manifest.
     """
     if args.output is None:
         return
@@ -58,9 +61,13 @@ def require_output_file(args: argparse.Namespace) -> None:
     require_folders(output.parent, f"--output {output}")
     if output.is_dir():
         raise UnifiedError(f"--output {output}: a folder; name a file")
+    if output.exists() and not output.is_file():
+        raise UnifiedError(f"--output {output}: a device or a pipe, which would be replaced; name a file")
+    if output.is_symlink():
+        args.output = str(resolved(output))
     if output.exists() and any(os.path.exists(path) and output.samefile(path) for path in _other_paths(args)):
         raise UnifiedError(f"--output {output}: a file that the command reads; name another one")
-    if output.exists() and _is_kept(output):
+    if output.exists() and any(map(_is_kept, (output, Path(args.output)))):
         raise UnifiedError(f"--output {output}: belongs to a run or to prepared data; name another file")
 
 

@@ -46,6 +46,38 @@ def test_a_file_that_is_read_is_no_output(capsys, command):
 
 
 @pytest.mark.parametrize("command", COMMANDS)
+def test_a_device_or_a_pipe_is_no_output(capsys, command):
+    os.mkfifo("pipe")
+    Path("null").symlink_to("/dev/null")
+    for name in ("pipe", "null", "/dev/null"):
+        says = f"--output {name}: a device or a pipe, which would be replaced; name a file"
+        assert refusal(capsys, command, name) == says
+    assert Path("pipe").is_fifo() and Path("/dev/null").is_char_device()
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_link_to_itself_is_no_output(capsys, command):
+    Path("loop").symlink_to("loop")
+    assert refusal(capsys, command, "loop") == "loop: a symbolic link that leads back to itself"
+
+
+def test_what_a_link_leads_to_is_written(capsys):
+    Path("gold").write_text("a\nb\n", encoding="utf-8")
+    Path("there").write_text("old", encoding="utf-8")
+    for name, target in (("link", "there"), ("other", "folder/new")):
+        Path(name).symlink_to(target)
+        assert main(["score", "classification", "gold", "gold", "--output", name]) == 0
+        assert os.readlink(name) == target
+        assert Path(target).read_text(encoding="utf-8") == capsys.readouterr().out
+    Path("run.yaml").touch()
+    Path("settings").symlink_to("run.yaml")
+    assert main(["score", "classification", "gold", "gold", "--output", "settings"]) == 2
+    assert capsys.readouterr().err == (
+        "unified score: error: --output settings: belongs to a run or to prepared data; name another file\n"
+    )
+
+
+@pytest.mark.parametrize("command", COMMANDS)
 def test_a_file_in_place_of_a_folder_is_named(capsys, command):
     assert refusal(capsys, command, "read/a/b") == "--output read/a/b: read is a file, where a folder should be"
 

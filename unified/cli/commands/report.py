@@ -29,8 +29,9 @@ def run(args: argparse.Namespace) -> int:
     from unified.tasks.run_report import report_of
 
     folder = Path(args.run_folder)
-    args.output = output = Path(args.output or folder / "report.html")
+    args.output = args.output or folder / "report.html"
     require_output_file(args)
+    output = Path(args.output)
     page = report_of(folder, require_integer("--samples", args.samples, 1), args.seed).html()
     output.parent.mkdir(parents=True, exist_ok=True)
     write_whole_text(output, page)
