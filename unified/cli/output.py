@@ -13,9 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from unified.cli.configuration import FILE_NAME as OPTIONS
+from unified.cli.needed_options import require_with
 from unified.errors import UnifiedError
 from unified.files.claims import FILE_NAME as CLAIM
 from unified.files.destination import MANIFEST, require_folders, resolved
+from unified.files.whole import require_new
 from unified.reports.results import FILE_NAME as RESULTS
 from unified.reports.results import command_of
 
@@ -45,6 +47,11 @@ def _finite(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
+def add_overwrite_argument(parser: argparse._ActionsContainer) -> None:
+    """Declare ``--overwrite`` of a command whose ``--output`` is a file."""
+    parser.add_argument("--overwrite", action="store_true", help="replace FILE if it exists")
+
+
 def require_output_file(args: argparse.Namespace) -> None:
     """Refuse, before any work, an ``--output`` that cannot be a file, or that would replace what it must not.
 
@@ -53,8 +60,9 @@ def require_output_file(args: argparse.Namespace) -> None:
     Raises:
         UnifiedError: it is a folder, a device or a pipe, would lie in a file, or is a link to itself; it is a file
             that another argument names, or one that runs and prepared folders consist of: a checkpoint, results,
-            settings, a manifest.
+            settings, a manifest; it exists, and ``--overwrite`` is not given, or that is given alone.
     """
+    require_with("--output", args.output, {"--overwrite": args.overwrite})
     if args.output is None:
         return
     output = Path(args.output)
@@ -69,16 +77,14 @@ def require_output_file(args: argparse.Namespace) -> None:
         raise UnifiedError(f"--output {output}: a file that the command reads; name another one")
     if output.exists() and any(map(_is_kept, (output, Path(args.output)))):
         raise UnifiedError(f"--output {output}: belongs to a run or to prepared data; name another file")
+    require_new(output, args.overwrite)
 
 
-def require_output_folder(args: argparse.Namespace) -> None:
-    """Refuse, before any work, an ``--output`` in a folder that is not there.
-
-    Raises:
-        UnifiedError: names the folder.
-    """
-    if args.output is not None and not Path(args.output).parent.is_dir():
-        raise UnifiedError(f"--output {args.output}: there is no folder {Path(args.output).parent}")
+def output_file(args: argparse.Namespace) -> Path:
+    """The file of ``--output``, whose folder is made where it is not there."""
+    path = Path(args.output)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path
 
 
 def _is_kept(file: Path) -> bool:

@@ -9,6 +9,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, BinaryIO
 
+from unified.errors import UnifiedError
+
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[BinaryIO]:
@@ -42,6 +44,16 @@ def write_whole_text(path: Path, text: str) -> None:
     """Write a text file in UTF-8, whole or not at all, see :func:`whole_file`."""
     with whole_file(path) as stream:
         stream.write(text.encode("utf-8"))
+
+
+def require_new(path: Path, overwrite: bool) -> None:
+    """Refuse, before any work, to write a file that exists, unless it may be replaced.
+
+    Raises:
+        UnifiedError: names the file.
+    """
+    if path.exists() and not overwrite:
+        raise UnifiedError(f"{path}: exists already; --overwrite replaces it, or give another --output")
 
 
 def to_disk(stream: IO[Any]) -> None:

@@ -17,9 +17,8 @@ from pathlib import Path
 import torch
 
 from unified.arguments import counted
-from unified.errors import UnifiedError
 from unified.files.claims import Claim, claimed_folder, hashes
-from unified.files.whole import whole_file
+from unified.files.whole import require_new, whole_file
 from unified.generation import GenerationConfig
 from unified.inference.generate_output import lines
 from unified.inference.language_model import UnifiedLM
@@ -214,8 +213,7 @@ def spread(job: ChunkWriter, output: Path, processes: int, overwrite: bool = Fal
             cannot be written from.
         Interrupted: a process was killed; the same call goes on.
     """
-    if output.exists() and not overwrite:
-        raise UnifiedError(f"{output}: exists already; --overwrite replaces it, or give another --output")
+    require_new(output, overwrite)
     with claimed_folder(job.folder, job.claim, "remove it, or give another --output"):
         _write_chunks(job, processes)
         with whole_file(output) as stream:

@@ -80,7 +80,7 @@ def test_a_fine_tuning_shows_curves_confusions_samples_and_settings(finetuned, t
     assert "loss per prediction" in page and "a head that predicts numbers has the squared error" in text
     assert "lr 0.001" in text and "fairseq-train &#39;a b&#39;" in text and text.count("film ") == 8
     assert page.count('class="right"') + page.count('class="wrong"') == 8
-    options = ("--samples", 2, "--output", tmp_path / "page.html")
+    options = ("--samples", 2, "--output", tmp_path / "page.html", "--overwrite")
     pages = []
     for seed in (1, 1, 2):
         said(capsys, "report", finetuned, *options, "--seed", seed)

@@ -18,7 +18,8 @@ OF_MASKS = {
     "without_self": False,
 }  # fmt: skip
 OF_SCORES = {
-    "intervals": False, "resamples": None, "seed": None, "json": False, "output": None, "against": None,
+    "intervals": False, "resamples": None, "seed": None, "json": False, "output": None, "overwrite": False,
+    "against": None,
 }  # fmt: skip
 OF_EVALUATIONS = {
     "data": "d", "model": "m", "threads": 0, "device": "cpu", "intervals": False, "resamples": None, "seed": None,
@@ -57,10 +58,13 @@ LINES: dict[str, dict[str, Any]] = {
         "seed": 13,
     },
     "masks show tree": OF_MASKS | {"verb": "show"},
-    "masks plot tree --output o": OF_MASKS | {"verb": "plot", "output": "o", "tokens": None},
-    "masks plot tree 0,0 1 --query-stream 1,2 --sinks 1 --memory 2 --json --without-self --output o --tokens t": {
+    "masks plot tree --output o": OF_MASKS | {
+        "verb": "plot", "output": "o", "overwrite": False, "tokens": None,
+    },
+    "masks plot tree 0,0 1 --query-stream 1,2 --sinks 1 --memory 2 --json --without-self --output o --overwrite "
+    "--tokens t": {
         "verb": "plot", "mask": "tree", "arguments": ["0,0", "1"], "query_stream": "1,2", "sinks": 1, "memory": 2,
-        "json": True, "without_self": True, "output": "o", "tokens": "t",
+        "json": True, "without_self": True, "output": "o", "overwrite": True, "tokens": "t",
     },
     "objectives": {"action": None, "json": False},
     "objectives --json": {"action": None, "json": True},
@@ -92,9 +96,10 @@ LINES: dict[str, dict[str, Any]] = {
     },
     "score squad d p": OF_SCORES | SQUAD | {"na_prob": None, "na_prob_thresh": None, "against_na_prob": None},
     "score squad d p --rules 1.1 --na-prob n --na-prob-thresh 0.5 --against e --against-na-prob f --intervals "
-    "--resamples 2 --seed 0 --json --output o": {
+    "--resamples 2 --seed 0 --json --output o --overwrite": {
         "data": "d", "predictions": ["p"], "rules": "1.1", "na_prob": ["n"], "na_prob_thresh": 0.5, "intervals": True,
-        "resamples": 2, "seed": 0, "json": True, "output": "o", "against": ["e"], "against_na_prob": ["f"],
+        "resamples": 2, "seed": 0, "json": True, "output": "o", "overwrite": True, "against": ["e"],
+        "against_na_prob": ["f"],
     },
     "score mrqa d p": OF_SCORES | {"data": "d", "predictions": ["p"]},
     "score coqa d p": OF_SCORES | {"data": "d", "predictions": ["p"]},

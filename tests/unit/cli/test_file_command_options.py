@@ -42,9 +42,11 @@ LINES: dict[str, dict[str, Any]] = {
     },
     "plugin-dir": {"json": False},
     "plugin-dir --json": {"json": True},
-    "report r": {"run_folder": "r", "output": None, "samples": 8, "seed": 1, "json": False},
-    "report r --output o --samples 2 --seed 0 --json": {
-        "run_folder": "r", "output": "o", "samples": 2, "seed": 0, "json": True,
+    "report r": {
+        "run_folder": "r", "output": None, "overwrite": False, "samples": 8, "seed": 1, "json": False,
+    },
+    "report r --output o --overwrite --samples 2 --seed 0 --json": {
+        "run_folder": "r", "output": "o", "overwrite": True, "samples": 2, "seed": 0, "json": True,
     },
     "results a": {
         "paths": ["a"], "measures": [], "differences": False, "intervals": False, "json": False,
@@ -55,15 +57,16 @@ LINES: dict[str, dict[str, Any]] = {
     "tune-lengths a": {
         "predictions": ["a"], "references": [], "target_field": None, "length_penalty": "unilm", "lenpens": EXPONENTS,
         "min_lengths": [0], "max_lengths": None, "metric": "rouge2", "sentence_separator": None,
-        "post_process": None, "max_words": None, "plain_references": False, "output": None, "json": False,
+        "post_process": None, "max_words": None, "plain_references": False, "output": None, "overwrite": False,
+        "json": False,
     },
     "tune-lengths a b --references r --target-field f --length-penalty fairseq --lenpens 1 2 --min-lengths 3 4 "
     "--max-lengths 5 6 --metric rougeL --sentence-separator s --post-process xsum --max-words 7 --plain-references "
-    "--output o --json": {
+    "--output o --overwrite --json": {
         "predictions": ["a", "b"], "references": ["r"], "target_field": "f", "length_penalty": "fairseq",
         "lenpens": [1.0, 2.0], "min_lengths": [3, 4], "max_lengths": [5, 6], "metric": "rougeL",
         "sentence_separator": "s", "post_process": "xsum", "max_words": 7, "plain_references": True, "output": "o",
-        "json": True,
+        "overwrite": True, "json": True,
     },
 }  # fmt: skip
 

@@ -33,7 +33,7 @@ def test_json_has_the_three_vectors_of_a_mask(tmp_path, capsys):
     path = str(tmp_path / "mask.svg")
     assert main(["masks", "plot", "seq2seq", "2", "3", "--json", "--output", path]) == 0
     assert json.loads(capsys.readouterr().out) == {"output": path} | vectors(mask)
-    assert main(["masks", "plot", "seq2seq", "2", "3", "--output", path]) == 0
+    assert main(["masks", "plot", "seq2seq", "2", "3", "--output", path, "--overwrite"]) == 0
     assert capsys.readouterr().out == f"wrote {path}\n"
 
 

@@ -16,6 +16,7 @@ COMMANDS = {
     "tune-lengths": ["read"],
     "generate": ["--model", "nothing", "--input", "read", "--overwrite"],
     "pairs": ["xsum", "read", "--overwrite"],
+    "masks": ["plot", "bidirectional", "2", "--tokens", "read", "--overwrite"],
 }
 
 
@@ -66,7 +67,7 @@ def test_what_a_link_leads_to_is_written(capsys):
     Path("there").write_text("old", encoding="utf-8")
     for name, target in (("link", "there"), ("other", "folder/new")):
         Path(name).symlink_to(target)
-        assert main(["score", "classification", "gold", "gold", "--output", name]) == 0
+        assert main(["score", "classification", "gold", "gold", "--output", name, "--overwrite"]) == 0
         assert os.readlink(name) == target
         assert Path(target).read_text(encoding="utf-8") == capsys.readouterr().out
     Path("run.yaml").touch()
@@ -82,29 +83,58 @@ def test_a_file_in_place_of_a_folder_is_named(capsys, command):
     assert refusal(capsys, command, "read/a/b") == "--output read/a/b: read is a file, where a folder should be"
 
 
-@pytest.mark.parametrize("command", ["score", "tune-lengths"])
-def test_a_folder_that_is_not_there_is_named(capsys, command):
-    assert refusal(capsys, command, "none/a.json") == "--output none/a.json: there is no folder none"
+#: Commands that work, and the beginning of what each writes.
+WORKING = {
+    "score classification gold gold": "{",
+    "tune-lengths out": "{",
+    "masks plot bidirectional 2": "<svg",
+    "pairs scitldr papers.jsonl": "{",
+}
 
 
-def test_a_file_that_another_command_has_written_is_replaced(capsys):
+@pytest.fixture
+def inputs() -> None:
+    """What the working commands read."""
     Path("gold").write_text("a\nb\n", encoding="utf-8")
-    Path("scores.json").write_text("old", encoding="utf-8")
-    assert main(["score", "classification", "gold", "gold", "--output", "scores.json"]) == 0
-    assert Path("scores.json").read_text(encoding="utf-8") == capsys.readouterr().out
+    Path("out").write_text("S-0\tx\nT-0\ta b\nH-0\t-1\ta b\nD-0\t-1\ta b\nP-0\t-1 -1 -1\n", encoding="utf-8")
+    Path("papers.jsonl").write_text('{"source": ["a b"], "target": ["a"]}\n', encoding="utf-8")
+
+
+@pytest.mark.parametrize("line", WORKING)
+def test_folders_above_a_file_are_made(inputs, line):
+    name = f"new/er/file.{'svg' if line.startswith('masks') else 'jsonl'}"
+    assert main([*line.split(), "--output", name]) == 0
+    assert Path(name).read_text(encoding="utf-8").startswith(WORKING[line])
+
+
+@pytest.mark.parametrize("line", WORKING)
+def test_a_file_is_replaced_only_where_asked(inputs, capsys, line):
+    name = f"file.{'svg' if line.startswith('masks') else 'jsonl'}"
+    Path(name).write_text("old", encoding="utf-8")
+    assert main([*line.split(), "--output", name]) == 2
+    says = f"{name}: exists already; --overwrite replaces it, or give another --output"
+    assert capsys.readouterr() == ("", f"unified {line.split()[0]}: error: {says}\n")
+    assert Path(name).read_text(encoding="utf-8") == "old"
+    assert main([*line.split(), "--output", name, "--overwrite"]) == 0
+    assert Path(name).read_text(encoding="utf-8").startswith(WORKING[line])
+
+
+@pytest.mark.parametrize("words", [["score", "classification", "gold", "gold"], ["tune-lengths", "out"]])
+def test_overwrite_has_no_effect_without_an_output(inputs, capsys, words):
+    assert main([*words, "--overwrite"]) == 2
+    says = "--overwrite has no effect without --output; add --output, or leave --overwrite out"
+    assert capsys.readouterr() == ("", f"unified {words[0]}: error: {says}\n")
 
 
 @pytest.mark.parametrize("command", ["score", "tune-lengths"])
-def test_a_full_disk_leaves_the_file_of_before(capsys, monkeypatch, command):
+def test_a_full_disk_leaves_the_file_of_before(inputs, capsys, monkeypatch, command):
     def full(descriptor):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    Path("gold").write_text("a\nb\n", encoding="utf-8")
-    Path("out").write_text("S-0\tx\nT-0\ta b\nH-0\t-1\ta b\nD-0\t-1\ta b\nP-0\t-1 -1 -1\n", encoding="utf-8")
     Path("scores.json").write_text("old", encoding="utf-8")
     words = {"score": ["classification", "gold", "gold"], "tune-lengths": ["out"]}[command]
     monkeypatch.setattr(os, "fsync", full)
-    assert main([command, *words, "--output", "scores.json"]) == 2
+    assert main([command, *words, "--output", "scores.json", "--overwrite"]) == 2
     assert capsys.readouterr() == ("", f"unified {command}: error: scores.json: no space left on device\n")
     assert Path("scores.json").read_text(encoding="utf-8") == "old"
 
@@ -124,7 +154,7 @@ def test_files_that_runs_and_prepared_folders_consist_of_are_not_replaced(capsys
 def test_scores_may_be_called_as_results_are(content, capsys):
     Path("gold").write_text("a\nb\n", encoding="utf-8")
     Path("results.json").write_text(content, encoding="utf-8")
-    assert main(["score", "classification", "gold", "gold", "--output", "results.json"]) == 0
+    assert main(["score", "classification", "gold", "gold", "--output", "results.json", "--overwrite"]) == 0
 
 
 #: Results of other commands, and of another evaluation.

@@ -164,7 +164,6 @@ def predict(*words: str) -> int:
         (("--max-tokens", "0"), "--max-tokens must be at least 1, got 0"),
         (("--output", "rows.jsonl"), "--output rows.jsonl: a file that the command reads; name another one"),
         (("--output", "before"), "before: exists already; --overwrite replaces it, or give another --output"),
-        (("--output", "no/out.jsonl"), "--output no/out.jsonl: there is no folder no"),
         (("--second", "x"),
          "--second goes with a plain text of several words as INPUT; other items have it as a field"),
         (("--source-field", "x"),

@@ -45,7 +45,7 @@ def test_a_command_line_is_parsed_to_these_settings_and_no_others(line):
     [
         ("i --model m", "the following arguments are required: INPUT"),
         ("cola i", "the following arguments are required: --model"),
-        ("cola i --model m --threads -1", "argument --threads: must be an integer of at least 0, got '-1'"),
+        ("cola i --model m --threads -1", "argument --threads: must be an integer from 0 to 4096, got '-1'"),
         ("cola i --model m --ahead x", "argument --ahead: invalid int value: 'x'"),
     ],
 )

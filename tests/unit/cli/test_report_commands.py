@@ -54,9 +54,24 @@ def test_at_least_one_sample_is_shown(asked, samples):
 
 
 def test_folders_above_the_page_are_made(asked):
-    for _ in range(2):
-        assert exit_status("report", "run", "--output", "new/er/page.html") == 0
-        assert Path("new/er/page.html").read_text(encoding="utf-8") == "<p>é</p>\n"
+    assert exit_status("report", "run", "--output", "new/er/page.html") == 0
+    assert Path("new/er/page.html").read_text(encoding="utf-8") == "<p>é</p>\n"
+
+
+def test_the_page_of_a_run_is_made_anew_and_another_file_is_replaced_only_where_asked(asked):
+    for words in ((), ("--output", "page.html", "--overwrite")):
+        path = Path("page.html" if words else "run/report.html")
+        path.write_text("before", encoding="utf-8")
+        assert exit_status("report", "run", *words) == 0
+        assert path.read_text(encoding="utf-8") == "<p>é</p>\n"
+    for words, says in (
+        (("--output", "page.html"), "page.html: exists already; --overwrite replaces it, or give another --output"),
+        (("--overwrite",), "--overwrite has no effect without --output; add --output, or leave --overwrite out"),
+    ):
+        with pytest.raises(UnifiedError) as refused:
+            exit_status("report", "run", *words)
+        assert str(refused.value) == says
+    assert len(asked) == 2
 
 
 @pytest.mark.parametrize(("options", "name"), [(["--output", "run"], "run"), ([], "run/report.html")])

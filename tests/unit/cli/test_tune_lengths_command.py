@@ -128,7 +128,7 @@ def test_all_settings_are_written_beside_what_is_printed(capsys):
     }  # fmt: skip
     assert Path("tried.json").read_bytes() == f"{json.dumps(expected, indent=2)}\n".encode()
     assert len(shown) == 5 and [one["lenpen"] for one in expected["tried"]] == [2, 0]
-    assert exit_status("tune-lengths", "out", *words, "--json") == 0
+    assert exit_status("tune-lengths", "out", *words, "--overwrite", "--json") == 0
     assert json.loads(capsys.readouterr().out) == expected
     assert expected["tried"][0].keys() == {
         "lenpen",

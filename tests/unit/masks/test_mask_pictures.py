@@ -338,7 +338,7 @@ def test_plot_takes_tokens(tmp_path):
         ("show no_such_module:f 3", "mask 'no_such_module:f': module no_such_module cannot be imported"),
         ("show tests.support.mask_samples:no 3", "module tests.support.mask_samples has no 'no'"),
         ("show builtins:abs 3", "must return an AttentionMask of unified.masks, got"),
-        ("plot bidirectional 3 --output /nowhere/at/all.svg", "/nowhere/at/all.svg: no such file or directory"),
+        ("plot bidirectional 3 --output /dev/null/all.svg", "/dev/null is a file, where a folder should be"),
         ("plot bidirectional 3 --output mask.jpg", "path must end in .svg or .png, got 'mask.jpg'"),
     ],
 )

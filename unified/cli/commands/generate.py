@@ -8,7 +8,7 @@ from dataclasses import fields
 from functools import partial
 from pathlib import Path
 
-from unified.cli.output import require_output_file
+from unified.cli.output import add_overwrite_argument, require_output_file
 from unified.cli.values import positive, threads
 from unified.errors import UnifiedError
 from unified.generation.config import BEAM, GenerationConfig
@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--output", required=True, metavar="FILE", help="file to write, in the format of fairseq-generate"
     )
-    parser.add_argument("--overwrite", action="store_true", help="replace FILE if it exists")
+    add_overwrite_argument(parser)
     parser.add_argument("--input", metavar="FILE", help="text file with one source a line, to read instead of DATA")
     parser.add_argument("--gen-subset", metavar="NAME", help=f"split of DATA to read sources from (default: {_SUBSET})")
     parser.add_argument(

@@ -14,7 +14,13 @@ import inspect
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias
 
-from unified.cli.output import add_json_argument, print_json
+from unified.cli.output import (
+    add_json_argument,
+    add_overwrite_argument,
+    output_file,
+    print_json,
+    require_output_file,
+)
 from unified.cli.values import non_negative
 from unified.errors import UnifiedError
 from unified.notation import imported
@@ -90,6 +96,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         own.add_argument("--without-self", action="store_true", help="hide every token from itself")
         if verb == "plot":
             own.add_argument("--output", required=True, metavar="FILE", help="picture to write, .svg or .png")
+            add_overwrite_argument(own)
             own.add_argument("--tokens", help='labels of the keys, separated by spaces: "[CLS] it rains [SEP]"')
 
 
@@ -98,10 +105,12 @@ def run(args: argparse.Namespace) -> None:
     from unified import masks
     from unified.cli.commands.showing.vectors import vectors_of
 
+    if args.verb == "plot":
+        require_output_file(args)
     try:
         mask = _changed(_build(args.mask, args.arguments), args)
         if args.verb == "plot":
-            masks.plot(mask, args.output, None if args.tokens is None else args.tokens.split())
+            masks.plot(mask, output_file(args), None if args.tokens is None else args.tokens.split())
             if not args.json:
                 print(f"wrote {args.output}")
         elif not args.json:

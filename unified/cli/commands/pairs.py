@@ -6,7 +6,7 @@ import argparse
 from dataclasses import asdict
 
 from unified.arguments import counted
-from unified.cli.output import add_json_argument, print_json, require_output_file
+from unified.cli.output import add_json_argument, add_overwrite_argument, print_json, require_output_file
 from unified.errors import UnifiedError
 
 #: Data sets of :data:`unified.tasks.datasets.summaries.formats.FORMATS` with their forms in words, and the searches of
@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("data_set", choices=tuple(DATA_SETS), metavar="DATASET", help=f"data set to read: {forms}")
     parser.add_argument("inputs", nargs="+", metavar="INPUT", help="files or folders of one split, such as train")
     parser.add_argument("--output", required=True, metavar="FILE", help="file to write (*.jsonl)")
-    parser.add_argument("--overwrite", action="store_true", help="replace FILE if it exists")
+    add_overwrite_argument(parser)
     parser.add_argument(
         "--list",
         metavar="FILE",

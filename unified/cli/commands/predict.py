@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from unified.cli.commands.annotating.pipeline import add_pipeline_arguments, entity_source
 from unified.cli.device import add_device_arguments, use_device
 from unified.cli.fields import READ_PARTS, add_field_arguments, field_names, field_options
-from unified.cli.needed_options import require_with
-from unified.cli.output import require_output_file, require_output_folder
+from unified.cli.output import add_overwrite_argument, output_file, require_output_file
 from unified.errors import UnifiedError
 from unified.files.json_text import NotJson, parse_json
 
@@ -71,7 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="file for the predictions instead of stdout; an interrupted run resumes when it is repeated",
     )
-    parser.add_argument("--overwrite", action="store_true", help="replace FILE if it exists")
+    add_overwrite_argument(parser)
     parser.add_argument(
         "--ahead",
         type=int,
@@ -122,11 +121,7 @@ def run(args: argparse.Namespace) -> int:
         value = getattr(args, name)
         if value is not None and value < 1:
             raise UnifiedError(f"--{name.replace('_', '-')} must be at least 1, got {value}")
-    require_with("--output", args.output, {"--overwrite": args.overwrite})
     require_output_file(args)
-    if args.output is not None and not args.overwrite and Path(args.output).exists():
-        raise UnifiedError(f"{args.output}: exists already; --overwrite replaces it, or give another --output")
-    require_output_folder(args)
     # Imported here, so that --help does not wait for torch.
     from unified.cli.commands.predicting.inputs import checked, is_object, items_of, print_left_out
     from unified.cli.commands.predicting.plain_text import in_words, item_of_text, names_in_file
@@ -294,12 +289,13 @@ def _destination(
     if args.output is None:
         yield sys.stdout, 0, items
         return
-    partial = Path(args.output + ".partial")
+    output = output_file(args)
+    partial = output.with_name(output.name + ".partial")
     with claimed_file(partial, _claim(args, handle, predictor), _REMOVE):
         before, left = _pass_over(partial, items, predictor)
         with partial.open("a", encoding="utf-8") as stream:
             yield stream, before, left
-        partial.replace(args.output)
+        partial.replace(output)
 
 
 def _claim(args: argparse.Namespace, handle: TrainedModel, predictor: AnyPredictor) -> Claim:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from unified.cli.commands.scoring import answers, coreference, labels, texts
@@ -14,7 +13,14 @@ from unified.cli.intervals import (
     require_drawn,
     seed_of_resamples,
 )
-from unified.cli.output import add_json_argument, json_text, print_json, require_output_file, require_output_folder
+from unified.cli.output import (
+    add_json_argument,
+    add_overwrite_argument,
+    json_text,
+    output_file,
+    print_json,
+    require_output_file,
+)
 from unified.files.whole import write_whole_text
 
 if TYPE_CHECKING:
@@ -35,13 +41,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         score_parser.add_argument(
             "--output", metavar="FILE", help="file to write the scores to as JSON, besides printing them"
         )
+        add_overwrite_argument(score_parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Run the command with parsed options; returns the exit status."""
     require_drawn(args, "resamples", "seed")
     require_output_file(args)
-    require_output_folder(args)
     examples = _system(args)
     if draws_examples(args):
         from unified.tasks.metrics.bootstrap import require_several
@@ -51,7 +57,7 @@ def run(args: argparse.Namespace) -> int:
     names = " ".join(args.predictions), " ".join(args.against or ())
     scores = all_scores(args, examples, other, names, seed_of_resamples(args))
     if args.output:
-        write_whole_text(Path(args.output), f"{json_text(scores)}\n")
+        write_whole_text(output_file(args), f"{json_text(scores)}\n")
     if args.json or args.show is None:
         print_json(scores)
     else:

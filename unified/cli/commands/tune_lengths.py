@@ -7,11 +7,16 @@ import json
 import sys
 from dataclasses import asdict
 from itertools import product
-from pathlib import Path
 
 from unified.arguments import counted
 from unified.cli.commands.scoring.texts import add_clean_up, add_inputs, cleaned, read_inputs
-from unified.cli.output import add_json_argument, print_json, require_output_file, require_output_folder
+from unified.cli.output import (
+    add_json_argument,
+    add_overwrite_argument,
+    output_file,
+    print_json,
+    require_output_file,
+)
 from unified.errors import UnifiedError
 from unified.files.whole import write_whole_text
 
@@ -63,6 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_clean_up(parser)
     parser.add_argument("--output", metavar="FILE", help="file to write all settings and their scores to, as JSON")
+    add_overwrite_argument(parser)
     add_json_argument(parser)
 
 
@@ -75,7 +81,6 @@ def run(args: argparse.Namespace) -> int:
     if min(*args.min_lengths, *(args.max_lengths or [0])) < 0:
         raise UnifiedError("--min-lengths and --max-lengths must be numbers of tokens, at least 0")
     require_output_file(args)
-    require_output_folder(args)
     _, references = read_inputs(args)
     written = read_n_best(args.predictions)
     texts, references, _ = cleaned(args, [one.text for some in written for one in some], references)
@@ -93,7 +98,7 @@ def run(args: argparse.Namespace) -> int:
         print(f"limits that no hypothesis meets are left out: {len(unmet):,}; {lengths}", file=sys.stderr)
     document = {"length_penalty": args.length_penalty, "metric": args.metric, "tried": [asdict(f) for f in found]}
     if args.output:
-        write_whole_text(Path(args.output), json.dumps(document, indent=2) + "\n")
+        write_whole_text(output_file(args), json.dumps(document, indent=2) + "\n")
     if args.json:
         print_json(document)
         return 0

@@ -253,7 +253,7 @@ def test_pairs_are_written_whole_or_not_at_all(tmp_path, capsys):
     assert output.read_text().endswith("}\n") and list(output.parent.iterdir()) == [output]
     assert "1 pair" in capsys.readouterr().err
     assert refused(write_pairs, converter, output) == (
-        f"{output}: exists already; give another --output, or --overwrite to replace it"
+        f"{output}: exists already; --overwrite replaces it, or give another --output"
     )
     assert write_pairs(converter, output, overwrite=True).pairs == 1
     assert refused(write_pairs, converter, tmp_path / "out.json") == (

@@ -279,13 +279,14 @@ def test_scores_of_two_files_and_of_generates_output_agree(tmp_path, capsys):
     generated = tmp_path / "generate-test.txt"
     generated.write_text(output((0, references[0], hypotheses[0]), (1, references[1], hypotheses[1])), encoding="utf-8")
     expected = score_generation(hypotheses, references).to_dict()
+    words = ["--json", "--output", str(tmp_path / "scores.json"), "--overwrite"]
     for files in (
         plain,
         [str(generated)],
         [str(generated), "--references", plain[1]],
         [plain[0], "--references", plain[1]],
     ):
-        assert main(["score", "generation", *files, "--json", "--output", str(tmp_path / "scores.json")]) == 0
+        assert main(["score", "generation", *files, *words]) == 0
         assert json.loads(capsys.readouterr().out) == expected
         assert json.loads((tmp_path / "scores.json").read_text()) == expected
     assert main(["score", "generation", *plain]) == 0

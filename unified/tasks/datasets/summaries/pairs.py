@@ -10,7 +10,7 @@ from typing import Any
 
 from unified.arguments import counted
 from unified.errors import Problems, UnifiedError
-from unified.files.whole import whole_file
+from unified.files.whole import require_new, whole_file
 from unified.runtime.parallel import ordered_map
 from unified.runtime.progress import Progress
 from unified.tasks.datasets.summaries.formats import SummaryPair
@@ -124,8 +124,7 @@ def write_pairs(converter: PairConverter, output: str | Path, workers: int = 1, 
     output = Path(output)
     if output.suffix != ".jsonl":
         raise UnifiedError(f"{output}: name it *.jsonl, by which `unified prepare` knows JSON lines")
-    if output.exists() and not overwrite:
-        raise UnifiedError(f"{output}: exists already; give another --output, or --overwrite to replace it")
+    require_new(output, overwrite)
     output.parent.mkdir(parents=True, exist_ok=True)
     counts, problems, progress = Counts(), Problems(), Progress(output.name)
     with whole_file(output) as stream:
