@@ -50,7 +50,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _nowhere() -> TextIO:
-    """What is printed in place of a closed standard error. Its descriptor, which a file would get, is taken, too."""
+    """Opens a stream that drops all, in place of a closed standard error, and with the descriptor that this had."""
     stream = open(os.devnull, "w", encoding="utf-8")
     os.set_inheritable(stream.fileno(), True)  # as standard error is
     return stream
@@ -88,7 +88,7 @@ def _drop_output() -> None:
 
 
 def _message(error: UnifiedError | OSError) -> str:
-    """What is wrong; of what the system refuses, why, without the number of the error, and the name of the file."""
+    """Says what is wrong; of an error of the system its reason, without its number, and the name of the file."""
     if not isinstance(error, OSError) or error.strerror is None:
         return str(error)
     reason = f"{error.strerror[:1].lower()}{error.strerror[1:]}"
