@@ -291,7 +291,7 @@ def test_stages_of_fine_tuning_follow_each_other(work, monkeypatch):
         path.write_text(path.name)
     fails = ["first"]
 
-    def finetune(words):
+    def finetune(words, **options):
         name = words[words.index("--run") + 1]
         ran.append(name)
         return subprocess.CompletedProcess(words, int(name in fails))

@@ -145,7 +145,7 @@ def args(tmp_path):
         task="rte", data=str(tmp_path / "data"), init=str(tmp_path / "model.pt"), output=str(tmp_path / "grid"),
         grid=["lr=1e-5,2e-5,3e-5"], seeds="1,3", seed=1, dry_run=False, run_name="ours", system=None,
         lr=None, batch_size=None, epochs=None, micro_batch=None, command="finetune",
-        valid=None, test=None,
+        valid=None, test=None, fairseq="",
     )  # fmt: skip
 
 
