@@ -22,23 +22,25 @@ def module_command(module: str, words: Sequence[object] = ()) -> list[str]:
     return [sys.executable, "-P", "-m", module, *map(str, words)]
 
 
-def _end_with_parent() -> None:
-    """Let the kernel kill this process when the one that started it has ended, however it ended."""
-    assert _PRCTL is not None  # called where it is there
-    _PRCTL(_PR_SET_PDEATHSIG, signal.SIGKILL)
-
-
-#: Linux's call that sets what a process gets when its parent ends; None on other systems, where it lives on.
-_PRCTL = ctypes.CDLL(None).prctl if sys.platform == "linux" else None
+#: Linux's number for "send me this signal when the process that started me ends".
 _PR_SET_PDEATHSIG = 1
-#: A new process calls this before it becomes the program.
-_BEFORE_START = _end_with_parent if _PRCTL else None
+
+
+def _ends_with_parent() -> Callable[[], object] | None:
+    """A new process calls this before it becomes the program: the kernel kills it when the one that started it ends.
+
+    It is None on systems other than Linux, where the program lives on.
+    """
+    if sys.platform != "linux":
+        return None
+    prctl = ctypes.CDLL(None).prctl
+    return lambda: prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def run_module(module: str, words: Sequence[object]) -> int:
     """Run ``module`` in a process of its own; returns its exit status."""
     with guarded_children(), _terminated_in_order():
-        return subprocess.run(module_command(module, words), preexec_fn=_BEFORE_START).returncode
+        return subprocess.run(module_command(module, words), preexec_fn=_ends_with_parent()).returncode
 
 
 def read_module(module: str, words: Sequence[object], read: Callable[[str], None]) -> int:
@@ -56,7 +58,7 @@ def read_module(module: str, words: Sequence[object], read: Callable[[str], None
             stderr=subprocess.STDOUT,
             encoding="utf-8",
             errors="replace",
-            preexec_fn=_BEFORE_START,
+            preexec_fn=_ends_with_parent(),
         ) as process,
     ):
         try:

@@ -12,4 +12,4 @@ exempt=$(python "$ROOT/recipes/common/sources.py" "$output/data" '|' '.')
 [ -f "$decoded" ] || unified generate "$output/data" --model "$output" --gen-subset valid --output "$decoded" \
     --beam 5 --nbest 5 --no-repeat-ngram-size 3 --no-repeat-ngram-ignore $exempt --length-penalty unilm "$@"
 unified tune-lengths "$decoded" --references "$output/items/valid.jsonl" --sentence-separator '|' --post-process cnndm \
-    --plain-references --min-lengths 0 20 40 60 --output "$output/lengths.json"
+    --plain-references --min-lengths 0 20 40 60 --output "$output/lengths.json" --overwrite

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 
@@ -205,7 +206,7 @@ def test_reviews_are_named_by_their_files_and_have_no_line_breaks(reviews):
 def test_empty_unreadable_and_doubled_reviews_are_refused(reviews):
     written(reviews / "neg/3_1.txt", " \n")
     (reviews / "neg/4_1.txt").write_bytes(b"\xff")
-    (reviews / "pos/1_9.txt.gz").write_bytes(b"")
+    (reviews / "pos/1_9.txt.gz").write_bytes(gzip.compress(b""))
     details = refused(read_imdb, reviews)
     assert details.startswith(
         f"{reviews}: 2 times (neg/3_1.txt, pos/1_9.txt.gz): empty; neg/4_1.txt, line 1: not UTF-8 ("
