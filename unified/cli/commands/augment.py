@@ -273,28 +273,35 @@ def _two_stages(args: argparse.Namespace, output: Path) -> TwoStages | None:
     generated = (output / GENERATED).parent
     then = TwoStages(output, generated, Path(args.data), Path(args.init), masking, first, second, args.seed)
     then.check()
-    for (option, text), words in zip(further.items(), then.commands().values(), strict=True):
+    for (option, text), words, more in zip(further.items(), then.commands().values(), (first, second), strict=True):
         if text is not None:
-            _check_stage(f"{option} {text!r}", words)
+            _check_stage(f"{option} {text!r}", words, len(more))
     return then
 
 
-def _check_stage(option: str, words: list[str]) -> None:
+def _check_stage(option: str, words: list[str], more: int) -> None:
     """Refuse options of a stage before hours of other work.
 
     Args:
         option: that the user gave, for the message.
-        words: of the command.
+        words: of the command; its last ones are the user's.
+        more: how many are.
 
     Raises:
-        UnifiedError: ``unified finetune`` would refuse them, whatever the model and the items are.
+        UnifiedError: ``unified finetune`` would refuse them, whatever the model and the items are, or they name other
+            files than those by which the stages follow each other.
     """
     from unified.cli.commands import finetune
 
     try:
-        finetune.check(options_of(words[1:]))
+        given = options_of(words[1:])
+        finetune.check(given)
     except UnifiedError as problem:
         raise UnifiedError(f"{option}: {problem}") from None
+    own = options_of(words[1 : len(words) - more])
+    for name in ("data", "init", "output"):
+        if vars(given)[name] != vars(own)[name]:
+            raise UnifiedError(f"{option}: --{name} of this stage is {vars(own)[name]}; leave it out")
 
 
 def _claim(args: argparse.Namespace) -> Claim:
