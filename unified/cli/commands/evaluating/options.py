@@ -217,15 +217,16 @@ def write_results(
     from unified.files.whole import to_disk, whole_file
     from unified.reports.results import FILE_NAME, write_result
 
+    # All that takes long comes first, so that hardly a kill leaves examples alone.
     data = _joined(data_hashes(files))
+    of_model = contents([checkpoint_named(args.model)], model.vocabulary, model.tokenizer)
+    parameters = sum(parameter.numel() for parameter in model.model.parameters())
     folder = Path(args.output)
     folder.mkdir(parents=True, exist_ok=True)
     with whole_file(folder / EXAMPLES) as stream:
         stream.writelines(f"{json.dumps(row, ensure_ascii=False)}\n".encode() for row in examples)
         to_disk(stream)
         (folder / FILE_NAME).unlink(missing_ok=True)  # no kill may leave new examples beside old results
-    of_model = contents([checkpoint_named(args.model)], model.vocabulary, model.tokenizer)
-    parameters = sum(parameter.numel() for parameter in model.model.parameters())
     return write_result(
         folder,
         task=task,
