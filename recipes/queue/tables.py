@@ -395,8 +395,8 @@ def of_earlier_runs(found: Sequence[Line], lines: Lines, entries: Mapping[str, E
                 named.setdefault(need, []).append(name.removeprefix(f"{need}/"))
     if not named:
         return ""
-    texts = (f"{need} ({', '.join(names)})" for need, names in named.items())
-    return f"\n\nOf an earlier run of what stands first, which later gave other figures: {'; '.join(texts)}."
+    texts = "; ".join(f"{need} ({', '.join(names)})" for need, names in named.items())
+    return f"\n\nFigures of an earlier run of what stands first, which gave others when it was repeated: {texts}."
 
 
 def section(table: str, results: Path) -> str:

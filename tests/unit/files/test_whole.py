@@ -76,7 +76,7 @@ def test_text_that_waits_in_a_buffer_is_flushed_first(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("size", [10, 1 << 20])
 def test_an_error_of_writing_names_the_file(tmp_path, size):
-    """Of a few bytes, which wait in a buffer, and of many."""
+    """The system tells it for a few bytes when the buffer is emptied, and for many at once."""
     path, limits = tmp_path / "file", resource.getrlimit(resource.RLIMIT_FSIZE)
     with pytest.raises(OSError, match="File too large") as raised, whole_file(path) as stream:
         resource.setrlimit(resource.RLIMIT_FSIZE, (5, limits[1]))
