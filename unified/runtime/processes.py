@@ -16,14 +16,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
 
+#: Linux's number for "send me this signal when the process that started me ends".
+_PR_SET_PDEATHSIG = 1
+
 
 def module_command(module: str, words: Sequence[object] = ()) -> list[str]:
     """The command that runs ``module`` with this Python, without the current folder on its path."""
     return [sys.executable, "-P", "-m", module, *map(str, words)]
-
-
-#: Linux's number for "send me this signal when the process that started me ends".
-_PR_SET_PDEATHSIG = 1
 
 
 def _ends_with_parent() -> Callable[[], object] | None:
