@@ -15,6 +15,7 @@ from unified.arguments import counted
 from unified.cli.commands import plugin_dir
 from unified.cli.training_display import TrainingDisplay
 from unified.errors import TrainingFailed, UnifiedError
+from unified.files.whole import open_output
 from unified.reports.training_log import LOG_NAME, outcome, read_training_log
 from unified.runtime.processes import read_module
 from unified.training.fairseq_options import by_name
@@ -193,7 +194,7 @@ def run_command(words: Sequence[str]) -> None:
     log = folder / LOG_NAME
     log.parent.mkdir(parents=True, exist_ok=True)
     last: deque[str] = deque(maxlen=_LAST_LINES)
-    with log.open("a", encoding="utf-8") as file, TrainingDisplay(options) as display:
+    with open_output(log, "a") as file, TrainingDisplay(options) as display:
         if options.get("--criterion") in _UNITS:
             display.say(_UNITS[str(options["--criterion"])])
         display.say(f"training on {'the CPU' if '--cpu' in options else 'GPUs'}; fairseq-train logs to {log}")
@@ -201,7 +202,7 @@ def run_command(words: Sequence[str]) -> None:
             display.say(f"{folder} holds {counted(done, 'update')} of this training, which goes on behind them")
 
         def read(line: str) -> None:
-            file.write(line)
+            file.write(line.encode())
             file.flush()
             display.read(line)
             last.append(line.rstrip())
@@ -229,7 +230,8 @@ def complete_export(folder: Path, results: Sequence[Path] = ()) -> str:
         folder: of a run that has ended.
         results: as of :func:`unified.tasks.publishing.publish`.
     """
-    from unified.tasks.publishing import WEIGHTS, publish
+    from unified.conversions.export import WEIGHTS
+    from unified.tasks.publishing import publish
 
     if (folder / WEIGHTS).is_file():
         return "nothing is changed"

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import save_file
 
 from unified.arguments import shown
@@ -23,6 +24,7 @@ from unified.data.markers import markers_of
 from unified.data.targets import BOUNDARY, EXTRACTIVE, PREDICTION_HEADS, TOKEN
 from unified.errors import UnifiedError
 from unified.files.destination import new_folder
+from unified.files.whole import write_whole_text
 from unified.model import TransformerConfig, UnifiedModel
 from unified.tokenization import Tokenizer, load_tokenizer, tokenizer_files
 
@@ -31,6 +33,8 @@ OWN_SETTINGS = "unified"
 #: Bias of a symbol that our softmax leaves out, for libraries that have no other way to say so. Not -inf, of which
 #: weight decay makes NaN; half precision can hold it.
 _NEVER = -1e4
+#: Name of the file of the parameters.
+WEIGHTS = "model.safetensors"
 #: Types of the weights in a folder.
 DTYPES = (torch.float32, torch.float16, torch.bfloat16)
 
@@ -190,7 +194,10 @@ def write_folder(
             raise UnifiedError(f"{name} holds values that {short_name(dtype)} cannot hold; export float32 or bfloat16")
     with new_folder(destination, overwrite=False) as folder:
         text = json.dumps({**settings, "dtype": short_name(dtype)}, indent=2) + "\n"
-        (folder / "config.json").write_text(text, encoding="utf-8")
+        write_whole_text(folder / "config.json", text)
         save_tokenizer(folder)
-        save_file(found, folder / "model.safetensors", metadata={"format": "pt"})
-        shutil.copymode(folder / "config.json", folder / "model.safetensors")  # else its owner alone may read it
+        try:
+            save_file(found, folder / WEIGHTS, metadata={"format": "pt"})
+        except SafetensorError as error:  # of the system, in whose words it does not name the file
+            raise UnifiedError(f"{destination / WEIGHTS}: {error}") from None
+        shutil.copymode(folder / "config.json", folder / WEIGHTS)  # else its owner alone may read it

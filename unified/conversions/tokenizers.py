@@ -11,6 +11,7 @@ from typing import Any
 from unified.checkpoints.vocabularies import SCORED
 from unified.conversions.export import Source
 from unified.data.vocabulary import BEGIN, SENTINELS, SEPARATOR, UNKNOWN
+from unified.files.whole import write_whole_text
 from unified.model import TransformerConfig
 from unified.objectives.xlnet import CLS_TYPE
 from unified.tokenization.anna import AnnaTokenizer
@@ -153,7 +154,7 @@ def _save_wordpiece(source: Source, tokenizer: WordPieceTokenizer, folder: Path)
     tokenizer.save(folder)
     path = folder / SETTINGS_NAME
     content = json.loads(path.read_text(encoding="utf-8")) | {"model_max_length": _longest(source)}
-    path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+    write_whole_text(path, json.dumps(content, indent=2) + "\n")
 
 
 def _wordpiece(tokenizer: WordPieceTokenizer, more: Sequence[str]) -> tuple[list[str], list[str], dict[str, Any]]:
@@ -198,7 +199,7 @@ def _json_files(
 
     def save(folder: Path) -> None:
         text = json.dumps(whole, ensure_ascii=False)
-        (folder / JSON_NAME).write_text(text + "\n", encoding="utf-8")
+        write_whole_text(folder / JSON_NAME, text + "\n")
         write_special(folder / SETTINGS_NAME, named, model_max_length=_longest(source), **settings)
 
     tokenizer = source.tokenizer
@@ -229,7 +230,7 @@ def _xlnet_files(tokenizer: XLNetTokenizer, more: Sequence[str]) -> TokenizerFil
         added = {str(len(pieces) + i): {"content": symbol, "special": True} for i, symbol in enumerate(more)}
         content = {"tokenizer_class": "XLNetTokenizer", "added_tokens_decoder": added}
         if more:
-            (folder / SETTINGS_NAME).write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+            write_whole_text(folder / SETTINGS_NAME, json.dumps(content, indent=2) + "\n")
 
     return TokenizerFiles([*pieces, *more], save)
 

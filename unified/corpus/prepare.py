@@ -14,6 +14,7 @@ The folder depends on the text and the settings alone, not on the number of work
 
 from __future__ import annotations
 
+import io
 import itertools
 import platform
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -49,6 +50,7 @@ from unified.errors import UnifiedError
 from unified.files.destination import check_destination, describe, new_folder, resolved, write_manifest
 from unified.files.rows import has_fields, is_hub, require_rows
 from unified.files.text_files import without_compression
+from unified.files.whole import write_whole_bytes
 from unified.runtime.parallel import ordered_map
 from unified.runtime.progress import Progress
 from unified.tokenization import Tokenizer, ordinary_symbols, word_starts
@@ -172,7 +174,9 @@ def prepare(
         tokenizer.save(folder)
         starts = word_starts(tokenizer, vocabulary)
         if starts is not None:
-            np.save(folder / "word_starts.npy", starts)
+            file = io.BytesIO()  # of a real one, numpy says neither its name nor why it cannot be written
+            np.save(file, starts)
+            write_whole_bytes(folder / "word_starts.npy", file.getvalue())
         manifest = _manifest(settings, tokenizer, vocabulary, writers, annotator)
         if settings.cleaning:
             manifest["cleaning"] = {name: asdict(report) for name, report in reports.items()}
@@ -303,7 +307,7 @@ def _write_dictionaries(folder: Path, is_pairs: bool, vocabulary: Vocabulary, re
         if ready_made is None:
             vocabulary.save(folder / name)
         else:
-            (folder / name).write_bytes(ready_made)
+            write_whole_bytes(folder / name, ready_made)
 
 
 def _manifest(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -24,8 +25,8 @@ _NO_SPANS = np.zeros(0, dtype=np.int32)
 class _CountedFile:
     """A token file that knows how often it holds each id."""
 
-    def __init__(self, prefix: Path, vocabulary: Vocabulary):
-        self._writer = TokenFileWriter(prefix, token_dtype(len(vocabulary)))
+    def __init__(self, writer: TokenFileWriter, vocabulary: Vocabulary):
+        self._writer = writer
         self._special = vocabulary.special
         self.counts = np.zeros(len(vocabulary), dtype=np.int64)
 
@@ -43,12 +44,6 @@ class _CountedFile:
         tokens = self._writer.tokens - int(self.counts[self._special.separator])
         return {"tokens": tokens, "unknown": int(self.counts[self._special.unknown])}
 
-    def close(self, is_complete: bool) -> None:
-        if is_complete:
-            self._writer.finish()
-        else:
-            self._writer.discard()
-
 
 class _SplitWriter:
     """The token files of a split and, for each kind of annotations, one of spans beside the first.
@@ -60,8 +55,13 @@ class _SplitWriter:
     """
 
     def __init__(self, prefixes: Sequence[Path], vocabulary: Vocabulary, kinds: tuple[str, ...]):
-        self._files = [_CountedFile(prefix, vocabulary) for prefix in prefixes]
-        self._spans = {kind: TokenFileWriter(span_prefix(prefixes[0], kind), np.int32) for kind in kinds}
+        dtype = token_dtype(len(vocabulary))
+        with ExitStack() as writers:
+            opened = [writers.enter_context(TokenFileWriter(prefix, dtype)) for prefix in prefixes]
+            self._files = [_CountedFile(writer, vocabulary) for writer in opened]
+            spans = {kind: TokenFileWriter(span_prefix(prefixes[0], kind), np.int32) for kind in kinds}
+            self._spans = {kind: writers.enter_context(writer) for kind, writer in spans.items()}
+            self._writers = writers.pop_all()
         self.skipped = 0
 
     @property
@@ -83,10 +83,7 @@ class _SplitWriter:
     def __exit__(
         self, error_type: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        for file in self._files:
-            file.close(is_complete=error_type is None)
-        for writer in self._spans.values():
-            writer.__exit__(error_type, error, traceback)
+        self._writers.__exit__(error_type, error, traceback)
 
 
 class DocumentSplitWriter(_SplitWriter):

@@ -10,16 +10,16 @@ from __future__ import annotations
 import os
 import shutil
 import struct
+from contextlib import ExitStack
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
-from typing import BinaryIO
 
 import numpy as np
 
 from unified.data.extents import ranges
 from unified.errors import UnifiedError
-from unified.files.whole import to_disk
+from unified.files.whole import open_output, to_disk, whole_file
 
 _MAGIC = b"MMIDIDX\x00\x00"
 _HEADER = struct.Struct("<9sQBQ")
@@ -182,8 +182,8 @@ class TokenFile:
 class TokenFileWriter:
     """Writes items of token ids; the two files appear under their names only when all is on disk.
 
-    Memory does not grow with the number of items: sizes wait in a file of their own. Use it in a ``with`` block;
-    leaving the block by an exception removes what was written, leaving it normally calls :meth:`finish`.
+    Memory does not grow with the number of items: sizes wait in a file of their own. It is a context manager: where its
+    block fails, what was written is removed.
 
     Args:
         prefix: path without ``.bin`` or ``.idx``; its folder must exist.
@@ -191,6 +191,7 @@ class TokenFileWriter:
 
     Raises:
         UnifiedError: fairseq has no code for ``dtype``.
+        OSError: a file cannot be written; its ``filename`` says which.
     """
 
     def __init__(self, prefix: str | os.PathLike[str], dtype: np.dtype | type):
@@ -201,9 +202,16 @@ class TokenFileWriter:
             raise UnifiedError(f"{self.dtype} cannot be stored; fairseq's token files hold integers of 8 to 64 bits")
         self.items = 0
         self.tokens = 0
-        self._names = {part: f"{self.prefix}.{part}.partial" for part in ("bin", "sizes", "idx")}
-        self._data = open(self._names["bin"], "wb")
-        self._sizes = open(self._names["sizes"], "wb")
+        # Closed in the opposite order: the index gets its name last, so that where there is one, there are its data.
+        with ExitStack() as files:
+            self._index = files.enter_context(whole_file(Path(f"{self.prefix}.idx")))
+            self._data = files.enter_context(whole_file(Path(f"{self.prefix}.bin")))
+            self._waiting = Path(f"{self.prefix}.sizes.partial")
+            self._sizes = open_output(self._waiting, name=Path(f"{self.prefix}.idx"))
+            files.callback(self._waiting.unlink)
+            files.enter_context(self._sizes)
+            files.push(self._write_index)
+            self._files = files.pop_all()
 
     def add(self, tokens: np.ndarray) -> None:
         """Append one item, tokens (n,)."""
@@ -231,48 +239,30 @@ class TokenFileWriter:
         self.items += len(sizes)
         self.tokens += len(flat)
 
-    def finish(self) -> None:
-        """Write the index, bring everything to disk and give both files their names."""
-        to_disk(self._data)
-        self._data.close()
-        self._sizes.close()
-        with open(self._names["idx"], "wb") as index:
-            index.write(_HEADER.pack(_MAGIC, 1, self._code, self.items))
-            with open(self._names["sizes"], "rb") as sizes:
-                shutil.copyfileobj(sizes, index, _COPIED_AT_ONCE)
-            self._write_offsets(index)
-            to_disk(index)
-        os.remove(self._names["sizes"])
-        # The index comes last: where there is one, there are its data.
-        for part in ("bin", "idx"):
-            os.replace(self._names[part], f"{self.prefix}.{part}")
-
-    def _write_offsets(self, index: BinaryIO) -> None:
-        offset = 0
-        with open(self._names["sizes"], "rb") as stream:
-            while block := stream.read(_COPIED_AT_ONCE):
-                sizes = np.frombuffer(block, dtype="<i4").astype(np.int64) * self.dtype.itemsize
-                ends = np.cumsum(sizes) + offset
-                index.write((ends - sizes).astype("<i8").tobytes())
-                offset = int(ends[-1])
-
-    def discard(self) -> None:
-        """Remove what was written; the files under the final names, if any, stay as they are."""
-        self._data.close()
-        self._sizes.close()
-        for name in self._names.values():
-            Path(name).unlink(missing_ok=True)
-
     def __enter__(self) -> TokenFileWriter:
         return self
 
     def __exit__(
         self, error_type: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        if error_type is None:
-            self.finish()
-        else:
-            self.discard()
+        self._files.__exit__(error_type, error, traceback)
+
+    def _write_index(self, error_type: type[BaseException] | None, *_: object) -> None:
+        """Write the index, unless the block fails."""
+        if error_type is not None:
+            return
+        self._sizes.flush()
+        self._index.write(_HEADER.pack(_MAGIC, 1, self._code, self.items))
+        with open(self._waiting, "rb") as sizes:
+            shutil.copyfileobj(sizes, self._index, _COPIED_AT_ONCE)
+            sizes.seek(0)
+            offset = 0
+            while block := sizes.read(_COPIED_AT_ONCE):
+                widths = np.frombuffer(block, dtype="<i4").astype(np.int64) * self.dtype.itemsize
+                ends = np.cumsum(widths) + offset
+                self._index.write((ends - widths).astype("<i8").tobytes())
+                offset = int(ends[-1])
+        to_disk(self._index)  # before the data get their name: a disk may be full
 
 
 def _read_header(path: str) -> tuple[np.dtype, int]:

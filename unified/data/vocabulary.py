@@ -12,6 +12,7 @@ import numpy as np
 
 from unified.arguments import require_list
 from unified.errors import UnifiedError, naming
+from unified.files.whole import write_whole_text
 
 BEGIN, PAD, SEPARATOR, UNKNOWN = "<s>", "<pad>", "</s>", "<unk>"
 MASK = "<mask>"
@@ -140,7 +141,7 @@ class Vocabulary:
     def save(self, path: str | Path) -> None:
         """Write ``dict.txt``, readable by ``fairseq.data.Dictionary.load``."""
         lines = (f"{symbol} {count}\n" for symbol, count in zip(self.symbols[4:], self.counts[4:], strict=True))
-        Path(path).write_text("".join(lines), encoding="utf-8")
+        write_whole_text(Path(path), "".join(lines))
 
     def encode(self, pieces: list[str]) -> np.ndarray:
         """Ids of ``pieces``, int64 (n,).

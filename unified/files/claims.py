@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 from unified.errors import UnifiedError
 from unified.files.destination import require_folders
@@ -21,7 +21,7 @@ from unified.files.json_text import NotJson, parse_json
 from unified.files.locks import locked_file
 from unified.files.rows import is_hub, read_rows
 from unified.files.shapes import Each, misfit
-from unified.files.whole import to_disk
+from unified.files.whole import open_output, to_disk
 
 #: Name of the claim in a folder; a file's claim stands beside it and has its name with ``.claim`` behind.
 FILE_NAME = "claim.json"
@@ -129,28 +129,26 @@ def data_hashes(names: Iterable[str | Path]) -> dict[str, str]:
 
 @contextmanager
 def _claimed(file: Path, owner: Path, claim: Claim, advice: str, begun: Callable[[], bool]) -> Iterator[None]:
-    with locked_file(file, owner), open(file, "a+", encoding="utf-8") as stream:
-        before = _content(stream)
+    with locked_file(file, owner):
+        before = _content(file)
         try:
             if before != claim.content:
                 if begun():
                     raise UnifiedError(f"{owner}: {_why_not(claim, before)}; {advice}")
                 before = claim.content
-                stream.seek(0)
-                stream.truncate()
-                json.dump(before, stream, indent=2, ensure_ascii=False)
-                to_disk(stream)
+                with open_output(file) as stream:  # in place, as it is locked
+                    stream.write(json.dumps(before, indent=2, ensure_ascii=False).encode())
+                    to_disk(stream)
             yield
         finally:
             if before is None or not begun():
                 file.unlink(missing_ok=True)
 
 
-def _content(stream: TextIO) -> dict[str, Any] | None:
+def _content(file: Path) -> dict[str, Any] | None:
     """Content of a claim; None if there is none, or the command was killed while it wrote the claim."""
-    stream.seek(0)
     try:
-        content = parse_json(stream.read())
+        content = parse_json(file.read_text(encoding="utf-8"))
     except (NotJson, UnicodeDecodeError):
         return None
     return None if misfit(content, {"settings": dict, "inputs": Each(Each(str))}, "a claim") else content

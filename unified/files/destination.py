@@ -16,6 +16,7 @@ from typing import Any
 from unified.errors import UnifiedError
 from unified.files.json_text import read_object
 from unified.files.shapes import Each, misfit
+from unified.files.whole import to_disk, write_whole_text
 from unified.runtime.progress import Progress
 
 MANIFEST = "manifest.json"
@@ -36,8 +37,9 @@ def new_folder(destination: str | Path, overwrite: bool, advice: str = ANOTHER) 
     Raises:
         UnifiedError: ``destination`` is there and not empty, before the block or after it, and either ``overwrite`` is
             False or it holds anything that its manifest does not list; or it is a link that leads back to itself.
+        OSError: a file in the folder cannot be written; its ``filename`` is the path below ``destination``.
     """
-    destination = resolved(destination)
+    called, destination = Path(destination), resolved(destination)
     check_destination(destination, overwrite, advice)
     destination.parent.mkdir(parents=True, exist_ok=True)
     for left in sorted(destination.parent.glob(f".{glob.escape(destination.name)}.*.partial")):
@@ -51,6 +53,10 @@ def new_folder(destination: str | Path, overwrite: bool, advice: str = ANOTHER) 
         finished = True
         _check_again(destination, overwrite, advice, partial)
         _replace(partial, destination)
+    except OSError as error:  # the user knows no file of the temporary folder
+        if isinstance(error.filename, str) and Path(error.filename).is_relative_to(partial):
+            error.filename = str(called / Path(error.filename).relative_to(partial))
+        raise
     finally:
         if not finished:
             shutil.rmtree(partial, ignore_errors=True)
@@ -123,7 +129,7 @@ def write_manifest(folder: Path, content: dict[str, Any]) -> None:
     """Write ``manifest.json``: ``content`` and the size and hash of every other file in ``folder``, at any depth."""
     outputs = {name: describe(folder / name) for name in _leaves(folder)}
     text = json.dumps({**content, "outputs": outputs}, indent=2, ensure_ascii=False)
-    (folder / MANIFEST).write_text(text + "\n", encoding="utf-8")
+    write_whole_text(folder / MANIFEST, text + "\n")
 
 
 def manifest_outputs(folder: Path) -> dict[str, str]:
@@ -163,7 +169,7 @@ def _leaves(folder: Path) -> list[str]:
 def _sync(folder: Path) -> None:
     for name in _leaves(folder):
         with open(folder / name, "rb") as stream:
-            os.fsync(stream.fileno())
+            to_disk(stream)
 
 
 def _new_partial(destination: Path) -> Path:

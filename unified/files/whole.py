@@ -1,4 +1,4 @@
-"""Files that are whole or not there, whenever the process is killed."""
+"""Output files: whole or not there, whenever the process is killed; errors of the system say which one it is."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any, BinaryIO
+from typing import IO, Any, BinaryIO, Literal
 
 from unified.errors import UnifiedError
 
@@ -20,14 +20,17 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
     new one at ``path``, never a part; beside it may be left ``.NAME.PROCESS.partial``.
 
     Raises:
+        UnifiedError: ``path`` is a folder, a device or a pipe, in whose place no file may come.
         OSError: the file cannot be written; its ``filename`` is ``path``.
     """
+    if path.exists() and not path.is_file():
+        raise UnifiedError(f"{path}: a folder, a device or a pipe, which would be replaced; name a file")
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
-        with io.BufferedWriter(_NamedFile(partial, path)) as stream:
+        with open_output(partial, name=path) as stream:
             yield stream
             to_disk(stream)
-        with _naming(path):
+        with naming_output(path):
             os.replace(partial, path)
     except BaseException:
         with suppress(OSError):  # of a disk that does not let anything be removed, either; the first error says more
@@ -42,8 +45,25 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
 
 def write_whole_text(path: Path, text: str) -> None:
     """Write a text file in UTF-8, whole or not at all, see :func:`whole_file`."""
+    write_whole_bytes(path, text.encode("utf-8"))
+
+
+def write_whole_bytes(path: Path, content: bytes) -> None:
+    """Write a file, whole or not at all, see :func:`whole_file`."""
     with whole_file(path) as stream:
-        stream.write(text.encode("utf-8"))
+        stream.write(content)
+
+
+def open_output(path: Path, mode: Literal["w", "a"] = "w", name: Path | None = None) -> io.BufferedWriter:
+    """Opens a file that is written in place: anew ("w") or behind what it holds ("a").
+
+    Args:
+        name: what the user calls the file; ``path`` where it is None.
+
+    Raises (here and from its methods):
+        OSError: the file cannot be written; its ``filename`` is ``name``.
+    """
+    return io.BufferedWriter(_NamedFile(path, mode, path if name is None else name))
 
 
 def require_new(path: Path, overwrite: bool) -> None:
@@ -62,31 +82,31 @@ def to_disk(stream: IO[Any]) -> None:
     Raises:
         OSError: the disk does not take it; its ``filename`` is the name of the file.
     """
-    with _naming(stream.name):
+    with naming_output(stream.name):
         stream.flush()
         os.fsync(stream.fileno())
 
 
-class _NamedFile(io.FileIO):
-    """A new file whose errors name another one, in whose place it is written."""
-
-    def __init__(self, file: Path, name: Path):
-        with _naming(name):
-            super().__init__(file, "w")
-        self.name = os.fspath(name)
-
-    def write(self, content: Any, /) -> int:
-        """Write bytes."""
-        with _naming(self.name):
-            return super().write(content)
-
-
 @contextmanager
-def _naming(path: str | Path) -> Iterator[None]:
+def naming_output(name: str | os.PathLike[str]) -> Iterator[None]:
     """A ``with`` block in which errors of the system name a file; of writing, the system does not say which one."""
     try:
         yield
     except OSError as error:
         if error.errno is not None:
-            error.filename = os.fspath(path)
+            error.filename = os.fspath(name)
         raise
+
+
+class _NamedFile(io.FileIO):
+    """An output file whose errors name it as the user calls it."""
+
+    def __init__(self, file: Path, mode: str, name: Path):
+        with naming_output(name):
+            super().__init__(file, mode)
+        self.name = os.fspath(name)
+
+    def write(self, content: Any, /) -> int:
+        """Write bytes."""
+        with naming_output(self.name):
+            return super().write(content)

@@ -59,6 +59,11 @@ def plot(mask: MaskVectors, path: str | Path, tokens: Sequence[str] | None = Non
     Raises:
         ValueError: ``mask`` is no mask, another ending, a number of tokens that is not S, or a batch of no rows.
     """
+    Path(path).write_bytes(picture_content(mask, path, tokens))
+
+
+def picture_content(mask: MaskVectors, path: str | Path, tokens: Sequence[str] | None = None) -> bytes:
+    """Content of the file that :func:`plot` writes to ``path``."""
     ending = Path(path).suffix.lower()
     if ending not in (".svg", ".png"):
         raise ValueError(f"path must end in .svg or .png, got {str(path)!r}")
@@ -68,11 +73,10 @@ def plot(mask: MaskVectors, path: str | Path, tokens: Sequence[str] | None = Non
     if tokens is not None and len(tokens) != mask.key_length:
         raise ValueError(f"tokens must name all {mask.key_length} keys, got {len(tokens)}")
     if ending == ".svg":
-        Path(path).write_text(svg(mask, tokens), encoding="utf-8")
-    elif tokens is not None:
+        return svg(mask, tokens).encode()
+    if tokens is not None:
         raise ValueError("tokens are drawn in .svg only; a .png shows the cells without labels")
-    else:
-        Path(path).write_bytes(png(mask))
+    return png(mask)
 
 
 def cell_types(mask: MaskVectors) -> np.ndarray:

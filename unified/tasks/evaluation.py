@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from unified.files.whole import whole_file, write_whole_text
 from unified.runtime.progress import shown
 from unified.tasks.finetuning import Learnt
 from unified.tasks.metrics.bootstrap import bootstrap_intervals
@@ -26,11 +27,11 @@ def write_predictions(
     Args:
         official: text, or content of JSON, by file name.
     """
-    with (folder / f"predictions.{split}.jsonl").open("w", encoding="utf-8") as stream:
-        stream.writelines(json.dumps(one, ensure_ascii=False) + "\n" for one in predictions)
+    with whole_file(folder / f"predictions.{split}.jsonl") as stream:
+        stream.writelines(f"{json.dumps(one, ensure_ascii=False)}\n".encode() for one in predictions)
     for name, content in official.items():
         text = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False, indent=1) + "\n"
-        (folder / f"{split}.{name}").write_text(text, encoding="utf-8")
+        write_whole_text(folder / f"{split}.{name}", text)
 
 
 @dataclass(frozen=True)

@@ -7,13 +7,13 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
+from unified.conversions.export import WEIGHTS
+from unified.files.whole import write_whole_text
 from unified.reports.model_card import model_card
 from unified.reports.results import read_results
 from unified.tasks.loading import load
 
 CARD = "README.md"
-#: The file of the parameters; it comes last, so that where it is there, all files are.
-WEIGHTS = "model.safetensors"
 
 
 def publish(folder: Path, results: Sequence[Path] = ()) -> None:
@@ -36,7 +36,8 @@ def publish(folder: Path, results: Sequence[Path] = ()) -> None:
         load(folder).save_pretrained(made)
         if results:
             config = json.loads((made / "config.json").read_text(encoding="utf-8"))
-            (made / CARD).write_text(model_card(read_results(results), config, folder), encoding="utf-8")
+            write_whole_text(made / CARD, model_card(read_results(results), config, folder))
+        # The parameters come last, so that where they are, all files are.
         for path in sorted(made.iterdir(), key=lambda path: path.name == WEIGHTS):
             path.replace(folder / path.name)
     finally:

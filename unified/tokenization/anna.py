@@ -30,6 +30,7 @@ import numpy as np
 from unified.arguments import counted
 from unified.errors import UnifiedError
 from unified.files.json_text import read_object
+from unified.files.whole import write_whole_text
 from unified.tokenization.base import SPECIAL_SYMBOLS, ListedSymbols, pairs_of_integers
 from unified.tokenization.wordpiece import SPECIAL_ENTRIES, WordPieceTokenizer, train_wordpiece
 from unified.tokenization.wordpiece_files import CONTINUATION
@@ -115,7 +116,7 @@ class AnnaTokenizer(ListedSymbols):
         """Write the files from which :func:`unified.tokenization.load_tokenizer` makes this tokenizer again."""
         content = {field: getattr(self, field) for field in _FIELDS}
         text = json.dumps(content, ensure_ascii=False, indent=0)
-        (Path(folder) / FILE_NAME).write_text(text + "\n", encoding="utf-8")
+        write_whole_text(Path(folder) / FILE_NAME, text + "\n")
 
     def encode_ids(self, texts: list[str]) -> tuple[np.ndarray, np.ndarray]:
         """Native ids of many texts and their numbers, see :meth:`unified.tokenization.Tokenizer.encode_ids`."""

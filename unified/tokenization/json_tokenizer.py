@@ -20,6 +20,7 @@ from unified.data.vocabulary import BEGIN, MASK, PAD, SEPARATOR, UNKNOWN
 from unified.errors import UnifiedError
 from unified.files.json_text import read_object
 from unified.files.shapes import Maybe, misfit
+from unified.files.whole import write_whole_text
 from unified.tokenization.base import concatenated, pairs_of_integers, single_spaced, with_accents
 from unified.tokenization.spelling import usual_spelling
 from unified.tokenization.wordpiece_files import JSON_NAME, SETTINGS_NAME, named_entries
@@ -93,7 +94,7 @@ class JsonTokenizer:
     def save(self, folder: str | Path) -> None:
         """Write the files from which :func:`unified.tokenization.load_tokenizer` makes this tokenizer again."""
         text = json.dumps(self._content, ensure_ascii=False)
-        (Path(folder) / JSON_NAME).write_text(text + "\n", encoding="utf-8")
+        write_whole_text(Path(folder) / JSON_NAME, text + "\n")
         named = {symbol: entry for entry, symbol in self.special.items()}
         write_special(Path(folder) / SETTINGS_NAME, named)
 
@@ -201,7 +202,7 @@ def write_special(path: Path, entries: Mapping[str, str], **more: object) -> Non
     named = {SPECIAL_FIELDS[symbol][0]: entry for symbol, entry in entries.items()}
     inputs = ["input_ids", "token_type_ids", "attention_mask"]
     content = {"tokenizer_class": "PreTrainedTokenizerFast", "model_input_names": inputs, **named, **more}
-    path.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    write_whole_text(path, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
 
 
 def _with_prefix_setting(content: dict[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:

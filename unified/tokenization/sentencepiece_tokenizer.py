@@ -16,6 +16,7 @@ import sentencepiece
 
 from unified.data.vocabulary import BEGIN, PAD, SEPARATOR, UNKNOWN
 from unified.errors import UnifiedError
+from unified.files.whole import write_whole_bytes, write_whole_text
 from unified.tokenization.base import ListedSymbols, concatenated, pairs_of_integers, single_spaced
 
 FILE_NAME = "tokenizer.model"
@@ -64,7 +65,7 @@ class SentencePieceTokenizer(ListedSymbols):
 
     def save(self, folder: str | Path) -> None:
         """Write the files from which :func:`unified.tokenization.load_tokenizer` makes this tokenizer again."""
-        (Path(folder) / FILE_NAME).write_bytes(self._model)
+        write_whole_bytes(Path(folder) / FILE_NAME, self._model)
 
     def _named(self) -> list[str]:
         """The pieces, special ones under the names of the vocabulary."""
@@ -170,13 +171,11 @@ def _single_spaced(texts: list[str]) -> list[str]:
 
 def _lowercase_rules(folder: str) -> str:
     """A file of sentencepiece rules that lower every cased character and change nothing else."""
-    path = os.path.join(folder, "lowercase.tsv")
-    with open(path, "w", encoding="ascii") as stream:
-        for character in map(chr, range(sys.maxunicode + 1)):
-            lowered = character.lower()
-            if lowered != character:
-                stream.write(f"{ord(character):X}\t{' '.join(f'{ord(c):X}' for c in lowered)}\n")
-    return path
+    path = Path(folder, "lowercase.tsv")
+    cased = (character for character in map(chr, range(sys.maxunicode + 1)) if character.lower() != character)
+    lines = (f"{ord(character):X}\t{' '.join(f'{ord(c):X}' for c in character.lower())}\n" for character in cased)
+    write_whole_text(path, "".join(lines))
+    return str(path)
 
 
 def _without_rules_file(model: bytes) -> bytes:

@@ -17,6 +17,7 @@ from unified.arguments import counted, shown
 from unified.data.vocabulary import BEGIN, MASK, PAD, SEPARATOR, UNKNOWN
 from unified.errors import UnifiedError
 from unified.files.json_text import read_object
+from unified.files.whole import write_whole_text
 from unified.tokenization.base import ListedSymbols, concatenated, pairs_of_integers, single_spaced, with_accents
 from unified.tokenization.json_tokenizer import SPECIAL_FIELDS, entry_symbol
 from unified.tokenization.spelling import usual_spelling
@@ -116,7 +117,7 @@ class WordPieceTokenizer(ListedSymbols):
     def save(self, folder: str | Path) -> None:
         """Write the files from which :func:`unified.tokenization.load_tokenizer` makes this tokenizer again."""
         text = "".join(f"{entry}\n" for entry in self.entries)
-        (Path(folder) / VOCABULARY_NAME).write_text(text, encoding="utf-8")
+        write_whole_text(Path(folder) / VOCABULARY_NAME, text)
         named = {
             SPECIAL_FIELDS[symbol][0]: entry
             for entry, symbol in self.special.items()

@@ -14,6 +14,7 @@ from unified.arguments import counted, shown
 from unified.errors import UnifiedError, first_few
 from unified.files.json_text import read_object
 from unified.files.shapes import Each, Maybe, misfit
+from unified.files.whole import write_whole_text
 
 VOCABULARY_NAME, JSON_NAME, SETTINGS_NAME = "vocab.txt", "tokenizer.json", "tokenizer_config.json"
 #: Ids of the entries behind those of ``vocab.txt``.
@@ -176,7 +177,7 @@ def write_settings(path: Path, settings: dict[str, bool | None], special: dict[s
     """
     named = {_CONFIG_FIELDS[name]: value for name, value in settings.items()}
     text = json.dumps({"tokenizer_class": "BertTokenizer", **named, **special}, indent=2)
-    path.write_text(text + "\n", encoding="utf-8")
+    write_whole_text(path, text + "\n")
 
 
 def read_json(path: Path) -> tuple[list[str], dict[str, bool]]:

@@ -11,6 +11,7 @@ import numpy as np
 
 from unified.data.vocabulary import BEGIN, MASK, PAD, SEPARATOR, UNKNOWN
 from unified.errors import UnifiedError
+from unified.files.whole import write_whole_bytes
 from unified.tokenization.base import concatenated, pairs_of_integers, single_spaced
 from unified.tokenization.sentencepiece_tokenizer import SentencePieceTokenizer
 from unified.tokenization.wordpiece_files import JSON_NAME, SETTINGS_NAME, read_settings
@@ -64,7 +65,7 @@ class XLNetTokenizer(SentencePieceTokenizer):
 
     def save(self, folder: str | Path) -> None:
         """Write the files from which :func:`unified.tokenization.load_tokenizer` makes this tokenizer again."""
-        (Path(folder) / FILE_NAME).write_bytes(self._model)
+        write_whole_bytes(Path(folder) / FILE_NAME, self._model)
 
     def encode_ids(self, texts: list[str]) -> tuple[np.ndarray, np.ndarray]:
         """Native ids of many texts and their numbers, see :meth:`unified.tokenization.Tokenizer.encode_ids`."""

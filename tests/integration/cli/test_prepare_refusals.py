@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.corpora import random_documents, raw_text, run, tree, write
+from tests.support.full_disk import full_disk
 from tests.support.prepared_python import FRESH
 
 ROOT = Path(__file__).parents[3]
@@ -176,7 +177,7 @@ def test_an_interrupted_run_leaves_no_folder_and_no_process(tmp_path, interrupti
     unfinished = f".data.{process.pid}.partial"
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
-        data = tmp_path / unfinished / "train.bin.partial"
+        data = tmp_path / unfinished / f".train.bin.{process.pid}.partial"
         if data.exists() and data.stat().st_size:
             break
         time.sleep(0.005)
@@ -225,3 +226,12 @@ def is_alive(pid):
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
         return False
+
+
+def test_a_full_disk_names_the_file_in_the_folder_that_was_given(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    text = write(Path("a.txt"), raw_text(random_documents(100)))
+    with full_disk(3000):
+        assert run(text, "--output", "data") == 2
+    assert capsys.readouterr().err.splitlines()[-1] == "unified prepare: error: data/train.bin: file too large"
+    assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]

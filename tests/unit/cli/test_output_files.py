@@ -126,17 +126,20 @@ def test_overwrite_has_no_effect_without_an_output(inputs, capsys, words):
     assert capsys.readouterr() == ("", f"unified {words[0]}: error: {says}\n")
 
 
-@pytest.mark.parametrize("command", ["score", "tune-lengths"])
-def test_a_full_disk_leaves_the_file_of_before(inputs, capsys, monkeypatch, command):
+@pytest.mark.parametrize("line", WORKING)
+def test_a_full_disk_leaves_the_file_of_before(inputs, capsys, monkeypatch, line):
     def full(descriptor):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    Path("scores.json").write_text("old", encoding="utf-8")
-    words = {"score": ["classification", "gold", "gold"], "tune-lengths": ["out"]}[command]
+    name = f"file.{'svg' if line.startswith('masks') else 'jsonl'}"
+    Path(name).write_text("old", encoding="utf-8")
     monkeypatch.setattr(os, "fsync", full)
-    assert main([command, *words, "--output", "scores.json", "--overwrite"]) == 2
-    assert capsys.readouterr() == ("", f"unified {command}: error: scores.json: no space left on device\n")
-    assert Path("scores.json").read_text(encoding="utf-8") == "old"
+    assert main([*line.split(), "--output", name, "--overwrite"]) == 2
+    told = capsys.readouterr()
+    assert told.out == "" and told.err.splitlines()[-1] == (
+        f"unified {line.split()[0]}: error: {name}: no space left on device"
+    )
+    assert Path(name).read_text(encoding="utf-8") == "old"
 
 
 @pytest.mark.parametrize("name", ["run.yaml", "claim.json", "manifest.json", "checkpoint_last.pt", "results.json"])

@@ -14,6 +14,7 @@ import torch
 
 from tests.support.commands import exit_status
 from tests.support.corpora import jsonl
+from tests.support.full_disk import full_disk
 from tests.support.task_folders import language_model
 from tests.support.terminal import Terminal
 from tests.support.untrained_models import linked, task_model, write_found_threshold
@@ -399,3 +400,16 @@ def test_lines_of_other_items_are_not_gone_on_with(work, monkeypatch, capsys, ch
     assert predict(*words, "--output", "out.jsonl") == 2
     told = capsys.readouterr().err
     assert told == f"unified predict: error: out.jsonl.partial, {says}; remove it, or give another --output\n"
+
+
+def test_a_full_disk_names_the_output_and_the_same_command_goes_on(work, capsys):
+    jsonl(work / "many.jsonl", [{"text": f"w{i} é"} for i in range(200)])
+    words = ("classification", "many.jsonl", "--model", "classes", "--output", "out.jsonl")
+    assert predict(*words[:-2], "--output", "whole.jsonl") == 0
+    whole = Path("whole.jsonl").read_bytes()
+    with full_disk(room := 9000):
+        assert predict(*words) == 2
+    assert capsys.readouterr().err.splitlines()[-1] == "unified predict: error: out.jsonl: file too large"
+    assert Path("out.jsonl.partial").read_bytes() == whole[:room]
+    assert predict(*words) == 0
+    assert Path("out.jsonl").read_bytes() == whole

@@ -11,6 +11,7 @@ import pytest
 import torch
 from safetensors import safe_open
 
+from tests.support.full_disk import full_disk
 from tests.support.task_folders import WORDS, tokenizer
 from unified.checkpoints.conversion import Conversion
 from unified.checkpoints.trained import Trained, write
@@ -306,3 +307,10 @@ def test_a_roberta_is_of_transformers_where_it_has_their_settings(tmp_path, monk
     monkeypatch.setattr(formats, "read_transformers_roberta", lambda *given: ("transformers", *given))
     assert formats.READERS["roberta"](tmp_path, "x") == ("fairseq", tmp_path, "x")
     assert formats.READERS["roberta"](config_of(tmp_path), None) == ("transformers", tmp_path, None)
+
+
+@pytest.mark.parametrize(("room", "name"), [(0, "config.json"), (100, "model.safetensors")])
+def test_a_full_disk_names_the_file_that_cannot_be_written(tmp_path, room, name):
+    with pytest.raises((UnifiedError, OSError), match="File too large") as raised, full_disk(room):
+        write_folder(tmp_path / "out", {"a": 1}, {"weight": torch.zeros(1000)}, lambda folder: None, torch.float32)
+    assert str(tmp_path / "out" / name) in str(raised.value) and not list(tmp_path.iterdir())

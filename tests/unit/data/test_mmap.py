@@ -2,12 +2,14 @@
 
 import os
 import pickle
+import stat
 import struct
 
 import numpy as np
 import pytest
 import torch
 
+from tests.support.full_disk import full_disk
 from unified.data.token_files import TokenFile, TokenFileWriter, exists, token_dtype
 from unified.errors import UnifiedError
 
@@ -181,7 +183,8 @@ def test_files_are_on_disk_before_they_get_their_names_and_the_index_comes_last(
     done, fsync, replace = [], os.fsync, os.replace
 
     def to_disk(descriptor):
-        done.append(os.fstat(descriptor).st_size)
+        status = os.fstat(descriptor)
+        done.extend([] if stat.S_ISDIR(status.st_mode) else [status.st_size])
         fsync(descriptor)
 
     def named(old, new):
@@ -191,7 +194,7 @@ def test_files_are_on_disk_before_they_get_their_names_and_the_index_comes_last(
     monkeypatch.setattr(os, "fsync", to_disk)
     monkeypatch.setattr(os, "replace", named)
     write(tmp_path / "a", [np.array([1, 2]), np.array([3])], np.uint16)
-    assert done == [6, 26 + 2 * 12, "a.bin", "a.idx"]
+    assert done == [26 + 2 * 12, 6, "a.bin", 26 + 2 * 12, "a.idx"]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.bin", "a.idx"]
 
 
@@ -270,3 +273,19 @@ def test_damaged_or_missing_data(tmp_path):
         TokenFile(tmp_path / "a")
     with pytest.raises(UnifiedError, match=r"b\.idx: no such file"):
         TokenFile(tmp_path / "b")
+
+
+@pytest.mark.parametrize(("room", "part"), [(0, "bin"), (10, "idx")])
+def test_a_full_disk_names_the_file_and_leaves_the_old_ones(tmp_path, room, part):
+    write(tmp_path / "a", [np.array([1, 2])], np.uint16)
+    with pytest.raises(OSError, match="File too large") as raised, full_disk(room):
+        write(tmp_path / "a", [np.array([3, 4, 5])], np.uint16)
+    assert raised.value.filename == str(tmp_path / f"a.{part}")
+    assert TokenFile(tmp_path / "a")[0].tolist() == [1, 2]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.bin", "a.idx"]
+
+
+def test_a_folder_that_is_not_there_names_the_file(tmp_path):
+    with pytest.raises(FileNotFoundError) as raised:
+        TokenFileWriter(tmp_path / "none" / "a", np.uint16)
+    assert raised.value.filename == str(tmp_path / "none" / "a.idx")

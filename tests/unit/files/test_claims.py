@@ -97,8 +97,8 @@ def test_a_claim_cut_short_is_none(tmp_path):
 
 def test_a_claim_is_utf_8_and_on_the_disk_before_the_work_begins(tmp_path, monkeypatch):
     """So a machine that loses its power leaves no work without a claim."""
-    claim, synced = Claim({"--data": "café"}), []
-    monkeypatch.setattr(os, "fsync", lambda number: synced.append(json.loads(os.pread(number, 1000, 0))))
+    claim, synced, file = Claim({"--data": "café"}), [], tmp_path / "run" / FILE_NAME
+    monkeypatch.setattr(os, "fsync", lambda number: synced.append(json.loads(file.read_text(encoding="utf-8"))))
     with plain_locale(), claimed_folder(tmp_path / "run", claim, "go away"):
         assert synced == [claim.content]
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.full_disk import full_disk
 from unified.errors import UnifiedError
 from unified.files.destination import (
     MANIFEST,
@@ -19,6 +20,7 @@ from unified.files.destination import (
     resolved,
     write_manifest,
 )
+from unified.files.whole import write_whole_text
 
 
 def made(destination: Path, files: dict[str, str], overwrite: bool = False) -> None:
@@ -74,7 +76,7 @@ def test_files_are_on_the_disk_before_the_folder_has_its_name(tmp_path, monkeypa
     monkeypatch.setattr(os, "fsync", fsync)
     made(destination, {"a": "x", "in/b": "y"})
     files = [destination / "a", destination / "in" / "b", destination / MANIFEST]
-    assert sorted(synced) == sorted(path.stat().st_ino for path in files)
+    assert {path.stat().st_ino for path in files} <= set(synced)
 
 
 def test_a_folder_whose_manifest_lists_all_its_files_is_replaced_whole(tmp_path):
@@ -265,3 +267,28 @@ def test_a_damaged_manifest_is_refused(tmp_path, content, says):
     (tmp_path / "manifest.json").unlink()
     with pytest.raises(UnifiedError, match=r"manifest\.json: no such file or folder$"):
         manifest_outputs(tmp_path)
+
+
+def test_a_file_that_cannot_be_written_is_named_below_the_folder_that_the_user_gave(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(OSError, match="File too large") as raised, new_folder("new", overwrite=False) as partial:
+        (partial / "in").mkdir()
+        with full_disk():
+            write_whole_text(partial / "in" / "a", "x")
+    assert raised.value.filename == os.path.join("new", "in", "a") and os.listdir() == []
+    with pytest.raises(FileNotFoundError) as raised, new_folder("new", overwrite=False):
+        open("of another folder", "rb")
+    assert raised.value.filename == "of another folder"
+    with pytest.raises(OSError, match="odd") as raised, new_folder("new", overwrite=False):
+        raise OSError("odd")
+    assert raised.value.filename is None
+
+
+def test_a_folder_that_does_not_reach_the_disk_names_its_file(tmp_path, monkeypatch):
+    def full(number):
+        raise OSError(28, "No space left on device")
+
+    with pytest.raises(OSError, match="No space") as raised, new_folder(tmp_path / "new", overwrite=False) as partial:
+        (partial / "a").touch()
+        monkeypatch.setattr(os, "fsync", full)
+    assert raised.value.filename == str(tmp_path / "new" / "a")

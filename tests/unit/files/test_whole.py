@@ -2,12 +2,14 @@
 
 import errno
 import os
-import resource
 import stat
+from pathlib import Path
 
 import pytest
 
-from unified.files.whole import to_disk, whole_file, write_whole_text
+from tests.support.full_disk import full_disk
+from unified.errors import UnifiedError
+from unified.files.whole import open_output, to_disk, whole_file, write_whole_bytes, write_whole_text
 
 
 def test_the_content_and_then_the_name_reach_the_disk(tmp_path, monkeypatch):
@@ -77,14 +79,10 @@ def test_text_that_waits_in_a_buffer_is_flushed_first(tmp_path, monkeypatch):
 @pytest.mark.parametrize("size", [10, 1 << 20])
 def test_an_error_of_writing_names_the_file(tmp_path, size):
     """The system tells it for a few bytes when the buffer is emptied, and for many at once."""
-    path, limits = tmp_path / "file", resource.getrlimit(resource.RLIMIT_FSIZE)
-    with pytest.raises(OSError, match="File too large") as raised, whole_file(path) as stream:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (5, limits[1]))
-        try:
-            stream.write(b"x" * size)
-            stream.flush()
-        finally:
-            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    path = tmp_path / "file"
+    with pytest.raises(OSError, match="File too large") as raised, whole_file(path) as stream, full_disk(5):
+        stream.write(b"x" * size)
+        stream.flush()
     assert raised.value.filename == str(path) and os.listdir(tmp_path) == []
 
 
@@ -118,3 +116,48 @@ def test_no_file_stays_open(tmp_path):
     after = os.dup(0)
     os.close(after)
     assert after == before
+
+
+def test_bytes_are_written_as_they_are(tmp_path):
+    write_whole_bytes(tmp_path / "file", b"\xff\r\n")
+    assert (tmp_path / "file").read_bytes() == b"\xff\r\n"
+
+
+@pytest.mark.parametrize("kind", ["folder", "pipe"])
+def test_what_is_no_file_is_not_replaced(tmp_path, kind):
+    path = tmp_path / "it"
+    (os.mkdir if kind == "folder" else os.mkfifo)(path)
+    with pytest.raises(UnifiedError, match=f"^{path}: a folder, a device or a pipe, which would be replaced"):
+        write_whole_text(path, "text")
+    assert not path.is_file() and os.listdir(tmp_path) == ["it"]
+
+
+def test_a_file_is_written_in_place_anew_or_behind_what_it_holds(tmp_path):
+    path = tmp_path / "file"
+    for mode, content, whole in (("w", b"long", b"long"), ("a", b"er", b"longer"), ("w", b"new", b"new")):
+        before = path.stat().st_ino if path.exists() else None
+        with open_output(path, mode) as stream:
+            stream.write(content)
+        assert path.read_bytes() == whole and before in (None, path.stat().st_ino)
+
+
+@pytest.mark.parametrize("name", [None, "out"])
+def test_an_error_of_a_file_written_in_place_names_it_as_the_user_does(tmp_path, name):
+    path = tmp_path / "out.partial"
+    called = path if name is None else tmp_path / name
+    with (
+        pytest.raises(OSError, match="File too large") as raised,
+        full_disk(),
+        open_output(path, "a", called) as stream,
+    ):
+        stream.write(b"x")
+    assert raised.value.filename == str(called)
+    with pytest.raises(FileNotFoundError) as raised:
+        open_output(tmp_path / "none" / "file", name=called)
+    assert raised.value.filename == str(called)
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="the system has no /dev/full")
+def test_a_full_device_is_named(tmp_path):
+    with pytest.raises(OSError, match="No space left on device: '/dev/full'"), open_output(Path("/dev/full")) as stream:
+        stream.write(b"x")

@@ -23,6 +23,7 @@ from unified.cli.output import (
 )
 from unified.cli.values import non_negative
 from unified.errors import UnifiedError
+from unified.files.whole import write_whole_bytes
 from unified.notation import imported
 
 if TYPE_CHECKING:
@@ -102,15 +103,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Run the command with parsed options; returns the exit status."""
-    from unified import masks
     from unified.cli.commands.showing.vectors import vectors_of
+    from unified.masks.pictures import picture_content
 
     if args.verb == "plot":
         require_output_file(args)
     try:
         mask = _changed(_build(args.mask, args.arguments), args)
         if args.verb == "plot":
-            masks.plot(mask, output_file(args), None if args.tokens is None else args.tokens.split())
+            content = picture_content(mask, args.output, None if args.tokens is None else args.tokens.split())
+            write_whole_bytes(output_file(args), content)
             if not args.json:
                 print(f"wrote {args.output}")
         elif not args.json:

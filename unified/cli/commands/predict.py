@@ -5,12 +5,14 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import os
 import sys
 import uuid
 from collections import Counter
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from io import TextIOWrapper
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
@@ -285,6 +287,7 @@ def _destination(
             work on it.
     """
     from unified.files.claims import claimed_file
+    from unified.files.whole import open_output
 
     if args.output is None:
         yield sys.stdout, 0, items
@@ -293,7 +296,7 @@ def _destination(
     partial = output.with_name(output.name + ".partial")
     with claimed_file(partial, _claim(args, handle, predictor), _REMOVE):
         before, left = _pass_over(partial, items, predictor)
-        with partial.open("a", encoding="utf-8") as stream:
+        with TextIOWrapper(open_output(partial, "a", output), encoding="utf-8") as stream:
             yield stream, before, left
         partial.replace(output)
 
@@ -358,8 +361,7 @@ def _pass_over(partial: Path, items: Iterator[Any], predictor: AnyPredictor) -> 
         if document is not None:
             again.append(item)
     kept = lines[: len(lines) - len(again)]
-    with partial.open("r+b") as stream:
-        stream.truncate(sum(len(line) + 1 for line in kept))
+    os.truncate(partial, sum(len(line) + 1 for line in kept))
     return len(kept), chain(again, items)
 
 

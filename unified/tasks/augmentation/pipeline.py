@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from unified.data import randomness
+from unified.files.whole import write_whole_text
 from unified.tasks.augmentation.entities import Entity
 from unified.tasks.augmentation.negatives import negatives
 from unified.tasks.augmentation.outcome import counted, write_squad
@@ -73,7 +74,7 @@ class Pipeline:
             target.parent.mkdir(exist_ok=True)
             write_squad(target, stages.rows(PASSAGES, KEPT, UNANSWERABLE))
         counts = counted(stages.rows(ANSWERS, QUESTIONS, KEPT, UNANSWERABLE))
-        (stages.folder / COUNTS).write_text(json.dumps(counts, indent=2) + "\n", encoding="utf-8")
+        write_whole_text(stages.folder / COUNTS, json.dumps(counts, indent=2) + "\n")
         return counts
 
     def _read(self, stages: Stages, models: Models) -> None:

@@ -7,6 +7,7 @@ behind the last whole chunk, so that models see the same batches as in a run wit
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
@@ -18,7 +19,7 @@ from typing import Any, BinaryIO
 from unified.arguments import counted
 from unified.errors import UnifiedError
 from unified.files.json_text import NotJson, parse_json
-from unified.files.whole import to_disk, whole_file
+from unified.files.whole import open_output, to_disk, whole_file
 from unified.runtime.progress import Progress
 
 Row = dict[str, Any]
@@ -78,7 +79,7 @@ class Stages:
         rows = islice(self.rows(*inputs), done, None)
         begun = said = time.monotonic()
         start = done
-        with partial.open("ab") as stream:
+        with open_output(partial, "a", self.path(name)) as stream:
             while chunk := list(islice(rows, self.chunk)):
                 _write(stream, work(chunk))
                 to_disk(stream)
@@ -108,12 +109,12 @@ def _keep_whole_chunks(path: Path, chunk: int) -> int:
     if not path.exists():
         return 0
     lines = size = kept = kept_size = 0
-    with path.open("r+b") as stream:
+    with path.open("rb") as stream:
         for line in stream:
             if not line.endswith(b"\n"):
                 break
             lines, size = lines + 1, size + len(line)
             if lines % chunk == 0:
                 kept, kept_size = lines, size
-        stream.truncate(kept_size)
+    os.truncate(path, kept_size)
     return kept

@@ -16,6 +16,7 @@ from unified.errors import UnifiedError, nearest
 from unified.files.ids import name_text
 from unified.files.json_files import Entries
 from unified.files.rows import read_rows
+from unified.files.whole import write_whole_text
 from unified.tasks.datasets.glue_tables import GLUE, GlueTask, glue_splits
 from unified.tasks.grids import SPANBERT_GRID, Grid
 from unified.tasks.settings import Task, Training
@@ -178,7 +179,7 @@ def write_submission(name: str, predictions: str | Path, folder: str | Path) -> 
     target = Path(folder) / f"{name}.tsv"
     target.parent.mkdir(parents=True, exist_ok=True)
     lines = (f"{row}\t{cells[row]}\n" for row in range(submission.rows))
-    target.write_text("index\tprediction\n" + "".join(lines), encoding="utf-8")
+    write_whole_text(target, "index\tprediction\n" + "".join(lines))
     return target
 
 

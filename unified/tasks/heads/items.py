@@ -17,6 +17,7 @@ from unified.files.fields import FieldNames
 from unified.files.ids import Spellings, item_id, name_text
 from unified.files.json_files import Entries, Fields
 from unified.files.rows import read_rows
+from unified.files.whole import write_whole_text
 from unified.tasks.heads.named_entities import NamedEntities, read_named_entities
 
 
@@ -104,7 +105,7 @@ class WordsItem:
 
 def write_items(path: str | Path, items: Sequence[Item]) -> None:
     """The file that the readers here read, of dataclasses; fields that are None are left out."""
-    Path(path).write_text(items_text(items), encoding="utf-8")
+    write_whole_text(Path(path), items_text(items))
 
 
 def items_text(items: Sequence[Item]) -> str:

@@ -12,6 +12,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from tests.support.full_disk import full_disk
 from tests.support.understanding_runs import codec, small_model
 from unified.data import randomness
 from unified.tasks.augmentation import pipeline, stages
@@ -322,3 +323,11 @@ def test_the_paragraphs_with_the_lowest_hashes_are_the_sample(tmp_path, seed):
     assert found[0].id == f"{found[0].document}.0"
     every = sample_passages([str(path)], "text", None, (1, 9), seed)
     assert every == [Passage(i, 0, texts[i]) for i in range(1, 10)]
+
+
+def test_a_full_disk_names_the_output_of_the_stage(tmp_path):
+    here = Stages(tmp_path, 2)
+    here.first("a", lambda: [{"n": i} for i in range(3)])
+    with pytest.raises(OSError, match="File too large") as raised, full_disk(5):
+        here.run("b", ("a",), lambda chunk: [{}] * len(chunk))
+    assert raised.value.filename == str(tmp_path / "b.jsonl")
