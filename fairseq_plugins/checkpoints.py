@@ -16,7 +16,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import torch
 from fairseq import checkpoint_utils, utils
 from fairseq.file_io import PathManager
 from fairseq.trainer import Trainer
@@ -24,7 +23,7 @@ from omegaconf import DictConfig
 
 from fairseq_plugins.refusals import refusal, refusing
 from fairseq_plugins.task import DictionaryTask
-from unified.checkpoints import named_damage
+from unified import checkpoints
 from unified.checkpoints.trained import heads_of
 from unified.files.whole import whole_file
 
@@ -50,19 +49,9 @@ def _writing(target: str) -> Iterator[None]:
     """Refuses in one line where the block cannot write ``target`` because the system does not let it."""
     try:
         yield
-    except Exception as error:
-        cause = _of_the_system(error)
-        if cause is None:
-            raise
+    except OSError as error:
         advice = "the checkpoints before it are whole: the same command goes on from the last one"
-        raise refusal(f"{target}: {cause.strerror or cause}; {advice}") from None
-
-
-def _of_the_system(error: BaseException | None) -> OSError | None:
-    """The error of the system that led to another one; torch raises a RuntimeError where a disk is full."""
-    while error is not None and not isinstance(error, OSError):
-        error = error.__context__
-    return error
+        raise refusal(f"{target}: {error.strerror or error}; {advice}") from None
 
 
 def saving_whole(save: Callable[..., None]) -> Callable[..., None]:
@@ -71,8 +60,8 @@ def saving_whole(save: Callable[..., None]) -> Callable[..., None]:
     def torch_persistent_save(content: Any, filename: str, async_write: bool = False) -> None:
         if async_write:
             return save(content, filename, async_write=True)
-        with _writing(filename), whole_file(Path(filename)) as stream:
-            torch.save(content, stream)
+        with _writing(filename):
+            checkpoints.save(content, filename)
 
     return torch_persistent_save
 
@@ -82,7 +71,7 @@ def naming_damage(load: Callable[..., Any]) -> Callable[..., Any]:
 
     @refusing()
     def load_checkpoint_to_cpu(path: str, *arguments: Any, **keywords: Any) -> Any:
-        with named_damage(path):
+        with checkpoints.named_damage(path):
             return load(path, *arguments, **keywords)
 
     return load_checkpoint_to_cpu

@@ -96,9 +96,18 @@ def _culprit(error: pickle.UnpicklingError) -> str:
 
 
 def save(content: dict[str, Any], path: str | os.PathLike[str]) -> None:
-    """Write ``content`` to ``path`` so that a kill at any moment leaves the old file or the new one, never a part."""
-    with whole_file(Path(path)) as file:
-        torch.save(content, file)
+    """Write ``content`` to ``path`` so that a kill at any moment leaves the old file or the new one, never a part.
+
+    Raises:
+        OSError: the file cannot be written; its ``filename`` is ``path``.
+    """
+    try:
+        with whole_file(Path(path)) as file:
+            torch.save(content, file)
+    except RuntimeError as error:
+        if isinstance(error.__context__, OSError):  # behind that of the system torch raises one of its own
+            raise error.__context__ from None
+        raise
 
 
 def fingerprint(symbols: Sequence[str]) -> int:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import importlib
 import os
-import resource
 import signal
 import subprocess
 import sys
 import time
-from contextlib import contextmanager
 from unittest import mock
 
 import numpy as np
@@ -23,6 +21,7 @@ from omegaconf import OmegaConf
 from fairseq_plugins.checkpoints import copy_atomically
 from fairseq_plugins.task import DictionaryTask
 from tests.support import fairseq_runs as fairseq
+from tests.support.full_disk import full_disk
 
 
 class Touch:
@@ -84,17 +83,6 @@ def test_a_kill_while_a_checkpoint_is_copied_leaves_the_old_one(tmp_path):
     assert list(torch.load(target, weights_only=True)) == ["old"]
     copy_atomically(str(source), str(target), overwrite=True)
     assert list(torch.load(target, weights_only=True)) == ["new"]
-
-
-@contextmanager
-def full_disk(room: int):
-    """No file of this process can have more than ``room`` bytes."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (room, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 def test_a_full_disk_ends_a_training_with_one_line_and_leaves_what_was_there(tmp_path):

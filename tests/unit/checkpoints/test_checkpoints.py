@@ -14,6 +14,7 @@ import pytest
 import torch
 from torch import nn
 
+from tests.support.full_disk import full_disk
 from tests.support.tiny_models import model
 from unified.checkpoints import fingerprint, load_checkpoint, load_parameters, save
 from unified.checkpoints.conversion import decoding
@@ -281,3 +282,21 @@ def test_position_tables_are_cut_or_continued_cyclically(rows):
     table, source = mine.transformer.embeddings.positions.weight, theirs.transformer.embeddings.positions.weight
     for row in range(rows):
         assert torch.equal(table[row], source[row % 48])
+
+
+@pytest.mark.parametrize("room", [0, 10_000])
+def test_a_full_disk_is_an_error_of_the_system_that_names_the_file(path, room):
+    """Not torch's own, which tells of an archive alone."""
+    with pytest.raises(OSError, match="File too large") as raised, full_disk(room):
+        save({"model": torch.zeros(50_000)}, path)
+    assert raised.value.filename == str(path) and same(load_checkpoint(path), CONTENT)
+    assert os.listdir(path.parent) == ["model.pt"]
+
+
+def test_an_error_of_torch_itself_keeps_its_kind(path, monkeypatch):
+    def broken(*_):
+        raise RuntimeError("of torch")
+
+    monkeypatch.setattr(torch, "save", broken)
+    with pytest.raises(RuntimeError, match="^of torch$"):
+        save(CONTENT, path)
