@@ -6,13 +6,14 @@ import os
 import sys
 import traceback
 from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import TextIO
+from contextlib import contextmanager, redirect_stdout
+from typing import Any, TextIO, cast
 
 from unified.cli.configuration import config_first
 from unified.cli.loudness import loudness
 from unified.cli.parsing import command_modules, command_of, make_parser
 from unified.errors import UnifiedError, one_line
+from unified.files.whole import naming_output
 from unified.runtime.processes import guarded_children
 
 
@@ -63,13 +64,34 @@ def _whole_output() -> Iterator[None]:
     Python writes the rest when it ends, and tells an error in words of its own. Of the exceptions that may end the
     block, the one of argparse, behind its help, says that all is well.
     """
-    try:
+    if sys.stdout is None:
         yield
-    except SystemExit:
-        if sys.stdout is not None:
+        return
+    with redirect_stdout(cast(TextIO, _StandardOutput(sys.stdout))):
+        try:
+            yield
+        except SystemExit:
             sys.stdout.flush()
-        raise
-    sys.stdout.flush()
+            raise
+        sys.stdout.flush()
+
+
+class _StandardOutput:
+    """Standard output whose errors name it; the system does not say which file cannot be written."""
+
+    def __init__(self, stream: TextIO):
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        with naming_output("standard output"):
+            return self._stream.write(text)
+
+    def flush(self) -> None:
+        with naming_output("standard output"):
+            self._stream.flush()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
 
 
 def _end_output() -> None:

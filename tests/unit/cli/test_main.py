@@ -112,7 +112,7 @@ def test_output_that_waits_to_be_written_is_written_before_the_end(ends, ending,
         ends(ending)
         assert main(["plugin-dir"]) == 2
         os.write(stream.fileno(), b"more")  # what Python writes at its end
-    says = "no space left on device" if ending == 0 else "no"
+    says = "standard output: no space left on device" if ending == 0 else "no"
     assert capsys.readouterr().err == f"unified plugin-dir: error: {says}\n"
     assert (tmp_path / "out").read_bytes() == b""
 
@@ -121,7 +121,7 @@ def test_help_that_cannot_be_written_is_an_error(monkeypatch, tmp_path, capsys):
     with open(tmp_path / "out", "w", encoding="utf-8") as stream:
         monkeypatch.setattr(sys, "stdout", Full(stream))
         assert main(["--version"]) == 2
-    assert capsys.readouterr().err == "unified: error: no space left on device\n"
+    assert capsys.readouterr().err == "unified: error: standard output: no space left on device\n"
 
 
 def test_help_goes_to_standard_error_where_standard_output_is_closed(monkeypatch, capsys):
