@@ -26,7 +26,7 @@ from unified.checkpoints.heads import OPTIONAL_HEADS, heads_of_objectives
 from unified.checkpoints.parameters import loaded
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError, naming
-from unified.files.claims import hashes
+from unified.files.hashes import hashes
 from unified.generation.lengths import PairLengths
 from unified.generation.schemes import SCHEMES
 from unified.kernels.cpu import accelerate

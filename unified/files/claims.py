@@ -7,9 +7,8 @@ are refused in one line that names what differs.
 
 from __future__ import annotations
 
-import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -19,7 +18,6 @@ from unified.errors import UnifiedError
 from unified.files.destination import require_folders
 from unified.files.json_text import NotJson, parse_json
 from unified.files.locks import locked_file
-from unified.files.rows import is_hub, read_rows
 from unified.files.shapes import Each, misfit
 from unified.files.whole import open_output, to_disk
 
@@ -103,28 +101,6 @@ def claimed_file(path: Path, claim: Claim, advice: str) -> Iterator[None]:
         finally:
             if not begun():
                 path.unlink(missing_ok=True)
-
-
-def hashes(files: Iterable[Path]) -> dict[str, str]:
-    """SHA-256 of each file, by its name; files of one name are numbered."""
-    found: dict[str, str] = {}
-    for path in files:
-        with open(path, "rb") as stream:
-            digest = hashlib.file_digest(stream, "sha256").hexdigest()
-        found[path.name if path.name not in found else f"{path.name} ({len(found)})"] = digest
-    return found
-
-
-def data_hashes(names: Iterable[str | Path]) -> dict[str, str]:
-    """SHA-256 of each file of data, see :func:`hashes`, and by its whole name of the rows of a data set of the hub."""
-    paths = list(names)
-    found = hashes(Path(path) for path in paths if not is_hub(path))
-    for name in map(str, filter(is_hub, paths)):
-        digest = hashlib.sha256()
-        for row in read_rows(name):
-            digest.update(repr(sorted(row.fields.items())).encode())
-        found[name] = digest.hexdigest()
-    return found
 
 
 @contextmanager

@@ -17,7 +17,8 @@ from pathlib import Path
 import torch
 
 from unified.arguments import counted
-from unified.files.claims import Claim, claimed_folder, hashes
+from unified.files.claims import Claim, claimed_folder
+from unified.files.hashes import hashes
 from unified.files.whole import require_new, whole_file
 from unified.generation import GenerationConfig
 from unified.inference.generate_output import lines

@@ -29,7 +29,7 @@ from unified.checkpoints.trained import (
     write,
 )
 from unified.errors import UnifiedError
-from unified.files.claims import hashes
+from unified.files.hashes import hashes
 from unified.generation.lengths import PairLengths
 from unified.reports.results import write_result
 from unified.tokenization.wordpiece import WordPieceTokenizer

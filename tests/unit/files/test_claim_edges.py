@@ -1,16 +1,14 @@
 """Claims and locks in detail: the words of differences, files and folders that are made and removed, file locks."""
 
-import hashlib
 import json
 import os
 import stat
 from dataclasses import FrozenInstanceError
-from pathlib import Path
 
 import pytest
 
 from unified.errors import UnifiedError
-from unified.files.claims import FILE_NAME, Claim, claimed_file, claimed_folder, data_hashes, hashes
+from unified.files.claims import FILE_NAME, Claim, claimed_file, claimed_folder
 from unified.files.locks import TRAINING, locked_file, locked_model, locked_training
 
 OURS = Claim({"--seed": 1}, {"--data": {"a": "1"}})
@@ -68,27 +66,6 @@ def test_a_claim_is_json_that_can_be_read(tmp_path):
     assert text == json.dumps(claim.content, indent=2, ensure_ascii=False) and '"--é"' in text
     with pytest.raises(FrozenInstanceError):
         claim.settings = {}
-
-
-def test_files_of_one_name_are_numbered(tmp_path):
-    paths = []
-    for name in "abc":
-        (tmp_path / name).mkdir()
-        paths.append(tmp_path / name / "m.pt")
-        paths[-1].write_text(name)
-    found = hashes(paths)
-    digests = [hashlib.sha256(name.encode()).hexdigest() for name in "abc"]
-    assert list(found.items()) == list(zip(("m.pt", "m.pt (1)", "m.pt (2)"), digests, strict=True)) and hashes([]) == {}
-
-
-def test_data_are_known_by_the_bytes_of_files_and_the_rows_of_the_hub(tmp_path, monkeypatch):
-    (tmp_path / "a.txt").write_text("a")
-    rows = {"hub:owner/a": [{"x": 1, "y": "b"}], "hub:owner/b": [{"y": "b", "x": 1}], "hub:owner/c": [{"x": 2}]}
-    monkeypatch.setattr("unified.files.rows.hub_entries", lambda name: (("row", row) for row in rows[name]))
-    found = data_hashes(["hub:owner/a", tmp_path / "a.txt", *(Path(name) for name in rows if name != "hub:owner/a")])
-    assert found.keys() == {"a.txt", *rows} and found["a.txt"] == hashes([tmp_path / "a.txt"])["a.txt"]
-    assert found["hub:owner/a"] == found["hub:owner/b"] != found["hub:owner/c"]
-    assert data_hashes(iter([])) == {}
 
 
 # ---------------------------------------------------------------- folders and files

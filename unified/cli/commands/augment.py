@@ -307,7 +307,8 @@ def _check_stage(option: str, words: list[str], more: int) -> None:
 def _claim(args: argparse.Namespace) -> Claim:
     """The settings that decide the files of all stages; folders may move, contents may not change."""
     from unified.conversions.named_models import checkpoint_named
-    from unified.files.claims import Claim, data_hashes, hashes
+    from unified.files.claims import Claim
+    from unified.files.hashes import data_hashes, hashes
     from unified.files.rows import is_hub
 
     names = ["passages", "words", "top", "beam", "max_length", "max_source", "min_f1", "unanswerable"]

@@ -307,7 +307,8 @@ def _claim(args: argparse.Namespace, handle: TrainedModel, predictor: AnyPredict
     from unified.cli.commands.predicting.inputs import called, is_object
     from unified.cli.commands.predicting.plain_text import is_plain_text
     from unified.conversions.named_models import checkpoint_named
-    from unified.files.claims import Claim, hashes
+    from unified.files.claims import Claim
+    from unified.files.hashes import hashes
     from unified.files.rows import is_hub
     from unified.tasks.thresholds import abstains
 

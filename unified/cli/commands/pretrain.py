@@ -133,8 +133,9 @@ def _require_validation(data: DataFolder) -> None:
 
 def _claim(args: argparse.Namespace, pretraining: Pretraining) -> Claim:
     """The settings in which another pre-training in the same folder must agree."""
-    from unified.files.claims import Claim, hashes
+    from unified.files.claims import Claim
     from unified.files.destination import MANIFEST, manifest_outputs
+    from unified.files.hashes import hashes
     from unified.training.fairseq_options import decisive_options
 
     settings = {as_option(name): vars(pretraining.settings)[name] for name in _NUMBERS}

@@ -213,7 +213,7 @@ def write_results(
         return None
     from unified.checkpoints.trained import contents
     from unified.conversions.named_models import checkpoint_named
-    from unified.files.claims import data_hashes
+    from unified.files.hashes import data_hashes
     from unified.files.whole import to_disk, whole_file
     from unified.reports.results import FILE_NAME, write_result
 
