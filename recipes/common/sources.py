@@ -9,7 +9,6 @@ python recipes/common/sources.py DATA '|' .      # the pieces of these symbols t
 
 from __future__ import annotations
 
-import hashlib
 import json
 import sys
 import urllib.request
@@ -21,6 +20,7 @@ from unified.arguments import counted
 from unified.checkpoints.trained import dictionary_file
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
+from unified.files.hashes import file_hash
 from unified.tokenization import load_tokenizer, symbols
 
 
@@ -57,8 +57,7 @@ def known_hashes() -> dict[str, str]:
 
 
 def _require_hash(path: Path, wanted: str, problem: str) -> None:
-    with path.open("rb") as stream:
-        found = hashlib.file_digest(stream, "sha256").hexdigest()
+    found = file_hash(path)
     if found != wanted:
         raise UnifiedError(f"{problem} (SHA-256 {found}, known is {wanted})")
 

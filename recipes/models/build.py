@@ -9,7 +9,6 @@ and for `unified.load`. The weights' SHA-256 is printed, and written to SHA256SU
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
 import re
 import sys
@@ -20,6 +19,7 @@ import torch
 import unified
 from unified.errors import UnifiedError
 from unified.files.destination import new_folder
+from unified.files.hashes import file_hash
 from unified.reports.model_card import model_card
 from unified.reports.results import read_results
 
@@ -69,7 +69,7 @@ def build(name: str, run: Path, output: Path, most_megabytes: float = MOST_MEGAB
             raise UnifiedError(f"{run}: its weights take {size:.1f} MB, larger than {most_megabytes} MB")
         config = json.loads((package / "model" / "config.json").read_text(encoding="utf-8"))
         card = model_card(read_results([run]), config, Path(output.name) / package.name / "model")
-        checksum = hashlib.sha256(weights.read_bytes()).hexdigest()
+        checksum = file_hash(weights)
         for path, text in {
             package / "__init__.py": CODE,
             package / "model" / "README.md": card,

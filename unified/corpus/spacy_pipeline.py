@@ -14,7 +14,7 @@ import numpy as np
 
 from unified.data.annotations import PARTS_OF_SPEECH, TAGS, columns
 from unified.errors import UnifiedError
-from unified.files.destination import describe
+from unified.files.hashes import file_hash
 
 if TYPE_CHECKING:
     from spacy.language import Language
@@ -65,7 +65,7 @@ class SpacyAnnotator:
             "version": meta["version"],
             "components": list(self.language.pipe_names),
             "sha256": _hash_of_files(self.language.path),
-            "code": {"module": self._code, "sha256": describe(code)["sha256"]} if code else None,
+            "code": {"module": self._code, "sha256": file_hash(code)} if code else None,
         }
 
     @cached_property
@@ -191,7 +191,6 @@ def _hash_of_files(folder: Path | None) -> str | None:
         return None
     digest = hashlib.sha256()
     for path in sorted(path for path in Path(folder).rglob("*") if path.is_file()):
-        with open(path, "rb") as stream:
-            digest.update(f"{path.relative_to(folder).as_posix()}\n".encode())
-            digest.update(hashlib.file_digest(stream, "sha256").digest())
+        digest.update(f"{path.relative_to(folder).as_posix()}\n".encode())
+        digest.update(bytes.fromhex(file_hash(path)))
     return digest.hexdigest()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import glob
-import hashlib
 import json
 import os
 import shutil
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from unified.errors import UnifiedError
+from unified.files.hashes import file_hash
 from unified.files.json_text import read_object
 from unified.files.shapes import Each, misfit
 from unified.files.whole import to_disk, write_whole_text
@@ -148,8 +148,7 @@ def manifest_outputs(folder: Path) -> dict[str, str]:
 
 def describe(path: str | Path) -> dict[str, int | str]:
     """Bytes and SHA-256 of a file."""
-    with open(path, "rb") as stream:
-        return {"bytes": os.fstat(stream.fileno()).st_size, "sha256": hashlib.file_digest(stream, "sha256").hexdigest()}
+    return {"bytes": os.path.getsize(path), "sha256": file_hash(path)}
 
 
 def _listed(folder: Path) -> set[str]:

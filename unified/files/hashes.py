@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Iterable
 from pathlib import Path
 
 from unified.files.rows import is_hub, read_rows
 
 
+def file_hash(path: str | os.PathLike[str]) -> str:
+    """SHA-256 of a file, hexadecimal."""
+    with open(path, "rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
 def hashes(files: Iterable[Path]) -> dict[str, str]:
     """SHA-256 of each file, by its name; files of one name are numbered."""
     found: dict[str, str] = {}
     for path in files:
-        with open(path, "rb") as stream:
-            digest = hashlib.file_digest(stream, "sha256").hexdigest()
-        found[path.name if path.name not in found else f"{path.name} ({len(found)})"] = digest
+        found[path.name if path.name not in found else f"{path.name} ({len(found)})"] = file_hash(path)
     return found
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from unified.checkpoints.trained import contents
 from unified.files.claims import Claim
 from unified.files.destination import manifest_outputs
+from unified.files.hashes import file_hash
 from unified.tasks.finetuning import Job
 from unified.tasks.heads.items import Splits, items_text
 from unified.tasks.several import AnyTask, SeveralTasks
@@ -34,8 +35,7 @@ def model_of(name: str, job: Job) -> dict[str, Any]:
     Its contents are the checkpoint, the dictionary and the tokenizer.
     """
     digest = hashlib.sha256()
-    with open(job.start.checkpoint, "rb") as stream:
-        digest.update(hashlib.file_digest(stream, "sha256").digest())
+    digest.update(bytes.fromhex(file_hash(job.start.checkpoint)))
     for file, own in sorted(manifest_outputs(job.items).items()):
         if not file.endswith(".jsonl"):
             digest.update(f"{file} {own}\n".encode())

@@ -3,7 +3,7 @@
 import hashlib
 from pathlib import Path
 
-from unified.files.hashes import data_hashes, hashes
+from unified.files.hashes import data_hashes, file_hash, hashes
 
 
 def test_files_of_one_name_are_numbered(tmp_path):
@@ -25,3 +25,9 @@ def test_data_are_known_by_the_bytes_of_files_and_the_rows_of_the_hub(tmp_path, 
     assert found.keys() == {"a.txt", *rows} and found["a.txt"] == hashes([tmp_path / "a.txt"])["a.txt"]
     assert found["hub:owner/a"] == found["hub:owner/b"] != found["hub:owner/c"]
     assert data_hashes(iter([])) == {}
+
+
+def test_the_hash_of_a_file_is_that_of_its_bytes(tmp_path):
+    (tmp_path / "a").write_bytes(b"\r\n\xff")
+    for path in (tmp_path / "a", str(tmp_path / "a")):
+        assert file_hash(path) == hashlib.sha256(b"\r\n\xff").hexdigest()
