@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 from unified.errors import UnifiedError
 from unified.files.json_array import array_entries
@@ -192,6 +193,20 @@ def read_rows(path: str | Path) -> Iterator[Row]:
     """The rows of a file one by one, see :func:`row_chunks`."""
     for chunk in row_chunks(path):
         yield from chunk.rows()
+
+
+def stream_rows(stream: BinaryIO, name: str) -> Iterator[Row]:
+    """The rows of JSON lines as they come.
+
+    Args:
+        name: what messages call the stream.
+
+    Raises:
+        UnifiedError: a line is not UTF-8, or too long; what else is wrong with single rows is kept in these.
+    """
+    reader = LineReader(name, stream=stream)
+    while line := reader.take(1):
+        yield from LineRows(name, line.first_line, line.count, line.size, line, json=True).rows()
 
 
 def _ending(path: str | Path) -> str:

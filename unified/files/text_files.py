@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
+from typing import BinaryIO
 
 from unified.errors import UnifiedError
 from unified.files.decompression import Damaged, Decompressed, TooDense, TooMuchMemory
@@ -97,23 +98,25 @@ class Chunk:
 
 
 class LineReader:
-    """Reads chunks of lines from one file, never the whole of it.
+    """Reads chunks of lines from one file or stream, never the whole of it.
 
     Args:
-        path: a file of UTF-8 text, plain or ``.gz``, ``.xz``, ``.zst``.
+        path: a file of UTF-8 text, plain or ``.gz``, ``.xz``, ``.zst``; of a stream what messages call it.
         chunk_bytes: bytes of a chunk; it is read on to the end of its last line.
+        stream: what is read in place of a file that is opened here.
 
     Raises (here and from the methods):
         UnifiedError: ``chunk_bytes`` is below 1 or above :data:`MOST_CHUNK_BYTES`, there is no such file, its
             compressed data are damaged, or a line is longer than :data:`LONGEST_LINE_BYTES`.
     """
 
-    def __init__(self, path: str, chunk_bytes: int = CHUNK_BYTES):
+    def __init__(self, path: str, chunk_bytes: int = CHUNK_BYTES, stream: BinaryIO | None = None):
         if not 1 <= chunk_bytes <= MOST_CHUNK_BYTES:  # a read of 0 bytes looks like the end of the file
             raise UnifiedError(f"--chunk-bytes must be from 1 to {MOST_CHUNK_BYTES}, got {chunk_bytes}")
         self.path, self.chunk_bytes = path, chunk_bytes
-        require_file(path)
-        self._stream = _open(path)
+        if stream is None:
+            require_file(path)
+        self._stream = stream or _open(path)
         self._next_line = 1
 
     def chunks(self) -> Iterator[Chunk]:

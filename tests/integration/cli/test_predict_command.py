@@ -1,7 +1,6 @@
 """What `unified predict` reads: files are checked first, streams as they come."""
 
 import gzip
-import io
 import json
 import os
 import threading
@@ -11,6 +10,7 @@ import pytest
 import torch
 
 from tests.integration.cli.test_task_commands import refused, said
+from tests.support.standard_input import holding
 from tests.support.task_folders import language_model
 from unified import load
 from unified.checkpoints import load_checkpoint
@@ -36,13 +36,6 @@ def model(tmp_path_factory):
     content["model"] = {f"core.{name}": torch.clone(value) for name, value in core.state_dict().items()}
     save(content, folder / "checkpoint_last.pt")
     return folder
-
-
-class OneLineAtATime(io.BytesIO):
-    """Bytes that come line by line, as of a terminal."""
-
-    def read1(self, size: int = -1) -> bytes:
-        return self.readline()
 
 
 def test_a_file_is_checked_before_anything_is_predicted(model, tmp_path, capsys):
@@ -99,16 +92,16 @@ def test_finished_predictions_are_not_replaced_unasked(model, tmp_path, capsys):
 
 def test_what_streams_is_answered_until_a_line_is_bad(model, monkeypatch, tmp_path, capsys):
     arguments = ("predict", "classification", "--model", str(model), "--ahead", "1")
-    for stream, says in (
-        (io.StringIO('{"text": "w1"}\n{"text": "w2"}\n{"text": ""}\n'), "line 3: the field 'text' is empty"),
-        (io.TextIOWrapper(OneLineAtATime(b'{"text": "w1"}\n{"text": "w2"}\n\xff\n')), "not UTF-8 behind line 2"),
+    for last, says in (
+        (b'{"text": ""}', ": line 3: the field 'text' is empty"),
+        (b"\xff", ", line 3: not UTF-8 (byte 0xff"),
     ):
-        monkeypatch.setattr("sys.stdin", stream)
+        monkeypatch.setattr("sys.stdin", holding(b'{"text": "w1"}\n{"text": "w2"}\n' + last))
         capsys.readouterr()
         assert main([*arguments, "-"]) == 2
         captured = capsys.readouterr()
         assert [json.loads(line)["id"] for line in captured.out.splitlines()] == ["1", "2"]
-        assert f"standard input: {says}" in captured.err
+        assert f"standard input{says}" in captured.err
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     writer = threading.Thread(target=pipe.write_text, args=('{"text": "w1"}\n{"text": ""}\n',))

@@ -1,6 +1,5 @@
 """`unified finetune`, `unified predict` and `unified results`, and the hub's answers: one task from data to table."""
 
-import io
 import json
 import shlex
 import shutil
@@ -12,6 +11,7 @@ import torch
 
 from tests.support import fairseq_runs as fairseq
 from tests.support.prepared_python import interpreter
+from tests.support.standard_input import holding
 from tests.support.task_folders import WORDS, language_model
 from unified import TaskModel, UnifiedLM, load
 from unified.checkpoints.trained import find_checkpoint, find_data
@@ -194,7 +194,7 @@ def test_prediction_streams_and_goes_on_where_it_stopped(finetuned, monkeypatch,
     assert said(capsys, *arguments, folder / "data" / "test.jsonl", "--output", output, "--ahead", 6) == []
     assert [path.name for path in tmp_path.iterdir()] == ["out.jsonl"]
     assert_same_predictions(lines(output), expected)
-    monkeypatch.setattr("sys.stdin", io.StringIO(text))
+    monkeypatch.setattr("sys.stdin", holding(text))
     assert_same_predictions([json.loads(line) for line in said(capsys, *arguments, "-")], expected)
     one = said(capsys, *arguments, '{"text": "w3 w0 w4", "id": "mine"}')
     assert json.loads(one[0])["id"] == "mine" and json.loads(one[0])["label"] == "yes"
@@ -253,9 +253,9 @@ def test_predictions_of_another_run_are_not_taken_over(finetuned, monkeypatch, t
 def test_an_unfinished_run_of_a_stream_is_not_gone_on_with(finetuned, monkeypatch, tmp_path, capsys):
     """Nobody can say whether another stream holds the same."""
     words = ["predict", "classification", "-", "--model", finetuned[0] / "run", "--output", tmp_path / "out"]
-    monkeypatch.setattr("sys.stdin", io.StringIO('{"text": "w1"}\n'))
+    monkeypatch.setattr("sys.stdin", holding('{"text": "w1"}\n'))
     broken_run(monkeypatch, *words)
-    monkeypatch.setattr("sys.stdin", io.StringIO('{"text": "w2"}\n'))
+    monkeypatch.setattr("sys.stdin", holding('{"text": "w2"}\n'))
     assert "was begun with other contents of INPUT (standard input)" in refused(capsys, *words)
 
 

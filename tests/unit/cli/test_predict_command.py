@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import os
 import threading
@@ -15,6 +14,7 @@ import torch
 from tests.support.commands import exit_status
 from tests.support.corpora import jsonl
 from tests.support.full_disk import full_disk
+from tests.support.standard_input import holding
 from tests.support.task_folders import language_model
 from tests.support.terminal import Terminal
 from tests.support.untrained_models import linked, task_model, write_found_threshold
@@ -191,7 +191,7 @@ def test_as_many_items_are_read_ahead_as_the_option_says(work, monkeypatch, caps
     """A bad line of a stream stops the command: what was answered before it has been printed."""
     stream = '{"text": "w1"}\n{"text": "w2"}\n{"text": "w3"}\n{"text": ""}\n'
     for ahead, answered in ((["--ahead", "1"], 3), (["--ahead", "2"], 2), ([], 0)):
-        monkeypatch.setattr("sys.stdin", io.StringIO(stream))
+        monkeypatch.setattr("sys.stdin", holding(stream))
         assert main(["predict", "classification", "-", "--model", "classes", *ahead]) == 2
         printed = capsys.readouterr()
         assert [json.loads(line)["id"] for line in printed.out.splitlines()] == ["1", "2", "3"][:answered]
@@ -259,7 +259,7 @@ def test_rows_that_are_left_out_are_counted_whatever_holds_them(work, monkeypatc
     os.mkfifo(work / "pipe")
     writer = threading.Thread(target=lambda: (work / "pipe").write_text(text, encoding="utf-8"), daemon=True)
     writer.start()
-    monkeypatch.setattr("sys.stdin", io.StringIO(text))
+    monkeypatch.setattr("sys.stdin", holding(text))
     for source, called, left_out, kept in (
         ("gaps.jsonl", "gaps.jsonl", "2 rows", 2), ("-", "standard input", "2 rows", 2), ("pipe", "pipe", "2 rows", 2),
         (none, "the item", "1 row", 0),

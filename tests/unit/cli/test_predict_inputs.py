@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import pytest
 
+from tests.support.standard_input import holding
 from unified.cli.commands.predict import _names
 from unified.cli.commands.predicting.inputs import called, checked, is_object, items_of
 from unified.cli.commands.predicting.plain_text import (
@@ -80,9 +81,9 @@ def test_items_are_those_of_a_file_a_stream_a_pipe_or_one_object(rows, tmp_path,
     lines = [{"text": "a"}, " ", {"text": "b"}]
     path = rows(*lines)
     assert items(path) == [(1, "a"), (3, "b")]
-    monkeypatch.setattr(sys, "stdin", io.StringIO(Path(path).read_text()))
+    monkeypatch.setattr(sys, "stdin", holding(Path(path).read_text()))
     assert items("-") == [(1, "a"), (3, "b")]
-    monkeypatch.setattr(sys, "stdin", io.StringIO('\ufeff{"text": "a"}\n{"text": "\ufeffb"}\n'))
+    monkeypatch.setattr(sys, "stdin", holding('\ufeff{"text": "a"}\n{"text": "\ufeffb"}\n'))
     assert items("-") == [(1, "a"), (2, "\ufeffb")]
     os.mkfifo(tmp_path / "pipe")
     text = Path(path).read_text()
@@ -103,11 +104,13 @@ def test_the_first_wrong_row_is_refused_with_its_place_or_all_are_collected(rows
     problems = Problems()
     assert items(path, problems=problems) == [(1, "a"), (4, "c")] and len(problems) == 2
     assert str(problems).endswith("line 3: the field 'text' is empty")
-    monkeypatch.setattr(sys, "stdin", io.StringIO('\n{"t": 1}\n'))
+    monkeypatch.setattr(sys, "stdin", holding('\n{"t": 1}\n'))
     assert refusal(lambda: items("-")).startswith("standard input: line 2: no field 'text'")
     assert refusal(lambda: items('{"t": 1}')) == "the item: no field 'text'; its fields: 't'"
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b'{"text": "a"}\n' * 2 + b"\xff\n"), "utf-8"))
-    assert refusal(lambda: items("-")) == "standard input: not UTF-8 behind line 0"
+    monkeypatch.setattr(sys, "stdin", holding(b'{"text": "a"}\n' * 2 + b"\xff\n"))
+    assert refusal(lambda: items("-")) == (
+        "standard input, line 3: not UTF-8 (byte 0xff at byte 1 of the line); convert the file to UTF-8"
+    )
 
 
 @pytest.mark.parametrize(("encoding", "errors"), [("latin-1", "strict"), ("ascii", "surrogateescape")])
@@ -118,7 +121,7 @@ def test_standard_input_is_utf8_in_every_locale(monkeypatch, encoding, errors):
     given('{"text": "é🙂"}\n'.encode())
     assert items("-") == [(1, "é🙂")]
     given(b'{"text": "\xe9"}\n')
-    assert refusal(lambda: items("-")) == "standard input: not UTF-8 behind line 0"
+    assert refusal(lambda: items("-")).startswith("standard input, line 1: not UTF-8 (byte 0xe9 at byte 11 of the")
     monkeypatch.setattr(sys, "stdin", None)  # `<&-` of a shell
     assert refusal(lambda: items("-")) == "standard input is closed"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import lzma
+import os
 import random
 import sys
 import types
@@ -14,10 +15,11 @@ import pytest
 import zstandard
 
 from tests.support.corpora import csv_text, parquet, run, tree, write
+from tests.support.refusals import refused
 from unified.corpus.readers import DocumentCorpus, RowPairCorpus
 from unified.errors import UnifiedError
 from unified.files.json_array import array_entries
-from unified.files.rows import has_fields, is_name_of_data, read_rows, row_chunks
+from unified.files.rows import has_fields, is_name_of_data, read_rows, row_chunks, stream_rows
 
 PIECES = ["a", "Ärger", " ", ",", ";", "\t", '"', '""', "\n", "'", "\\", "中文", "\u2028", "{", "[", "1", "x y", "\x0c"]
 COMPRESSED = {"gz": gzip.compress, "xz": lzma.compress, "zst": zstandard.compress}
@@ -339,3 +341,15 @@ def test_a_table_is_never_read_as_raw_text(tmp_path, capsys):
     path = write(tmp_path / "empty.csv", csv_text([{"s": "a", "t": "b"}, {"s": "a", "t": ""}]))
     assert run(path, "--source-field", "s", "--target-field", "t", "--output", tmp_path / "pairs") == 2
     assert "empty.csv, line 3, field 't': the target of a pair is empty" in capsys.readouterr().err
+
+
+def test_rows_of_a_stream_come_before_it_ends():
+    reading, writing = os.pipe()
+    with open(reading, "rb") as stream, open(writing, "wb", buffering=0) as writer:
+        rows = stream_rows(stream, "it")
+        writer.write('\ufeff{"a": "é"}\n \n[1]\r\n'.encode())
+        first, second = next(rows), next(rows)
+        assert (first.number, first.fields, second.number) == (1, {"a": "é"}, 3)
+        assert refused(lambda: second.fields) == "not a JSON object but a list"
+        writer.write(b'{"a": "\xe9"}\n')
+        assert refused(next, rows).startswith("it, line 4: not UTF-8 (byte 0xe9 at byte 8 of the line)")

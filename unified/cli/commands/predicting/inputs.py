@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from io import TextIOWrapper
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from unified.arguments import counted
 from unified.errors import EmptyField, Problems, UnifiedError
 from unified.files.fields import FieldNames
-from unified.files.rows import Row, read_rows, row_of_line
-from unified.files.text_files import BYTE_ORDER_MARK
+from unified.files.rows import Row, read_rows, row_of_line, stream_rows
 
 if TYPE_CHECKING:
     from unified.tasks.prediction import AnyPredictor
@@ -91,32 +89,18 @@ def _rows(source: str) -> Iterator[Row]:
     if is_object(source):
         yield row_of_line(1, source)
     elif source == "-":
-        yield from _streamed(_standard_input(), source)
+        yield from stream_rows(_standard_input(), called(source))
     elif Path(source).is_fifo():
-        with open(source, encoding="utf-8") as stream:
-            yield from _streamed(stream, source)
+        with open(source, "rb") as stream:
+            yield from stream_rows(stream, source)
     else:
         yield from read_rows(source)
 
 
-def _standard_input() -> TextIO:
-    """Standard input as UTF-8, whatever the locale says."""
+def _standard_input() -> BinaryIO:
     if sys.stdin is None:
         raise UnifiedError("standard input is closed")
-    if isinstance(sys.stdin, TextIOWrapper):
-        sys.stdin.reconfigure(encoding="utf-8", errors="strict")
-    return sys.stdin
-
-
-def _streamed(stream: Iterable[str], source: str) -> Iterator[Row]:
-    number = 0
-    try:
-        for number, line in enumerate(stream, 1):
-            text = line.removeprefix(BYTE_ORDER_MARK) if number == 1 else line
-            if text.strip():
-                yield row_of_line(number, text)
-    except UnicodeDecodeError:
-        raise UnifiedError(f"{called(source)}: not UTF-8 behind line {number}") from None
+    return sys.stdin.buffer
 
 
 def is_object(source: str) -> bool:
