@@ -117,7 +117,7 @@ def test_files_are_opened_for_writing_in_one_place():
     """So that an error of the system names the file, which the system does not do where a disk is full."""
     writers = re.compile(
         r"""\bopen\((?!os\.devnull)[^()]*(?:\([^()]*\))?[^()]*,\s*["'](?:[wax]|r\+)"""  # open(path, "w")
-        r"""|\.open\(\s*["'](?:[wax]|r\+)|\.write_(?:text|bytes)\(|\.tofile\(|\bnp\.save\((?!file,)"""
+        r"""|\.open\(\s*["'](?:[wax]|r\+)|\.write_(?:text|bytes)\(|\.tofile\(|\bnp\.save\((?!file,)|shutil\.(?:copy|copy2|copyfile|move)\("""
     )
     found = {path for path, text in texts("unified", "fairseq_plugins").items() if writers.search(text)}
     assert found == {"unified/masks/pictures.py"}  # which imports nothing of files

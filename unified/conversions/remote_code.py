@@ -7,7 +7,6 @@ Parameters keep their names and values; only the rows of the tables of symbols f
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Mapping
 from dataclasses import fields as fields_of
 from pathlib import Path
@@ -27,6 +26,7 @@ from unified.conversions.tokenizers import every_symbol_files
 from unified.data.targets import PREDICTION_HEADS
 from unified.data.vocabulary import BEGIN, MASK, PAD, SEPARATOR, UNKNOWN, Vocabulary
 from unified.errors import UnifiedError
+from unified.files.whole import write_whole_bytes
 from unified.model import TransformerConfig, UnifiedModel
 from unified.tokenization import load_tokenizer, ordinary_symbols
 from unified.tokenization.anna import FILE_NAME as ANNA_NAME
@@ -75,7 +75,7 @@ def export_with_code(source: Source, destination: Path) -> Conversion:
         files.save(folder)
         source.trained.vocabulary.save(folder / DICTIONARY_NAME)
         for path in sorted(_CODE.glob("*_unified.py")):
-            shutil.copy(path, folder / path.name)
+            write_whole_bytes(folder / path.name, path.read_bytes())
 
     write_folder(destination, settings, found, save_others, source.dtype)
     best = [*settings["auto_map"]][-1]  # a head, where it has one

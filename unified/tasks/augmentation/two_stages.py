@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import shlex
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
 from unified.errors import UnifiedError
+from unified.files.whole import write_whole_bytes
 from unified.runtime.processes import run_module
 
 _DEV = "dev-v2.0*.json*"
@@ -75,7 +75,7 @@ class TwoStages:
         for path in self.generated.glob(_DEV):
             path.unlink()
         for path in self.squad.glob(_DEV):
-            shutil.copyfile(path, self.generated / path.name)
+            write_whole_bytes(self.generated / path.name, path.read_bytes())
 
     def run(self) -> None:
         """Runs both commands, each of which resumes its own work and changes no finished part of it.

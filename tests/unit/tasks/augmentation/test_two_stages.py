@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.full_disk import full_disk
 from tests.support.refusals import refused
 from unified.tasks.augmentation import two_stages
 from unified.tasks.augmentation.two_stages import TwoStages
@@ -55,6 +56,9 @@ def test_the_development_set_stands_beside_the_generated_questions(tmp_path):
     assert {path.name: path.read_text() for path in (tmp_path / "generated").iterdir()} == {
         "dev-v2.0.json.gz": "dev-v2.0.json.gz", "train-v2.0.json": "",
     }  # fmt: skip
+    with pytest.raises(OSError, match="File too large") as raised, full_disk():
+        two(tmp_path).prepare()
+    assert raised.value.filename == str(tmp_path / "generated" / "dev-v2.0.json.gz")
 
 
 @pytest.mark.parametrize(("statuses", "says"), [((0, 0), None), ((1,), "first"), ((0, 2), "second")])
