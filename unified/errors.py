@@ -98,6 +98,35 @@ class MissingField(UnifiedError):
         return f"{self.problem}{nearest(self.name, map(str, names))}; its {what}s: {there}{more}{advice}"
 
 
+class WrongField(UnifiedError):
+    """A field of a record, or a cell of a table, holds what cannot be used.
+
+    Args:
+        name: of the field.
+        problem: what is wrong with it, such as "must be a number, got 'x'".
+    """
+
+    def __init__(self, name: str, problem: str):
+        super().__init__(name, problem)
+
+    @property
+    def name(self) -> str:
+        """The field that is wrong."""
+        return str(self.args[0])
+
+    @property
+    def problem(self) -> str:
+        """The problem without the name of the field."""
+        return str(self.args[1])
+
+    def __str__(self) -> str:
+        return one_line(self.details)
+
+    @property
+    def details(self) -> str:
+        return f"{self.name!r} {self.problem}"
+
+
 class EmptyField(UnifiedError):
     """A field of a record, or a cell of a table, holds nothing.
 

@@ -13,6 +13,7 @@ from unified.errors import (
     SeveralProblems,
     TrainingFailed,
     UnifiedError,
+    WrongField,
     first_few,
     naming,
     nearest,
@@ -50,8 +51,15 @@ def test_an_empty_field_is_named_also_by_another_process():
     assert len(str(long)) == 300 and long.details == f"the field {'x' * 400!r} is empty"
 
 
+def test_a_wrong_field_is_named_also_by_another_process():
+    error = WrongField("text", "must be\na text")
+    for one in (error, pickle.loads(pickle.dumps(error))):
+        assert (one.name, one.problem) == ("text", "must be\na text")
+        assert (str(one), one.details) == ("'text' must be a text", "'text' must be\na text")
+
+
 def test_a_refusal_is_a_value_error():
-    for kind in (TrainingFailed, Interrupted, EmptyField, MissingField, SeveralProblems):
+    for kind in (TrainingFailed, Interrupted, EmptyField, WrongField, MissingField, SeveralProblems):
         assert issubclass(kind, UnifiedError)
     assert issubclass(UnifiedError, ValueError)
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from unified.errors import EmptyField, MissingField, UnifiedError
+from unified.errors import EmptyField, MissingField, UnifiedError, WrongField
 from unified.files.ids import name_text
 from unified.files.json_files import Fields
 
@@ -71,13 +71,16 @@ class FieldNames:
 
     @contextmanager
     def explaining(self, fields: Fields) -> Iterator[None]:
-        """Adds the option that names a missing field to the error, where there is one.
+        """Has errors name fields as the row does, and adds the option that names a missing one, where there is one.
 
         Args:
             fields: of the row, as the user has them.
         """
         try:
             yield
+        except WrongField as problem:
+            own = {self.parts[part]: name for part, name in self.given.items()}
+            raise WrongField(own.get(problem.name, problem.name), problem.problem) from None
         except MissingField as problem:
             part = next((part for part, name in self.parts.items() if name == problem.name), None)
             option = None if part is None or part in self.given or not self.has_options else option_of(part)

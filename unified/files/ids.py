@@ -7,7 +7,7 @@ from numbers import Integral
 from pathlib import Path
 from typing import Any
 
-from unified.errors import UnifiedError
+from unified.errors import UnifiedError, WrongField
 
 
 def name_text(value: object) -> str | None:
@@ -26,7 +26,7 @@ def item_id(fields: Mapping[str, Any], number: int) -> str:
     value = fields.get("id")
     text = str(number) if value is None else name_text(value)
     if text is None:
-        raise UnifiedError(f"'id' must be a text that is not empty, or an integer, got {value!r}")
+        raise WrongField("id", f"must be a text that is not empty, or an integer, got {value!r}")
     return text
 
 

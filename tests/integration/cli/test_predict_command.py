@@ -66,6 +66,17 @@ def test_a_field_that_the_task_does_not_read_is_refused(model, capsys):
     assert "error: --source-field q: classification takes --text-field, " in refused(capsys, *words)
 
 
+def test_fields_are_called_as_in_the_file(model, tmp_path, capsys):
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text('{"body": 3}\n{"body": ["w1"]}\n{"body": "w1 \\ud83d"}\n', encoding="utf-8")
+    words = ("predict", "classification", "--model", model, "--text-field", "body")
+    assert refused(capsys, *words, rows).endswith(
+        f"{rows}: 2 lines (1, 2): 'body' must be a text that is not empty; "
+        "line 3: 'body' holds half of a surrogate pair, such as a part of an emoji\n"
+    )
+    assert "the item: 'body' must be a text that is not empty\n" in refused(capsys, *words, '{"body": 3}')
+
+
 def test_rows_with_an_empty_field_are_left_out_where_it_is_asked_for(model, tmp_path, capsys):
     path = tmp_path / "rows.jsonl"
     path.write_text("".join(f'{{"text": "{text}"}}\n' for text in ("w1", "", "w2", " ", "w3")), encoding="utf-8")

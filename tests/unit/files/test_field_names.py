@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from unified.errors import EmptyField, MissingField, UnifiedError
+from unified.errors import EmptyField, MissingField, UnifiedError, WrongField
 from unified.files.fields import FieldNames, option_of
 
 PARTS = {"text": "words", "label": "tags"}
@@ -110,6 +110,14 @@ def test_a_missing_field_is_named_with_the_option_that_names_it():
         raise UnifiedError("other")
     with names.explaining(row):
         pass
+
+
+def test_a_wrong_field_is_named_as_the_row_calls_it():
+    names = FieldNames(PARTS, {"label": "b"})
+    for own, users in (("tags", "b"), ("words", "words"), ("id", "id")):
+        with pytest.raises(WrongField) as refused, names.explaining({"words": "x", "b": 1}):
+            raise WrongField(own, "must be a text, got 1")
+        assert (refused.value.name, str(refused.value)) == (users, f"'{users}' must be a text, got 1")
 
 
 def test_names_of_parts_that_items_do_not_have_are_refused():

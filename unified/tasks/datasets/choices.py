@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TypeGuard
 
-from unified.errors import UnifiedError
+from unified.errors import WrongField
 from unified.files.json_files import Entries
 from unified.tasks.heads.choice import ChoiceItem
 from unified.tasks.heads.items import require_whole_characters
@@ -24,9 +24,9 @@ def add_choice(
 ) -> None:
     """Adds an item, or notes the problem with it; ``empty`` allows empty choices."""
     try:
-        require_whole_characters({"context": context, "choices": choices, "question": question})
-    except UnifiedError as problem:
-        entries.wrong(location, problem)
+        require_whole_characters({"the context": context, "a choice": choices, "the question": question})
+    except WrongField as problem:
+        entries.wrong(location, f"{problem.name} {problem.problem}")
         return
     if not context.strip():
         entries.wrong(location, "the context is empty")

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from unified.arguments import counted
-from unified.errors import UnifiedError, require_fields
+from unified.errors import UnifiedError, WrongField, require_fields
 from unified.files.ids import item_id
 from unified.runtime.progress import Progress
 from unified.tasks.datasets.coqa_json import NO_SPAN, CoqaTurn, read_coqa_file
@@ -158,10 +158,11 @@ def answer_item(fields: dict[str, Any], number: int, budget: TokenBudget) -> Wri
     """
     require_fields(fields, "context", "question")
     context, question, history = fields["context"], fields["question"], fields.get("history", [])
-    if not all(isinstance(text, str) and text.strip() for text in (context, question)):
-        raise UnifiedError("'context' and 'question' must be texts that are not empty")
+    for name, text in {"context": context, "question": question}.items():
+        if not isinstance(text, str) or not text.strip():
+            raise WrongField(name, "must be a text that is not empty")
     if not isinstance(history, list) or not all(are_texts(turn) and len(turn) == 2 for turn in history):
-        raise UnifiedError("'history' must be a list of pairs, [question, answer]")
+        raise WrongField("history", "must be a list of pairs, [question, answer]")
     words, turns = Words.of(context, budget.counter), [tuple(turn) for turn in history]
     source = answer_source(words, turns, question, min(MAX_HISTORY, budget.tokens // 2), budget.tokens, budget.counter)
     return WritingItem(item_id(fields, number), source.parts(context), unread=source.unread or None)

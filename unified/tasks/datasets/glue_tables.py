@@ -206,10 +206,10 @@ def read_glue(task: GlueTask, path: str | Path, labelled: bool = True) -> tuple[
             before. The first ten are named.
     """
     table = list(tab_rows(path))
-    columns, rows = _columns(task, path, table, labelled)
+    columns, names, rows = _columns(task, path, table, labelled)
     entries, items, seen, broken = Entries(path), [], set(), 0
     for position, (number, cells) in enumerate(rows):
-        problem = _misshapen(task, columns, cells)
+        problem = _misshapen(task, columns, names, cells)
         if problem and task.broken_rows and labelled:
             broken += 1
         elif problem:
@@ -231,36 +231,36 @@ def read_glue(task: GlueTask, path: str | Path, labelled: bool = True) -> tuple[
 
 def _columns(
     task: GlueTask, path: str | Path, table: list[tuple[int, list[str]]], labelled: bool
-) -> tuple[tuple[str, ...], list[tuple[int, list[str]]]]:
-    """Names of the columns, and the rows without the header."""
+) -> tuple[tuple[str, ...], tuple[str, ...], list[tuple[int, list[str]]]]:
+    """Names of the columns, as the task and as the file calls them, and the rows without the header."""
     if not table:
         raise UnifiedError(f"{path}: the file is empty")
     header = tuple(task.renamed.get(name, name) for name in table[0][1])
     if task.text in header:
-        columns, rows = header, table[1:]
+        columns, names, rows = header, tuple(table[0][1]), table[1:]
     elif task.bare:
-        columns, rows = task.bare, table
+        columns, names, rows = task.bare, task.bare, table
     else:
-        lacking = MissingField(task.text, header, "column")
+        lacking = MissingField(task.text, table[0][1], "column")
         raise UnifiedError(f"{path}, line 1: {lacking}; is it a file of {task.name} with its header?")
     wanted = (task.text, task.second, task.label if labelled else None)
     missing = [name for name in wanted if name is not None and name not in columns]
     if missing:
-        raise UnifiedError(f"{path}, line 1: {MissingField(missing[0], columns, 'column')}")
+        raise UnifiedError(f"{path}, line 1: {MissingField(missing[0], names, 'column')}")
     twice = [name for name in (*wanted, *_NUMBERS) if columns.count(str(name)) > 1]
     if twice:
         raise UnifiedError(f"{path}, line 1: two columns are called {twice[0]!r}; leave one of them out")
-    return columns, rows
+    return columns, names, rows
 
 
-def _misshapen(task: GlueTask, columns: tuple[str, ...], cells: list[str]) -> str | None:
-    """Why a row cannot be read, if it cannot."""
+def _misshapen(task: GlueTask, columns: tuple[str, ...], names: tuple[str, ...], cells: list[str]) -> str | None:
+    """Why a row cannot be read, if it cannot; ``names`` are those of the columns in the file."""
     more = task.more_columns and columns == task.bare and len(cells) > len(columns)
     if len(cells) != len(columns) and not more:
         return f"{counted(len(cells), 'column')} instead of {len(columns)}"
     for name in (task.text, task.second):
         if name is not None and not cells[columns.index(name)]:
-            return f"{name!r} is empty"
+            return f"{names[columns.index(name)]!r} is empty"
     return None
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from unified.arguments import counted
-from unified.errors import UnifiedError, require_fields
+from unified.errors import UnifiedError, WrongField, require_fields
 from unified.files.ids import item_id
 from unified.runtime.progress import Progress
 from unified.tasks.datasets.files import matching_files, read_together, split_questions
@@ -121,10 +121,11 @@ def question_item(fields: dict[str, Any], number: int, budget: TokenBudget, sent
     """
     require_fields(fields, "context", "answer")
     context, answer, start = fields["context"], fields["answer"], fields.get("start")
-    if not all(isinstance(text, str) and text.strip() for text in (context, answer)):
-        raise UnifiedError("'context' and 'answer' must be texts that are not empty")
+    for name, text in {"context": context, "answer": answer}.items():
+        if not isinstance(text, str) or not text.strip():
+            raise WrongField(name, "must be a text that is not empty")
     if start is not None and (not isinstance(start, int) or isinstance(start, bool)):
-        raise UnifiedError(f"'start' must be a number of characters, got {start!r}")
+        raise WrongField("start", f"must be a number of characters, got {start!r}")
     found = find_answer(context, answer, start)
     if sentences:
         source = sentence_source(context, found, budget.tokens, budget.counter)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from unified.errors import UnifiedError, require_fields
+from unified.errors import WrongField, require_fields
 from unified.files.fields import FieldNames
 from unified.files.ids import item_id
 from unified.tasks.datasets.own_files import OwnFiles
@@ -22,11 +22,11 @@ def text_of(fields: dict[str, Any], number: int) -> WritingItem:
     require_fields(fields, "source", "target")
     target, references, group = (fields.get(name) for name in ("target", "references", "reference_group"))
     if not isinstance(target, str) or not target.strip():
-        raise UnifiedError("'target' must be a text that is not empty")
+        raise WrongField("target", "must be a text that is not empty")
     if references is not None and not are_texts(references):
-        raise UnifiedError("'references' must be a list of texts that are not empty")
+        raise WrongField("references", "must be a list of texts that are not empty")
     if group is not None and not isinstance(group, str):
-        raise UnifiedError(f"'reference_group' must be a text, got {group!r}")
+        raise WrongField("reference_group", f"must be a text, got {group!r}")
     pooled = tuple(references) if references else None
     return WritingItem(item_id(fields, number), _source(fields), target, pooled, group)
 
@@ -46,7 +46,7 @@ def _source(fields: dict[str, Any]) -> str | tuple[str, ...]:
     if are_texts(source) and source:
         return tuple(source)
     if not isinstance(source, str) or not source.strip():
-        raise UnifiedError("'source' must be a text that is not empty, or a list of such texts")
+        raise WrongField("source", "must be a text that is not empty, or a list of such texts")
     return source
 
 

@@ -12,7 +12,7 @@ import torch
 
 from unified.arguments import setting
 from unified.data.example import Example
-from unified.errors import UnifiedError, require_fields
+from unified.errors import WrongField, require_fields
 from unified.files.ids import item_id, name_text
 from unified.inference.sequences import Codec, sequence
 from unified.model.averaging import log_mean
@@ -80,18 +80,18 @@ class Choice(EnsembleUnderstanding[ChoiceItem]):
         require_fields(fields, "context", "choices", *(["label"] if labelled else []))
         context, choices, question, label = (fields.get(name) for name in ("context", "choices", "question", "label"))
         if not isinstance(context, str) or not context.strip():
-            raise UnifiedError("'context' must be a text that is not empty")
+            raise WrongField("context", "must be a text that is not empty")
         if not isinstance(choices, list) or len(choices) < 2 or not all(isinstance(choice, str) for choice in choices):
-            raise UnifiedError("'choices' must be a list of two texts or more")
+            raise WrongField("choices", "must be a list of two texts or more")
         if question is not None and not isinstance(question, str):
-            raise UnifiedError(f"'question' must be a text, got {question!r}")
+            raise WrongField("question", f"must be a text, got {question!r}")
         item = ChoiceItem(item_id(fields, number), context, tuple(choices), question, subset=item_subset(fields))
         if not labelled:
             return item
         number_of = {str(i): i for i in range(len(choices))}
         name = name_text(label)
         if name not in number_of:
-            raise UnifiedError(f"'label' must be the number of a choice, 0 to {len(choices) - 1}, got {label!r}")
+            raise WrongField("label", f"must be the number of a choice, 0 to {len(choices) - 1}, got {label!r}")
         return replace(item, label=number_of[name])
 
     @classmethod

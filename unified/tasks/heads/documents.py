@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from unified.arguments import counted
-from unified.errors import UnifiedError, require_fields
+from unified.errors import UnifiedError, WrongField, require_fields
 from unified.files.ids import item_id
 from unified.tasks.heads.items import are_texts
 from unified.tasks.metrics.conll import CoreferenceDocument, Mention, coreference_text, read_coreference
@@ -95,13 +95,13 @@ def document_item(fields: dict[str, Any], number: int, labelled: bool) -> Docume
     require_fields(fields, "sentences", *(["chains"] if labelled else []))
     sentences, speakers, genre, chains = (fields.get(name) for name in ("sentences", "speakers", "genre", "chains"))
     if not isinstance(sentences, list) or not sentences or not all(are_texts(words) and words for words in sentences):
-        raise UnifiedError("'sentences' must be lists of words that are not empty")
+        raise WrongField("sentences", "must be lists of words that are not empty")
     if speakers is not None and not _fit(speakers, sentences):
-        raise UnifiedError("'speakers' must have a name or null for each word, sentence by sentence")
+        raise WrongField("speakers", "must have a name or null for each word, sentence by sentence")
     if genre is not None and not isinstance(genre, str):
-        raise UnifiedError(f"'genre' must be a name in quotes, got {genre!r}")
+        raise WrongField("genre", f"must be a name in quotes, got {genre!r}")
     if labelled and not _are_chains(chains, sum(map(len, sentences))):
-        raise UnifiedError("'chains' must be lists of mentions [first word, last word] within the document")
+        raise WrongField("chains", "must be lists of mentions [first word, last word] within the document")
     return DocumentItem(
         item_id(fields, number),
         tuple(map(tuple, sentences)),

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeGuard, TypeVar
 
 from unified.arguments import counted, has_lone_surrogate
-from unified.errors import EmptyField, UnifiedError, require_fields
+from unified.errors import EmptyField, UnifiedError, WrongField, require_fields
 from unified.files.fields import FieldNames
 from unified.files.ids import Spellings, item_id, name_text
 from unified.files.json_files import Entries, Fields
@@ -138,7 +138,7 @@ def read_items(
             fields = names.renamed(row.fields)
             with names.explaining(row.fields):
                 item = item_of(fields, row.number)
-            require_whole_characters(vars(item))
+                require_whole_characters(vars(item))
             items.append(item)
         except EmptyField as problem:
             if names.skip_empty:
@@ -177,9 +177,9 @@ def text_item(fields: dict[str, Any], number: int, labelled: bool, numeric: bool
     require_fields(fields, "text", *(["label"] if labelled else []))
     text, second, label = (fields.get(name) for name in ("text", "second", "label"))
     if not isinstance(text, str) or not text.strip():
-        raise UnifiedError("'text' must be a text that is not empty")
+        raise WrongField("text", "must be a text that is not empty")
     if second is not None and not isinstance(second, str):
-        raise UnifiedError(f"'second' must be a text, got {second!r}")
+        raise WrongField("second", f"must be a text, got {second!r}")
     item = TextItem(item_id(fields, number), text, second if second and second.strip() else None)
     item = replace(item, named_entities=read_named_entities(fields, item.texts))
     if not labelled:
@@ -194,9 +194,9 @@ def _number(label: object) -> float:
     except ValueError:
         number = None
     if isinstance(number, bool) or not isinstance(number, int | float):
-        raise UnifiedError(f"'label' must be a number, got {label!r}")
+        raise WrongField("label", f"must be a number, got {label!r}")
     if not abs(number) <= _LARGEST_NUMBER:  # NaN is no number
-        raise UnifiedError(f"'label' must be a number from {-_LARGEST_NUMBER:g} to {_LARGEST_NUMBER:g}, got {label!r}")
+        raise WrongField("label", f"must be a number from {-_LARGEST_NUMBER:g} to {_LARGEST_NUMBER:g}, got {label!r}")
     return number
 
 
@@ -209,7 +209,7 @@ def class_name(label: object) -> str:
     name = name_text(label)
     if name is None:
         got = "true or false; --labels no,yes names false and true" if isinstance(label, bool) else repr(label)
-        raise UnifiedError(f"'label' must be a name in quotes or an integer, got {got}")
+        raise WrongField("label", f"must be a name in quotes or an integer, got {got}")
     return name
 
 
@@ -221,9 +221,10 @@ def refuse_printed(name: str, text: str, of_quoted_texts: bool = False) -> None:
         of_quoted_texts: refuse lists of texts alone, as the text itself may have brackets around it.
     """
     if (_PRINTED_TEXTS if of_quoted_texts else _PRINTED).fullmatch(text):
-        raise UnifiedError(
-            f"{name!r} is a list or an object that was written as a text, as in tables of pandas; write the rows as "
-            "JSON lines (.jsonl) or Parquet"
+        raise WrongField(
+            name,
+            "is a list or an object that was written as a text, as in tables of pandas; write the rows as JSON lines "
+            "(.jsonl) or Parquet",
         )
 
 
@@ -238,7 +239,7 @@ def require_whole_characters(values: Mapping[str, object]) -> None:
     """
     for name, value in values.items():
         if any(has_lone_surrogate(text) for text in _texts_in(value)):
-            raise UnifiedError(f"{name!r} holds half of a surrogate pair, such as a part of an emoji")
+            raise WrongField(name, "holds half of a surrogate pair, such as a part of an emoji")
 
 
 def _texts_in(value: object) -> Iterator[str]:
@@ -262,7 +263,7 @@ def item_subset(fields: dict[str, Any]) -> str | None:
     """
     subset = fields.get("subset")
     if subset is not None and (not isinstance(subset, str) or not subset.strip()):
-        raise UnifiedError(f"'subset' must be a text that is not empty, got {subset!r}")
+        raise WrongField("subset", f"must be a text that is not empty, got {subset!r}")
     return subset
 
 

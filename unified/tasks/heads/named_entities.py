@@ -11,7 +11,7 @@ from dataclasses import Field, replace
 from typing import Any, ClassVar, Protocol, TypeVar
 
 from unified.corpus.annotate import Annotator
-from unified.errors import UnifiedError
+from unified.errors import UnifiedError, WrongField
 
 #: First character of each entity, and the one behind its last, by the name of the text.
 NamedEntities = Mapping[str, Sequence[tuple[int, int]]]
@@ -58,10 +58,10 @@ def read_named_entities(fields: dict[str, Any], texts: Mapping[str, str]) -> Nam
     if found is None:
         return None
     if not isinstance(found, dict) or found.keys() != texts.keys():
-        raise UnifiedError(f"'named_entities' must be an object with a list for each of {', '.join(texts)}")
+        raise WrongField("named_entities", f"must be an object with a list for each of {', '.join(texts)}")
     for name, spans in found.items():
         if not isinstance(spans, list) or not all(_is_span(span, len(texts[name])) for span in spans):
-            raise UnifiedError(f"'named_entities' of {name!r} must be a list of [start, stop] within the text")
+            raise WrongField("named_entities", f"of {name!r} must be a list of [start, stop] within the text")
     return {name: tuple((start, stop) for start, stop in spans) for name, spans in found.items()}
 
 

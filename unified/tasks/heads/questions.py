@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from unified.errors import MissingField, UnifiedError, require_fields
+from unified.errors import MissingField, UnifiedError, WrongField, require_fields
 from unified.files.ids import item_id
 from unified.tasks.heads.items import item_subset, refuse_printed
 from unified.tasks.heads.named_entities import NamedEntities, read_named_entities
@@ -90,10 +90,10 @@ def question_item(fields: dict[str, Any], number: int, labelled: bool) -> Questi
     texts = {name: fields[name] for name in ("question", "context")}
     for name, text in texts.items():
         if not isinstance(text, str) or not text.strip():
-            raise UnifiedError(f"{name!r} must be a text that is not empty")
+            raise WrongField(name, "must be a text that is not empty")
     history = fields.get("history")
     if history is not None and not isinstance(history, str):
-        raise UnifiedError(f"'history' must be a text, got {history!r}")
+        raise WrongField("history", f"must be a text, got {history!r}")
     item = QuestionItem(item_id(fields, number), texts["question"], texts["context"], history=history)
     item = replace(item, named_entities=read_named_entities(fields, item.texts), subset=item_subset(fields))
     return _labelled(item, fields) if labelled else item
@@ -105,14 +105,14 @@ def _labelled(item: QuestionItem, fields: dict[str, Any]) -> QuestionItem:
     answers, nothing = _answers(fields.get("answers"), item.context)
     impossible, choice = fields.get("impossible", nothing or None), fields.get("choice")
     if not isinstance(impossible, bool | None):
-        raise UnifiedError(f"'impossible' must be true or false, got {impossible!r}")
+        raise WrongField("impossible", f"must be true or false, got {impossible!r}")
     if choice is not None and (not isinstance(choice, str) or not choice.strip()):
-        raise UnifiedError(f"'choice' must be a text that is not empty, got {choice!r}")
+        raise WrongField("choice", f"must be a text that is not empty, got {choice!r}")
     references = tuple(_listed(fields, "references"))
     if not all(isinstance(text, str) for text in references):
-        raise UnifiedError("'references' must be a list of texts")
+        raise WrongField("references", "must be a list of texts")
     if impossible and (answers or choice is not None):
-        raise UnifiedError("'impossible' is true, but there is an answer")
+        raise WrongField("impossible", "is true, but there is an answer")
     if not impossible and choice is None and not answers and not references:
         raise UnifiedError("no answer; where the passage has none, 'impossible' must be true")
     return replace(item, answers=answers, impossible=impossible, choice=choice, references=references or None)
@@ -121,7 +121,7 @@ def _labelled(item: QuestionItem, fields: dict[str, Any]) -> QuestionItem:
 def _listed(fields: dict[str, Any], name: str) -> Sequence[Any]:
     value = fields.get(name)
     if value is not None and not isinstance(value, list):
-        raise UnifiedError(f"{name!r} must be a list, got {value!r}")
+        raise WrongField(name, f"must be a list, got {value!r}")
     return value or []
 
 
@@ -139,11 +139,11 @@ def _answers(value: Any, context: str) -> tuple[tuple[Answer, ...], bool]:
         texts = value["text"]
         starts = value.get("answer_start")
         if not isinstance(starts, list) or len(starts) != len(texts):
-            raise UnifiedError(f"'answers' must have an 'answer_start' for each 'text', got {value!r}")
+            raise WrongField("answers", f"must have an 'answer_start' for each 'text', got {value!r}")
         found = [_answer({"text": text, "start": start}, context) for text, start in zip(texts, starts, strict=True)]
         return tuple(found), not found
     if value is not None and not isinstance(value, list):
-        raise UnifiedError(f"'answers' must be a list or a text, got {value!r}")
+        raise WrongField("answers", f"must be a list or a text, got {value!r}")
     return tuple(_answer(one, context) for one in value or []), False
 
 

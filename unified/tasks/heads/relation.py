@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from unified.arguments import check_all_settings, setting
-from unified.errors import UnifiedError, require_fields
+from unified.errors import UnifiedError, WrongField, require_fields
 from unified.files.ids import item_id
 from unified.inference.sequences import Codec
 from unified.model.config import TransformerConfig
@@ -107,9 +107,9 @@ class Relation(ClassUnderstanding[RelationItem]):
         require_fields(fields, "words", "entities", *(["label"] if labelled else []))
         words, entities, label = (fields.get(name) for name in ("words", "entities", "label"))
         if not are_texts(words) or not words:
-            raise UnifiedError("'words' must be a list of texts that are not empty")
+            raise WrongField("words", "must be a list of texts that are not empty")
         if not isinstance(entities, list) or len(entities) != 2 or not all(isinstance(one, dict) for one in entities):
-            raise UnifiedError("'entities' must be a list of two objects")
+            raise WrongField("entities", "must be a list of two objects")
         first, second = (_entity(entity, len(words)) for entity in entities)
         identity = item_id(fields, number)
         if not labelled:

@@ -11,7 +11,7 @@ import torch
 
 from unified.arguments import check_all_settings, setting
 from unified.data.targets import TASK
-from unified.errors import UnifiedError, require_fields
+from unified.errors import UnifiedError, WrongField, require_fields
 from unified.files.ids import item_id
 from unified.inference.sequences import Codec
 from unified.model.config import TransformerConfig
@@ -86,13 +86,13 @@ class Tagging(ClassUnderstanding[WordsItem]):
             refuse_printed("tags", tags)
         words, tags = (value.split() if isinstance(value, str) else value for value in (words, tags))
         if not are_texts(words) or not words:
-            raise UnifiedError("'words' must be a list of texts that are not empty")
+            raise WrongField("words", "must be a list of texts that are not empty")
         if document is not None and not isinstance(document, str):
-            raise UnifiedError(f"'document' must be a text, got {document!r}")
+            raise WrongField("document", f"must be a text, got {document!r}")
         if not labelled:
             return WordsItem(item_id(fields, number), tuple(words), None, document)
         if not are_texts(tags) or len(tags) != len(words):
-            raise UnifiedError(f"'tags' must be a list of {len(words)} names, one for each word")
+            raise WrongField("tags", f"must be a list of {len(words)} names, one for each word")
         return WordsItem(item_id(fields, number), tuple(words), tuple(tags), document)
 
     @classmethod

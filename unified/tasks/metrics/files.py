@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
 from unified.arguments import counted, finite
-from unified.errors import MissingField, Problems, UnifiedError, require_fields
+from unified.errors import MissingField, Problems, UnifiedError, WrongField, require_fields
 from unified.files.fields import FieldNames, option_of
 from unified.files.ids import Spellings, item_id, name_text, require_common
 from unified.files.json_files import Fields
@@ -265,12 +265,12 @@ def _rows(
             key = item_id(fields, row.number).strip()
             with names.explaining(row.fields):
                 require_fields(fields, field)
+                if not fits(fields[field]):
+                    raise WrongField(field, f"must be {expected}, got {fields[field]!r}")
         except UnifiedError as problem:
             problems.add(location, problem)
             continue
-        if not fits(fields[field]):
-            problems.add(location, f"{field!r} must be {expected}, got {fields[field]!r}")
-        elif key in seen:
+        if key in seen:
             problems.add(location, _repeated(key))
         else:
             seen.add(key)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from unified.data.vocabulary import ESCAPED_UNKNOWN, UNMATCHED
-from unified.errors import Problems, UnifiedError, require_fields
+from unified.errors import Problems, UnifiedError, WrongField, require_fields
 from unified.files.fields import FieldNames
 from unified.files.ids import item_id
 from unified.files.json_files import Fields
@@ -147,7 +147,7 @@ def _text(fields: Fields, field: str) -> str:
     require_fields(fields, field)
     text = fields[field]
     if not isinstance(text, str):
-        raise UnifiedError(f"{field!r} must be a text, got {text!r}")
+        raise WrongField(field, f"must be a text, got {text!r}")
     return text
 
 
@@ -158,7 +158,7 @@ def _references(fields: Fields, pooled: bool) -> list[str]:
     group = [found] if name == "target" and isinstance(found, str) else found
     if not isinstance(group, list) or not group or not all(isinstance(text, str) for text in group):
         expected = "a list of texts" if name == "references" else "a text, or a list of texts that are all references"
-        raise UnifiedError(f"{name!r} must be {expected}, got {found!r}")
+        raise WrongField(name, f"must be {expected}, got {found!r}")
     return group
 
 

@@ -38,10 +38,12 @@ def test_context_and_question_are_stripped_and_choices_stay_as_they_are():
 
 def test_half_of_a_surrogate_pair_is_refused_in_every_text():
     half = "\ud83d"
-    for field, texts in (("context", half), ("choices", ("a", half)), ("question", half)):
+    for field, texts, named in (
+        ("context", half, "the context"), ("choices", ("a", half), "a choice"), ("question", half, "the question"),
+    ):  # fmt: skip
         assert (
             added(**{field: texts})
-            == f"file: line 7: {field!r} holds half of a surrogate pair, such as a part of an emoji"
+            == f"file: line 7: {named} holds half of a surrogate pair, such as a part of an emoji"
         )
 
 

@@ -223,14 +223,16 @@ def test_a_row_has_a_passage_a_question_and_the_turns_before_it():
     assert len(whole.source[0].split()) == 96
 
 
-TEXTS = "'context' and 'question' must be texts that are not empty"
+CONTEXT = "'context' must be a text that is not empty"
+QUESTION = "'question' must be a text that is not empty"
 PAIRS = "'history' must be a list of pairs, [question, answer]"
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"context": " "}, TEXTS), ({"context": 3}, TEXTS), ({"question": ""}, TEXTS), ({"question": None}, TEXTS),
+        ({"context": " "}, CONTEXT), ({"context": 3}, CONTEXT), ({"question": ""}, QUESTION),
+        ({"question": None}, QUESTION),
         ({"history": None}, PAIRS), ({"history": "ab"}, PAIRS), ({"history": [["a"]]}, PAIRS),
         ({"history": [["a", "b", "c"]]}, PAIRS), ({"history": ["ab"]}, PAIRS),
         ({"history": [["a", "b"], ["a", 3]]}, PAIRS),

@@ -116,9 +116,9 @@ def test_a_row_may_have_an_id_and_say_where_its_answer_stands():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"context": " "}, "'context' and 'answer' must be texts that are not empty"),
-        ({"answer": 7}, "'context' and 'answer' must be texts that are not empty"),
-        ({"answer": ""}, "'context' and 'answer' must be texts that are not empty"),
+        ({"context": " "}, "'context' must be a text that is not empty"),
+        ({"answer": 7}, "'answer' must be a text that is not empty"),
+        ({"answer": ""}, "'answer' must be a text that is not empty"),
         ({"start": True}, "'start' must be a number of characters, got True"),
         ({"start": "3"}, "'start' must be a number of characters, got '3'"),
         ({"start": 3},

@@ -188,6 +188,10 @@ def test_every_bad_row_is_named(write):
         "g.jsonl, line 4: 'id' must be a text that is not empty, or an integer, got []; "
         "g.jsonl, line 5: no field 'label'; its fields: 'id'; --label-field names the one to read"
     )
+    named, own = FieldNames(LABEL.parts, {"label": "y"}), write("n.jsonl", {"y": 1.5}, {"y": "x"})
+    assert refusal(read_labels, own, rows, None, named) == (
+        "n.jsonl, line 1: 'y' must be a name or an integer, got 1.5"
+    )
     mixed = write("m.jsonl", {"label": 1}, {"label": "1"}, {"label": 1})
     assert refusal(read_labels, mixed, mixed) == (
         'm.jsonl, line 2: both 1 and "1" are labels of this file; write the label in one of the two ways'

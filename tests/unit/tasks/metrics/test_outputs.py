@@ -151,6 +151,9 @@ def test_references_are_lines_or_fields_of_rows(write):
     for value in (3, ["a", 3], {"a": "b"}):
         message = f"f.jsonl, line 1: 'target' must be a text, or a list of texts that are all references, got {value!r}"
         assert refusal(read_references, write([{"target": value}], "f.jsonl")) == message
+        own = message.replace("'target'", "'own'", 1)
+        named = FieldNames(TARGET.parts, {"target": "own"})
+        assert refusal(read_references, write([{"own": value}], "f.jsonl"), named) == own
     assert refusal(read_references, write([{"id": 1}], "f.jsonl")) == (
         "f.jsonl, line 1: no field 'target'; its fields: 'id'; --target-field names the one to read"
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -76,11 +77,9 @@ def items_of(
 
 
 def _item_of(row: Row, source: str, predictor: AnyPredictor, names: FieldNames) -> Any:
-    """The item of a row; of one that is no single object a missing field is named with the option for its name."""
+    """The item of a row; a missing field is named with the option for its name, but where INPUT is an object itself."""
     fields = names.renamed(row.fields)
-    if is_object(source):
-        return predictor.item(fields, row.number)
-    with names.explaining(row.fields):
+    with replace(names, has_options=not is_object(source)).explaining(row.fields):
         return predictor.item(fields, row.number)
 
 
