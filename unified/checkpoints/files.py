@@ -30,20 +30,29 @@ _DAMAGE = (
 )  # fmt: skip
 
 
-def load_checkpoint(path: str | os.PathLike[str], older: bool = False) -> dict[str, Any]:
-    """The dictionary in ``path``, tensors on the CPU; ``older`` as in :func:`named_damage`.
+def load_checkpoint(path: str | os.PathLike[str], older: bool = False, mapped: bool = False) -> dict[str, Any]:
+    """The dictionary in ``path``, tensors on the CPU.
+
+    Args:
+        older: as in :func:`named_damage`.
+        mapped: as in :func:`load_safely`.
 
     Raises:
         UnifiedError: as :func:`load_safely`; or the file holds something else.
     """
-    content = load_safely(path, older)
+    content = load_safely(path, older, mapped)
     if not isinstance(content, dict):
         raise UnifiedError(f"{path}: expected a dictionary, got {type(content).__name__}; not a checkpoint")
     return content
 
 
-def load_safely(path: str | os.PathLike[str], older: bool) -> object:
-    """The content of a file that torch saved, tensors on the CPU; ``older`` as in :func:`named_damage`.
+def load_safely(path: str | os.PathLike[str], older: bool, mapped: bool = False) -> object:
+    """The content of a file that torch saved, tensors on the CPU.
+
+    Args:
+        older: as in :func:`named_damage`.
+        mapped: leave the values of tensors in the file, from which those that are looked at are read; for settings and
+            shapes. A file in the format of torch before 1.6 cannot be mapped.
 
     Raises:
         UnifiedError: the file is missing, truncated or damaged, or holds anything but tensors, plain Python values and
@@ -53,7 +62,7 @@ def load_safely(path: str | os.PathLike[str], older: bool) -> object:
     known = torch.serialization.get_safe_globals()
     new: list[Callable[..., Any] | tuple[Callable[..., Any], str]] = [one for one in ALLOWED if one not in known]
     with named_damage(path, older), torch.serialization.safe_globals(new):
-        content = torch.load(path, map_location="cpu", weights_only=True)
+        content = torch.load(path, map_location="cpu", weights_only=True, mmap=mapped)
     return content
 
 

@@ -255,7 +255,7 @@ def updates_done(folder: Path) -> int:
     from unified.checkpoints import load_checkpoint
 
     last = folder / _LAST_CHECKPOINT
-    return load_checkpoint(last)["optimizer_history"][-1]["num_updates"] if last.is_file() else 0
+    return load_checkpoint(last, mapped=True)["optimizer_history"][-1]["num_updates"] if last.is_file() else 0
 
 
 def _reason(last: Sequence[str], display: TrainingDisplay) -> str:

@@ -71,7 +71,7 @@ def tokenizer_named(name: str | os.PathLike[str]) -> Path:
     if not _is_of_ours(path):
         return path
     checkpoint = find_checkpoint(path)
-    return find_data(checkpoint, load_checkpoint(checkpoint))
+    return find_data(checkpoint, load_checkpoint(checkpoint, mapped=True))
 
 
 def _may_be_of_hub(name: str) -> bool:

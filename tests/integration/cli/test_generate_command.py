@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+import torch
 
 from tests.support.checkpoint_samples import TEXT, checkpoint, data_folder
 from tests.support.fairseq_runs import ROOT, environment
@@ -17,6 +18,7 @@ from unified.cli import main
 from unified.data.token_files import TokenFileWriter
 from unified.files.claims import Claim, claimed_folder
 from unified.generation import GenerationConfig
+from unified.inference import several_processes
 from unified.inference.generate_output import lines
 from unified.kernels.cpu.int8 import has_int8_product
 from unified.tasks.metrics.outputs import read_generate_output
@@ -120,6 +122,19 @@ def test_int8_writes_as_the_quantized_model_does(samples, tmp_path):
     lm.save(tmp_path / "saved")
     again = UnifiedLM.from_pretrained(tmp_path / "saved")
     assert [some[0].score for some in again.hypotheses(ids, config)] == usual
+
+
+def test_the_parameters_are_read_once(samples, tmp_path, monkeypatch):
+    """What the command asks the checkpoint before is read without them."""
+    load, whole = torch.load, []
+
+    def loaded(path, **options):
+        whole.extend([] if options["mmap"] else [path])
+        return load(path, **options)
+
+    monkeypatch.setattr(torch, "load", loaded)
+    monkeypatch.setattr(several_processes, "kept_models", {})
+    assert plain(samples, tmp_path / "out") == 0 and whole == [samples / "model.pt"]
 
 
 def test_int8_is_refused_on_a_card_before_anything_is_read(samples, tmp_path, monkeypatch, capsys):

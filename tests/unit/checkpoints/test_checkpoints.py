@@ -47,6 +47,21 @@ def test_what_is_saved_is_loaded(path):
     assert os.listdir(path.parent) == ["model.pt"]
 
 
+def test_values_that_nobody_looks_at_stay_in_the_file(path):
+    def is_mapped() -> bool:
+        return str(path) in Path("/proc/self/maps").read_text(encoding="utf-8")
+
+    read = load_checkpoint(path)
+    assert not is_mapped()
+    found = load_checkpoint(path, mapped=True)
+    assert is_mapped() and same(found, read)
+    found["model"]["weight"] += 1  # the file stays as it is
+    assert same(load_checkpoint(path), CONTENT)
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(UnifiedError, match=r"model\.pt: "):
+        load_checkpoint(path, mapped=True)
+
+
 def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(UnifiedError, match=r"nothing\.pt: no such checkpoint file"):
         load_checkpoint(tmp_path / "nothing.pt")

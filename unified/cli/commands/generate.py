@@ -192,7 +192,7 @@ def _of_checkpoint(checkpoint: Path, args: argparse.Namespace) -> tuple[Path, bo
     from unified.checkpoints.trained import find_data, pair_lengths, read
     from unified.generation import SCHEMES
 
-    content = load_checkpoint(checkpoint)
+    content = load_checkpoint(checkpoint, mapped=True)  # each process loads the model itself
     data = find_data(checkpoint, content, args.data)
     trained, lengths = read(checkpoint, content, data), pair_lengths(content)
     prompt: bool | None = args.prompt
