@@ -15,7 +15,7 @@ import pytest
 
 from tests.support.standard_input import holding
 from unified.cli.commands.predict import _names
-from unified.cli.commands.predicting.inputs import called, checked, is_object, items_of
+from unified.cli.commands.predicting.inputs import called, checked, is_object, items_of, print_left_out
 from unified.cli.commands.predicting.plain_text import (
     in_words,
     is_plain_text,
@@ -55,8 +55,10 @@ class Predictor:
 NAMES = FieldNames({"text": "text"})
 
 
-def items(source: str, names: FieldNames = NAMES, **more) -> list:
-    return list(items_of(str(source), Predictor("text"), names, **more))
+def items(
+    source: str, names: FieldNames = NAMES, empty: Counter | None = None, problems: Problems | None = None
+) -> list:
+    return list(items_of(str(source), Predictor("text"), names, Counter() if empty is None else empty, problems))
 
 
 def refusal(call) -> str:
@@ -99,7 +101,7 @@ def test_the_first_wrong_row_is_refused_with_its_place_or_all_are_collected(rows
     path = rows({"text": "a"}, {"t": "b"}, {"text": ""}, {"text": "c"})
     found = []
     with pytest.raises(UnifiedError) as refused:
-        found += items_of(path, Predictor("text"), NAMES)
+        found += items_of(path, Predictor("text"), NAMES, Counter())
     assert str(refused.value) == f"{path}: line 2: no field 'text'; its fields: 't'; --text-field names the one to read"
     problems = Problems()
     assert items(path, problems=problems) == [(1, "a"), (4, "c")] and len(problems) == 2
@@ -133,6 +135,8 @@ def test_rows_with_an_empty_field_are_left_out_where_that_is_asked_for(rows, cap
     assert items(path, skipping, empty=empty) == items(path, skipping) == [(1201, "a")]
     assert empty == {"the field 'text' is empty": 1201}
     assert checked(path, Predictor("text"), skipping) == 1
+    assert capsys.readouterr().err == ""  # the rows are counted when they are answered, as those of a stream
+    print_left_out(path, empty)
     assert capsys.readouterr().err == f"{path}: 1,201 rows left out, the field 'text' is empty\n"
     assert refusal(lambda: items(rows({"t": 1}), skipping)).startswith(f"{path}: line 1: no field")
 

@@ -7,6 +7,7 @@ import json
 import os
 import sys
 import threading
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -109,7 +110,7 @@ def test_rows_of_a_pipe():
     writer = threading.Thread(target=lambda: Path("pipe").write_bytes(content), daemon=True)
     writer.start()
     with plain_locale():
-        assert list(items_of("pipe", Predictor(), FieldNames({"text": "text"}))) == [(1, "één")]
+        assert list(items_of("pipe", Predictor(), FieldNames({"text": "text"}), Counter())) == [(1, "één")]
     writer.join(timeout=60)
 
 

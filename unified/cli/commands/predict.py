@@ -145,16 +145,14 @@ def run(args: argparse.Namespace) -> int:
     handle = load(*args.model, device=device, annotator=annotator)
     predictor = replace(predictor_of(args, task, handle), ahead=args.ahead)
     total = 0  # of a stream nobody knows it
-    empty: Counter[str] | None = None  # rows of a file were counted when it was checked
+    empty: Counter[str] = Counter()  # rows that were left out, by the reason
     if text is not None:
         items: Iterator[Any] = iter([item_of_text(text, args.second, predictor, names, args.task)])
     else:
         if args.input != "-" and not is_object(args.input) and not Path(args.input).is_fifo():
             names = names_in_file(args.input, names)
             total = checked(args.input, predictor, names)
-        else:
-            empty = Counter()
-        items = items_of(args.input, predictor, names, empty=empty)
+        items = items_of(args.input, predictor, names, empty)
     count = cut = divided = 0
     with _destination(args, handle, predictor, items) as (stream, before, left):
         predictions = predictor.predict(left)
@@ -166,8 +164,7 @@ def run(args: argparse.Namespace) -> int:
                 line = in_words(prediction, text)
             print(line, file=stream, flush=args.output is None)
             count, cut, divided = count + 1, cut + ("cut" in prediction), divided + ("windows" in prediction)
-    if empty is not None:
-        print_left_out(args.input, empty)
+    print_left_out(args.input, empty)
     if divided:
         print(f"predict: {divided:,} of {count:,} texts were divided into windows", file=sys.stderr, flush=True)
     note = cut_note(cut, count, predictor.reads)

@@ -21,22 +21,18 @@ if TYPE_CHECKING:
 def checked(source: str, predictor: AnyPredictor, names: FieldNames) -> int:
     """Read a file to its end, before anything is answered; returns how many items it holds.
 
-    Standard error says how many rows are left out because a field is empty, where ``names.skip_empty`` asks for that.
-
     Raises:
         UnifiedError: there is none, or rows of it are wrong, of which the first ten are named; so are ids that several
             rows have.
     """
-    problems, empty = Problems(), Counter[str]()
-    ids = set[str]()
+    problems, ids = Problems(), set[str]()
     count = 0
-    for item in items_of(source, predictor, names, problems, empty):
+    for item in items_of(source, predictor, names, Counter(), problems):
         count += 1
         if item.id in ids:
             problems.add(f"item {item.id}", "an earlier row has this id, too; each needs an id of its own")
         ids.add(item.id)
     problems.check(f"{source}: ")
-    print_left_out(source, empty)
     return count
 
 
@@ -50,23 +46,22 @@ def items_of(
     source: str,
     predictor: AnyPredictor,
     names: FieldNames,
+    empty: Counter[str],
     problems: Problems | None = None,
-    empty: Counter[str] | None = None,
 ) -> Iterator[Any]:
     """Items as they come.
 
     Args:
         names: what rows call the fields of items; rows with an empty one are left out where ``skip_empty`` says so.
-        problems: takes the problems with rows, which are raised without it.
         empty: counts the rows that are left out, by the reason.
+        problems: takes the problems with rows, which are raised without it.
     """
     for row in _rows(source):
         try:
             item = _item_of(row, source, predictor, names)
         except UnifiedError as problem:
             if names.skip_empty and isinstance(problem, EmptyField):
-                if empty is not None:
-                    empty[str(problem)] += 1
+                empty[str(problem)] += 1
                 continue
             if problems is None:
                 location = called(source) if is_object(source) else f"{called(source)}: {row.location}"
