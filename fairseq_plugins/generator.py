@@ -152,7 +152,8 @@ class UnifiedSequenceGenerator(SequenceGenerator):
 class ForcedScorer:
     """``--score-reference``: log-probabilities of given targets, by forced decoding with the cache.
 
-    A cloze model cannot score all tokens in one pass: its [MASK]s must not see each other.
+    A cloze model cannot score all tokens in one pass: its [MASK]s must not see each other. Behind a prompt the end does
+    not count, as in :meth:`unified.inference.language_model.UnifiedLM.score`: running text never has one.
 
     Attributes:
         eos: id of the symbol that fairseq-generate strips from what it prints.
@@ -166,8 +167,11 @@ class ForcedScorer:
         """Scores of the given targets instead of a search, one hypothesis for each sentence."""
         sources, targets = sample["net_input"]["src_tokens"], sample["target"]
         written = targets != self.decoder.special.pad
-        rows = zip(score(self.decoder, sources, targets), targets, written, strict=True)
-        return [[_scored(scores[kept], tokens[kept])] for scores, tokens, kept in rows]
+        counted = written & (targets != self.eos) if self.decoder.scheme.prompt else written
+        scores = score(self.decoder, sources, targets).masked_fill(~counted, 0.0)
+        means = scores.sum(1) / counted.sum(1).clamp(min=1)
+        rows = zip(means, scores, targets, written, strict=True)
+        return [[_scored(mean, some[kept], tokens[kept])] for mean, some, tokens, kept in rows]
 
 
 def _selected(sample: Sample, rows: torch.Tensor) -> Sample:
@@ -176,10 +180,10 @@ def _selected(sample: Sample, rows: torch.Tensor) -> Sample:
     return {**chosen, "id": sample["id"][rows]} if "id" in sample else chosen
 
 
-def _scored(scores: torch.Tensor, tokens: torch.Tensor) -> _Hypothesis:
+def _scored(mean: torch.Tensor, scores: torch.Tensor, tokens: torch.Tensor) -> _Hypothesis:
     return {
         "tokens": tokens,
-        "score": scores.mean(),
+        "score": mean,
         "positional_scores": scores,
         "attention": None,
         "alignment": torch.empty(0),

@@ -246,3 +246,20 @@ def test_given_texts_have_the_scores_of_the_models_together(count):
         assert float(one["score"]) == pytest.approx(sum(expected) / len(expected), abs=1e-4)
         assert one["attention"] is None and one["alignment"].shape == (0,)
         assert not one["score"].requires_grad
+
+
+@pytest.mark.parametrize("scheme", ["left_to_right", "permutation"])
+def test_the_end_of_a_given_text_behind_a_prompt_does_not_count(scheme):
+    """Running text has no end, and what continues it never learnt one."""
+    model = model_of(scheme)
+    targets = torch.tensor([[5, 6, 2, 1], [7, 2, 1, 1], [4, 5, 5, 2], [2, 1, 1, 1]])
+    found = ForcedScorer([model]).generate([model], sample(target=targets))
+    for (one,), source, target in zip(found, SOURCES, targets.tolist(), strict=True):
+        tokens = target[: target.index(2)]
+        expected = [
+            float(tiny_models.next_logits(model.core, WORDS.special, scheme, source, tokens[:i]).log_softmax(-1)[token])
+            for i, token in enumerate(tokens)
+        ]
+        assert one["tokens"].tolist() == [*tokens, 2]
+        assert one["positional_scores"].tolist() == pytest.approx([*expected, 0.0], abs=1e-4)
+        assert float(one["score"]) == pytest.approx(sum(expected) / max(len(expected), 1), abs=1e-4)
