@@ -39,7 +39,10 @@ logger = logging.getLogger(__name__)
 #: Looked for in this order where a folder is given instead of a file.
 CHECKPOINTS = ("checkpoint_best.pt", "checkpoint_last.pt")
 #: Advice where a checkpoint's dictionary is not found.
-_WHERE = "put dict.txt and the tokenizer beside it, or name their folder (data= of unified.load in Python)"
+_WHERE = (
+    "copy dict.txt and the tokenizer's files (tokenizer*, vocab.txt, anna.json, *.model) beside it, or give data= to "
+    "unified.load"
+)
 _CORE = "core."
 _TOKENS = _CORE + "transformer.embeddings.tokens.weight"
 _FINGERPRINT = "dictionary_version"  #: of fairseq_plugins.models
@@ -88,7 +91,7 @@ def find_data(path: Path, content: dict[str, Any], data: str | os.PathLike[str] 
         return path.parent
     trained_on = _task(content).get("data")
     if not isinstance(trained_on, str) or not trained_on or not trained_on.isprintable():
-        raise UnifiedError(f"{path}: says nothing of its data folder; {_WHERE}")
+        raise UnifiedError(f"{path}: no dict.txt is beside it, and it names no data folder; {_WHERE}")
     folder = Path(trained_on.split(os.pathsep)[0])
     for found in (folder, path.parent / "data"):  # as `unified finetune` has it, wherever it was moved
         if _dictionaries(found):

@@ -6,6 +6,7 @@ import argparse
 import json
 import os
 from dataclasses import asdict, replace
+from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
@@ -32,10 +33,14 @@ from unified.errors import UnifiedError
 from unified.files.hashes import hashes
 from unified.generation.lengths import PairLengths
 from unified.reports.results import write_result
+from unified.tokenization import FILES
 from unified.tokenization.wordpiece import WordPieceTokenizer
 
 TOKENS = "core.transformer.embeddings.tokens.weight"
-ADVICE = "put dict.txt and the tokenizer beside it, or name their folder (data= of unified.load in Python)"
+ADVICE = (
+    "copy dict.txt and the tokenizer's files (tokenizer*, vocab.txt, anna.json, *.model) beside it, or give data= to "
+    "unified.load"
+)
 WORDS = vocabulary()
 
 
@@ -149,8 +154,10 @@ def test_the_dictionary_is_where_the_user_says_or_beside_the_checkpoint_or_where
 @pytest.mark.parametrize("task", [{}, {"data": ""}, {"data": 5}, {"data": "a\0b"}, None])
 def test_a_checkpoint_that_names_no_data_folder_is_refused(tmp_path, task):
     path = tmp_path / "x.pt"
-    assert refusal(find_data, path, {"cfg": {"task": task}}) == f"{path}: says nothing of its data folder; {ADVICE}"
-    assert refusal(find_data, path, {}) == f"{path}: says nothing of its data folder; {ADVICE}"
+    said = f"{path}: no dict.txt is beside it, and it names no data folder; {ADVICE}"
+    assert refusal(find_data, path, {"cfg": {"task": task}}) == refusal(find_data, path, {}) == said
+    # Every file that a tokenizer is read from has one of the names.
+    assert all(any(fnmatch(name, one) for one in ("tokenizer*", "vocab.txt", "anna.json", "*.model")) for name in FILES)
 
 
 # What is in a checkpoint
