@@ -21,6 +21,10 @@ def text_of(fields: dict[str, Any], number: int) -> WritingItem:
     """
     require_fields(fields, "source", "target")
     target, references, group = (fields.get(name) for name in ("target", "references", "reference_group"))
+    if isinstance(target, list):
+        raise WrongField(
+            "target", "must be one text to learn, not a list; put all texts that are right into the field 'references'"
+        )
     if not isinstance(target, str) or not target.strip():
         raise WrongField("target", "must be a text that is not empty")
     if references is not None and not are_texts(references):

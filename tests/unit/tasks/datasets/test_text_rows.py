@@ -51,6 +51,14 @@ SOURCE = "'source' must be a text that is not empty, or a list of such texts"
     [
         ({"target": 3}, "'target' must be a text that is not empty"),
         ({"target": " "}, "'target' must be a text that is not empty"),
+        *(
+            (
+                {"target": texts},
+                "'target' must be one text to learn, not a list; put all texts that are right into the "
+                "field 'references'",
+            )
+            for texts in (["b"], ["b", "c"], [3])
+        ),
         ({"references": "b"}, "'references' must be a list of texts that are not empty"),
         ({"references": ["b", ""]}, "'references' must be a list of texts that are not empty"),
         ({"reference_group": 7}, "'reference_group' must be a text, got 7"),
