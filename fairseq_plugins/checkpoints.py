@@ -22,7 +22,7 @@ from fairseq.trainer import Trainer
 from omegaconf import DictConfig
 
 from fairseq_plugins.refusals import refusal, refusing
-from fairseq_plugins.task import DictionaryTask
+from fairseq_plugins.task import KEPT_HEADS, DictionaryTask
 from unified import checkpoints
 from unified.checkpoints.trained import heads_of
 from unified.files.whole import whole_file
@@ -78,13 +78,14 @@ def naming_damage(load: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def handing_over_heads(load: Callable[..., Any]) -> Callable[..., Any]:
-    """fairseq's function that loads a checkpoint, with what it keeps of its heads in the state that a task is given."""
+    """fairseq's function that loads a checkpoint, with what it keeps of its heads in what task and model are given."""
 
     def load_checkpoint_to_cpu(path: str, *arguments: Any, **keywords: Any) -> Any:
         content = load(path, *arguments, **keywords)
         heads = heads_of(content)
         if heads:
             content["task_state"] = {**content.get("task_state", {}), "heads": heads}
+            content["model"] = {**content.get("model", {}), KEPT_HEADS: heads}
         return content
 
     return load_checkpoint_to_cpu

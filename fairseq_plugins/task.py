@@ -23,6 +23,9 @@ from unified.kernels.cpu import keep_freed_memory
 from unified.training.batches import Cut
 from unified.training.model_checks import require_positions
 
+#: Name under which a model gets, among the parameters of a checkpoint, what that keeps of its heads.
+KEPT_HEADS = "kept_heads"
+
 
 class DictionaryTask(FairseqTask):
     """A task with one dictionary for everything, whose datasets have settled all lengths themselves."""

@@ -24,17 +24,19 @@ from fairseq.models import (
 from fairseq_plugins.config import Settings, mirror, restore
 from fairseq_plugins.parameter_groups import mark_parameters
 from fairseq_plugins.refusals import refusal, refusing
-from fairseq_plugins.task import DictionaryTask
+from fairseq_plugins.task import KEPT_HEADS, DictionaryTask
 from unified.checkpoints import fingerprint, load_parameters
 from unified.checkpoints.heads import (
     OPTIONAL_HEADS,
+    Heads,
     by_head,
     head_of,
+    modules_of_other_labels,
     prefixes,
     start_new_token_head,
     task_head_prefixes,
     with_pooler,
-    without_other_sizes,
+    without_other_labels,
 )
 from unified.checkpoints.vocabularies import BY_SYMBOL, grown
 from unified.data.example import Batch
@@ -77,6 +79,8 @@ class UnifiedLMModel(BaseFairseqModel):
         self.target_symbols: Callable[[np.ndarray], np.ndarray] | None = None
         #: Whether the model is read as a checkpoint has it, and not trained: its task heads are then not new.
         self.of_checkpoint = False
+        #: Class and settings of each task head that is trained, as checkpoints keep them.
+        self.learnt_heads: Heads = {}
         # Equal sizes do not make equal dictionaries. fairseq's moving average (--store-ema) leaves a "version" alone.
         self.symbols = task.target_dictionary.symbols
         self.register_buffer("dictionary_version", torch.tensor(fingerprint(self.symbols)))
@@ -120,17 +124,18 @@ class UnifiedLMModel(BaseFairseqModel):
     ) -> None:
         """Load all parameters; whole heads may be new or unused (both are named), anything else is refused.
 
-        Modules of task heads that have another size, such as a projection to other labels, are new.
+        Modules of task heads that are for other labels, or have another size, are new.
 
         Symbols that the dictionary has behind the checkpoint's, such as markers that a task adds, get new rows.
         """
         state = dict(state_dict)
-        saved = int(state.pop("dictionary_version", self.dictionary_version))
+        saved, kept = int(state.pop("dictionary_version", self.dictionary_version)), state.pop(KEPT_HEADS, {})
         parameters = {key.removeprefix("core."): value for key, value in state.items()}
         parameters, added = grown(parameters, self.symbols, saved, self.core.config.initializer_range)
         if not added and saved != int(self.dictionary_version):
             raise refusal(_other_dictionary(parameters, len(self.symbols)))
-        parameters, other = without_other_sizes(with_pooler(parameters, self.core), self.core)
+        others = modules_of_other_labels(kept, self.learnt_heads, self.core)
+        parameters, other = without_other_labels(with_pooler(parameters, self.core), self.core, others)
         heads = prefixes([*parameters, *self.core.state_dict()])
         optional = (*heads, *OPTIONAL_HEADS, *task_head_prefixes(self.core), "lstm.")
         new, unused = load_parameters(self.core, parameters, optional, optional)

@@ -23,6 +23,7 @@ from fairseq_plugins.task import DictionaryTask
 from fairseq_plugins.trust import is_given
 from fairseq_plugins.validation_scores import Predictions, averaged_measures
 from unified.arguments import shown
+from unified.checkpoints.heads import Heads
 from unified.checkpoints.trained import heads_of
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
@@ -182,6 +183,7 @@ class UnifiedUnderstandingTask(DictionaryTask):
         self.row_length = packed_length(model.core.transformer, self.cfg.tokens_per_sample, device)
         if not from_checkpoint:
             model.target_symbols = lambda symbols: self.target_symbols(symbols)
+            model.learnt_heads = self.kept_heads()
         return model
 
     def target_symbols(self, symbols: np.ndarray) -> np.ndarray:
@@ -262,8 +264,11 @@ class UnifiedUnderstandingTask(DictionaryTask):
 
     def get_checkpoint_dict(self) -> dict[str, Any]:
         """State in fairseq's checkpoints: of this task the meaning of each head's scores."""
-        kept = {name: {"head": task.name, "settings": asdict(task)} for name, task in self.tasks.items()}
-        return {**super().get_checkpoint_dict(), type(self).__name__: kept}
+        return {**super().get_checkpoint_dict(), type(self).__name__: self.kept_heads()}
+
+    def kept_heads(self) -> Heads:
+        """Class and settings of each head, as checkpoints keep them."""
+        return {name: {"head": task.name, "settings": asdict(task)} for name, task in self.tasks.items()}
 
 
 def _require_same_head(name: str, trained: Understanding[Any], own: Understanding[Any]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 import torch
 
@@ -20,6 +21,8 @@ _POOLER = f"heads.{NEXT_SENTENCE}.pooler."
 OPTIONAL_HEADS = (_POOLER, f"heads.{NEXT_SENTENCE}.classifier.")
 
 _HEAD = re.compile(r"heads\.([^.]+)\.")
+#: Class, ``head``, and ``settings`` of each task head by its name, as checkpoints keep them.
+Heads = Mapping[str, Mapping[str, Any]]
 
 
 def head_of(parameter: str) -> str | None:
@@ -82,16 +85,44 @@ def with_pooler(parameters: Mapping[str, torch.Tensor], model: UnifiedModel) -> 
     return kept
 
 
-def without_other_sizes(
-    parameters: Mapping[str, torch.Tensor], model: UnifiedModel
+def without_other_labels(
+    parameters: Mapping[str, torch.Tensor], model: UnifiedModel, others: Iterable[str] = ()
 ) -> tuple[dict[str, torch.Tensor], list[str]]:
-    """Parameters without the modules of task heads that have another size in ``model``, such as more labels.
+    """Parameters without the modules of task heads that are for other labels in ``model``, or have another size there.
+
+    Args:
+        others: prefixes of modules that are for other labels, see :func:`modules_of_other_labels`.
 
     Returns:
         What is left, and the names of what is not.
     """
     own, every = model.state_dict(), task_head_prefixes(model)
     differ = [name for name, value in parameters.items() if name in own and value.shape != own[name].shape]
-    modules = tuple(max(holders, key=len) for name in differ if (holders := [*filter(name.startswith, every)]))
+    sizes = [max(holders, key=len) for name in differ if (holders := [*filter(name.startswith, every)])]
+    modules = (*sizes, *others)
     left_out = [name for name in parameters if name.startswith(modules)]
     return {name: value for name, value in parameters.items() if name not in left_out}, left_out
+
+
+def modules_of_other_labels(kept: Heads, learnt: Heads, model: UnifiedModel) -> list[str]:
+    """Prefixes of the parameters of ``model`` that stand for other labels than in a checkpoint, or for another task.
+
+    Args:
+        kept: heads of the checkpoint, see :func:`unified.checkpoints.trained.heads_of`.
+        learnt: heads that the model has.
+    """
+    found: list[str] = []
+    for name, head in learnt.items():
+        before, modules = kept.get(name, head), model.task_heads[name].label_modules
+        if before.get("head") != head["head"]:
+            found.append(f"heads.{name}.")
+        elif _labels(before) != _labels(head):
+            found += [f"heads.{name}."] if modules is None else [f"heads.{name}.{module}." for module in modules]
+    return found
+
+
+def _labels(head: Mapping[str, Any]) -> list[object]:
+    """The labels among the settings of a head; none where it has none, or what a checkpoint keeps is no list."""
+    settings = head.get("settings")
+    labels = settings.get("labels") if isinstance(settings, Mapping) else None
+    return list(labels) if isinstance(labels, list | tuple) else []

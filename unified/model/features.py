@@ -45,6 +45,8 @@ class RecurrentHead(TaskHead):
         UnifiedError: the model has too few layers.
     """
 
+    label_modules = ("output",)
+
     def __init__(self, config: TransformerConfig, outputs: int, dropout: float, combination: str, width: int):
         super().__init__()
         part, how = COMBINATIONS[combination]

@@ -91,10 +91,13 @@ class TaskHead(nn.Module):
         layers: None to read the last layer of a model that is trained. Else the numbers of K layers (0: the embeddings)
             whose states (K, N, D) it reads; the model then stays fixed, without gradient and dropout.
         takes_pooler: whether its layer ``pooler`` begins as that of the next-sentence head.
+        label_modules: names of its modules that have learnt single labels, and begin anew with other ones; None where
+            all may have.
     """
 
     layers: Sequence[int] | None = None
     takes_pooler: ClassVar[bool] = False
+    label_modules: ClassVar[tuple[str, ...] | None] = None
 
 
 class LanguageModelHead(PredictionHead):
@@ -185,6 +188,7 @@ class PooledHead(TaskHead):
     """Tanh pooler, dropout, and one score per output: BERT's way to read a sequence from one token."""
 
     takes_pooler = True
+    label_modules = ("output",)
 
     def __init__(self, config: TransformerConfig, outputs: int, dropout: float):
         super().__init__()

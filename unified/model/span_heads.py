@@ -58,6 +58,8 @@ class SpanScores:
 class BertSpanHead(TaskHead):
     """A score as start and one as end for each token [BERT, sec. 4.2]."""
 
+    label_modules = ()
+
     def __init__(self, config: TransformerConfig):
         super().__init__()
         self.output = nn.Linear(config.width, 2)
@@ -74,6 +76,8 @@ class UnilmSpanHead(TaskHead):
     Args:
         answer_types: a span is the first; the others are answers that no passage holds.
     """
+
+    label_modules = ("answer_type",)
 
     def __init__(self, config: TransformerConfig, answer_types: int):
         super().__init__()
@@ -96,6 +100,8 @@ class XlnetSpanHead(TaskHead):
     Published ``get_qa_outputs``: end from tanh(dense [h_j; h_start]), LayerNorm, dense; no answer from
     tanh(dense [sum of h_j by their probability as start; h_CLS]), dropout, dense without bias.
     """
+
+    label_modules = ()
 
     def __init__(self, config: TransformerConfig):
         super().__init__()

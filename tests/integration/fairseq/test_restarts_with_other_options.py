@@ -65,6 +65,15 @@ def test_a_training_with_other_labels_is_not_gone_on_with(tmp_path):
     train(fewer, save, "--max-update", 2, "--head", "classification(labels=('a', 'b', 'c'), dropout=0)")
 
 
+def test_a_training_that_begins_with_a_model_of_other_labels_has_a_new_projection(tmp_path):
+    """As many labels have a projection of the same size."""
+    for name, labels in (("first", ("a", "b")), ("same", ("a", "b")), ("other", ("a", "c"))):
+        begin = () if name == "first" else ("--finetune-from-model", tmp_path / "first" / "checkpoint_last.pt")
+        found = train(classified(tmp_path / f"{name}-data", labels), tmp_path / name, "--max-update", 1, *begin)
+        said = "parameters of the checkpoint that are for other labels, left out: heads.classification.output.weight"
+        assert (said in found.stdout + found.stderr) == (name == "other")
+
+
 def test_a_training_with_other_heads_is_not_gone_on_with(tmp_path):
     """The optimizer's state is by number: it would be that of another head."""
     data, save = data_folder(tmp_path / "data", {}), tmp_path / "save"

@@ -7,7 +7,7 @@ import torch
 from tests.support.task_folders import WORDS
 from tests.support.understanding_runs import TASK as TASK
 from tests.support.understanding_runs import refusal_to_train, train, validations
-from unified.checkpoints.heads import task_head_prefixes, with_pooler, without_other_sizes
+from unified.checkpoints.heads import task_head_prefixes, with_pooler, without_other_labels
 from unified.checkpoints.parameters import load_parameters
 from unified.data.batching import batches_of
 from unified.data.collate import collate
@@ -195,14 +195,14 @@ def test_a_head_for_other_labels_keeps_its_pooler(vocabulary):
         UnifiedModel.for_tasks(config, {"pairs": Classification(labels).head(config)})
         for labels in (("a", "b", "c"), ("d", "e"))
     )
-    kept, left_out = without_other_sizes(three.state_dict(), two)
+    kept, left_out = without_other_labels(three.state_dict(), two)
     assert left_out == ["heads.pairs.output.weight", "heads.pairs.output.bias"]
     before = {name: value.clone() for name, value in two.state_dict().items()}
     new, unused = load_parameters(two, kept, task_head_prefixes(two), task_head_prefixes(two))
     assert (new, unused) == (left_out, [])
     for name, value in two.state_dict().items():
         assert torch.equal(value, before[name] if name in left_out else three.state_dict()[name])
-    kept, left_out = without_other_sizes(three.state_dict(), three)
+    kept, left_out = without_other_labels(three.state_dict(), three)
     assert kept.keys() == three.state_dict().keys() and not left_out
 
 

@@ -9,14 +9,16 @@ from unified.checkpoints.heads import (
     by_head,
     head_of,
     heads_of_objectives,
+    modules_of_other_labels,
     prefixes,
     start_new_token_head,
     task_head_prefixes,
     with_pooler,
-    without_other_sizes,
+    without_other_labels,
 )
 from unified.model import TransformerConfig, UnifiedModel
 from unified.model.heads import LinearHead, PooledHead
+from unified.model.span_heads import BertSpanHead, UnilmSpanHead
 
 CONFIG = TransformerConfig(vocabulary_size=120, layers=1, width=8, heads=2, initializer_range=0.25)
 NAMES = [
@@ -100,7 +102,7 @@ def test_without_a_pooled_task_or_a_pooler_nothing_changes():
 
 def test_modules_of_task_heads_with_another_size_are_left_out_whole():
     state = tasks(labels=4).state_dict()
-    kept, left_out = without_other_sizes(state, tasks(labels=3))
+    kept, left_out = without_other_labels(state, tasks(labels=3))
     assert left_out == ["heads.topic.output.weight", "heads.topic.output.bias"]
     assert kept.keys() == state.keys() - set(left_out)
     assert all(kept[name] is state[name] for name in kept)
@@ -108,11 +110,36 @@ def test_modules_of_task_heads_with_another_size_are_left_out_whole():
 
 def test_a_module_goes_whole_where_one_of_its_parameters_differs():
     state = {**tasks().state_dict(), "heads.topic.output.bias": torch.zeros(9)}
-    assert without_other_sizes(state, tasks())[1] == ["heads.topic.output.weight", "heads.topic.output.bias"]
+    assert without_other_labels(state, tasks())[1] == ["heads.topic.output.weight", "heads.topic.output.bias"]
 
 
 def test_other_sizes_elsewhere_stay_to_be_refused():
     """Only heads of tasks may differ; so may names that the model has not."""
     state = {**tasks().state_dict(), "transformer.embeddings.norm.bias": torch.zeros(2), "unknown": torch.zeros(1)}
-    kept, left_out = without_other_sizes(state, tasks())
+    kept, left_out = without_other_labels(state, tasks())
     assert left_out == [] and kept == state
+
+
+def test_modules_for_other_labels_are_left_out_although_they_have_the_size():
+    state = tasks().state_dict()
+    kept, left_out = without_other_labels(state, tasks(), ["heads.topic.output.", "heads.tag."])
+    assert left_out == [f"heads.{head}.output.{part}" for head in ("topic", "tag") for part in ("weight", "bias")]
+    assert kept.keys() == state.keys() - set(left_out)
+
+
+def test_the_modules_of_a_head_that_are_for_its_labels_begin_anew_with_other_ones():
+    model = tasks(short=BertSpanHead(CONFIG), asked=UnilmSpanHead(CONFIG, 3))
+
+    def heads(labels, head="own"):
+        return {name: {"head": head, "settings": {"labels": labels}} for name in model.task_heads}
+
+    assert modules_of_other_labels({}, heads(("a",)), model) == []  # of a language model
+    assert modules_of_other_labels(heads(["a", "b"]), heads(("a", "b")), model) == []
+    changed = ["heads.topic.output.", "heads.tag.", "heads.asked.answer_type."]
+    for labels in (("b", "a"), ("a", "c"), ("a",), (), 5):
+        assert modules_of_other_labels(heads(labels), heads(("a", "b")), model) == changed
+    without = {name: {"head": "own"} for name in model.task_heads}
+    assert modules_of_other_labels(without, heads(("a", "b")), model) == changed
+    assert modules_of_other_labels(without, without, model) == []
+    every = ["heads.topic.", "heads.tag.", "heads.short.", "heads.asked."]
+    assert modules_of_other_labels(heads(("a", "b"), "other"), heads(("a", "b")), model) == every

@@ -161,13 +161,14 @@ def test_a_task_of_ours_is_told_of_a_checkpoint_before_it_is_written_with_whole_
 
 
 @pytest.mark.parametrize("state", [{}, {"task_state": {"pair_lengths": 1}}])
-def test_a_task_is_given_what_a_checkpoint_keeps_of_its_heads(state):
+def test_a_task_and_its_model_are_given_what_a_checkpoint_keeps_of_its_heads(state):
     """fairseq gives it to a training that goes on alone."""
     heads = {"classification": {"head": "classification", "settings": {"labels": ("a", "b")}}}
-    content = {**state, "extra_state": {"UnifiedUnderstandingTask": heads}}
+    content = {**state, "model": {"a": 1}, "extra_state": {"UnifiedUnderstandingTask": heads}}
     load = checkpoints.handing_over_heads(lambda *given, **options: {**content, "given": given, **options})
     found = load("model.pt", 1, two=2)
     assert (found["given"], found["two"]) == (("model.pt", 1), 2)
     assert found["task_state"] == {**state.get("task_state", {}), "heads": heads}
+    assert found["model"] == {"a": 1, "kept_heads": heads}
     language_model = {**state, "extra_state": {}}
     assert checkpoints.handing_over_heads(lambda path: language_model)("model.pt") == language_model

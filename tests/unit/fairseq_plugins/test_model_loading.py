@@ -91,6 +91,23 @@ def test_a_projection_to_other_labels_is_new(loaded):
     assert torch.equal(model.core.heads["task"].pooler.weight, saved.core.heads["task"].pooler.weight)
 
 
+def test_a_projection_to_other_labels_of_the_same_number_is_new(loaded):
+    """It was taken over in silence, for labels that it had not learnt."""
+    saved, model = classifier("xy"), classifier("xz")
+    new = model.core.heads["task"].output.weight.clone()
+    state = {
+        **saved.state_dict(),
+        "kept_heads": {"task": {"head": "classification", "settings": {"labels": ["x", "y"]}}},
+    }
+    model.learnt_heads = {"task": {"head": "classification", "settings": {"labels": ("x", "z")}}}
+    assert loaded(model, state) == [NEW + OUTPUT, OTHER + OUTPUT]
+    assert torch.equal(model.core.heads["task"].pooler.weight, saved.core.heads["task"].pooler.weight)
+    assert torch.equal(model.core.heads["task"].output.weight, new)
+    model.learnt_heads = state["kept_heads"]
+    assert loaded(model, state) == []
+    assert torch.equal(model.core.heads["task"].output.weight, saved.core.heads["task"].output.weight)
+
+
 def test_a_new_token_head_begins_as_a_comparison_with_embeddings(loaded):
     model = language_model()
     *lines, last = loaded(model, classifier().state_dict())

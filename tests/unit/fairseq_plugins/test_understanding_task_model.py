@@ -45,6 +45,7 @@ def test_a_new_model_writes_nothing_and_has_the_heads_of_all_tasks(make):
     assert cfg.writes == "nothing" and model.encoder is None and [*model.core.heads] == ["classification", "tagging"]
     assert model.core.config.vocabulary_size == len(WORDS)
     assert task.codec == Codec.for_model(model.core.config, task.tokenizer, task.vocabulary, 16)
+    assert model.learnt_heads == task.get_checkpoint_dict()["UnifiedUnderstandingTask"]
     assert model.core.heads["classification"].output.weight.shape == (2, 16)
 
 
