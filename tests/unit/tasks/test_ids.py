@@ -269,7 +269,7 @@ def test_predictions_that_say_two_things_of_one_id_are_refused(tmp_path, capsys)
     told = objects(tmp_path / "coqa.json", coqa("s", 1))
     rows = [{"id": "s", "turn_id": turn, "answer": "b"} for turn in (1, "1")]
     twice = write(tmp_path / "turns.json", json.dumps(rows))
-    assert "turns.json: story 's', turn 1 is in the file twice" in refused(capsys, "coqa", told, twice)
+    assert "prediction 2: turn 1 of story 's' was in the file before" in refused(capsys, "coqa", told, twice)
     line = objects(tmp_path / "line.jsonl", {"id": 2, "label": "x"}, {"label": "x"})
     assert "line 2: id '2' was in this file before" in refused(capsys, "classification", line, line)
 

@@ -6,22 +6,20 @@ Ids of questions, stories and turns are compared as texts (:mod:`unified.files.i
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from unified.arguments import finite
 from unified.errors import MissingField, UnifiedError
 from unified.files.ids import name_text
-from unified.files.json_files import Record, fields_of, read_json
+from unified.files.json_files import Entries, Fields, fields_of, read_json
 from unified.files.shapes import kind_of, misfit
 from unified.files.text_files import numbered_lines
 
 Answers = dict[str, list[str]]
 #: Id of a story, and number of a turn.
 Turn = tuple[str, str]
-_T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
@@ -47,17 +45,18 @@ def read_squad(path: str | Path) -> SquadAnswers:
     Raises:
         UnifiedError: the file cannot be read, has another format, or has a question id twice.
     """
-
-    def parse(document: Any) -> SquadAnswers:
-        answers: Answers = {}
-        for article in document["data"]:
-            for paragraph in article["paragraphs"]:
-                for question in paragraph["qas"]:
-                    texts = [answer["text"] for answer in question["answers"]]
-                    _add(answers, question["id"], texts, path)
-        return SquadAnswers(str(document.get("version", "")), answers)
-
-    return _parsed(parse, read_json(path, Record), f"{path}: expected SQuAD's format (data, paragraphs, qas, answers)")
+    entries, answers, document = Entries(path), Answers(), read_json(path)
+    for a, article in enumerate(entries.objects(document, "data", "the file"), 1):
+        for p, paragraph in enumerate(entries.objects(article, "paragraphs", f"article {a}"), 1):
+            of_paragraph = f"article {a}, paragraph {p}"
+            for q, question in enumerate(entries.objects(paragraph, "qas", of_paragraph), 1):
+                identity = entries.identity(question, "id", f"{of_paragraph}, question {q}")
+                location = f"{of_paragraph}, question {q} ({identity})"
+                listed = entries.objects(question, "answers", location)
+                texts = [entries.text(answer, "text", location, blank=True) for answer in listed]
+                _add(answers, entries, identity, texts, location)
+    _check(entries, "SQuAD, with data, paragraphs, qas and answers")
+    return SquadAnswers(str(document.get("version", "")) if isinstance(document, dict) else "", answers)
 
 
 def read_mrqa(path: str | Path) -> Answers:
@@ -66,19 +65,24 @@ def read_mrqa(path: str | Path) -> Answers:
     Raises:
         UnifiedError: the file cannot be read, has another format, or has a question id twice.
     """
-    answers: Answers = {}
-
-    def parse(context: Any) -> None:
-        for question in context["qas"]:
-            _add(answers, question["qid"], question["answers"], path)
-
+    entries, answers = Entries(path), Answers()
     for number, line in numbered_lines(path):
+        location = f"line {number}"
         try:
-            context = fields_of(line, Record)
+            context = fields_of(line)
         except UnifiedError as error:
-            raise UnifiedError(f"{path}, line {number}: {error}") from None
-        if number > 1 or "header" not in context:
-            _parsed(parse, context, f"{path}, line {number}: expected MRQA's format (qas, qid, answers)")
+            entries.wrong(location, error)
+            continue
+        if number == 1 and "header" in context:
+            continue
+        for question in entries.objects(context, "qas", location):
+            identity = entries.identity(question, "qid", location)
+            named, texts = f"{location}, question {identity}", question.get("answers", [])
+            problem = misfit(texts, [str], "'answers'")
+            if "answers" not in question or problem is not None:
+                entries.wrong(named, problem or MissingField("answers", list(question)))
+            _add(answers, entries, identity, texts, named)
+    _check(entries, "MRQA, with qas, qid and answers")
     return answers
 
 
@@ -88,27 +92,52 @@ def read_coqa(path: str | Path) -> CoqaAnswers:
     Raises:
         UnifiedError: the file cannot be read, has another format, or its answers do not go with its questions.
     """
+    entries, read = Entries(path), CoqaAnswers([], [], [])
+    for number, story in enumerate(entries.objects(read_json(path), "data", "the file"), 1):
+        identity = entries.identity(story, "id", f"story {number}")
+        location = f"story {number} ({identity})"
+        source = entries.text(story, "source", location, blank=True)
+        found = _target_turn(story, location, entries) if "target_turn" in story else _turns(story, location, entries)
+        for turn, answers in found:
+            read.turns.append((identity, turn))
+            read.answers.append(answers)
+            read.sources.append(source)
+    for (identity, turn), count in Counter(read.turns).items():
+        if count > 1:
+            entries.wrong(f"story {identity!r}", f"turn {turn} is in the file twice")
+    _check(entries, "CoQA, with data, source, questions and answers")
+    return read
 
-    def parse(document: Any) -> CoqaAnswers:
-        read = CoqaAnswers([], [], [])
-        for story in document["data"]:
-            identity = _id(story["id"])
-            if "target_turn" in story:
-                target = story["target_turn"]
-                _add_turn(read, (identity, _id(target["turn_id"])), [target["answer"]], story["source"])
-                continue
-            columns = [story["answers"], *story.get("additional_answers", {}).values()]
-            for i, question in enumerate(story["questions"]):
-                turn = (identity, _id(question["turn_id"]))
-                answers = [column[i] for column in columns]
-                if any(_id(answer["turn_id"]) != turn[1] for answer in answers):
-                    raise UnifiedError(f"{path}: story {turn[0]!r}, turn {turn[1]}: an answer is of another turn")
-                _add_turn(read, turn, [answer["input_text"] for answer in answers], story["source"])
-        if len(set(read.turns)) < len(read.turns):
-            raise UnifiedError(f"{path}: a story is in the file twice")
-        return read
 
-    return _parsed(parse, read_json(path, Record), f"{path}: expected CoQA's format (data, source, questions, answers)")
+def _turns(story: Fields, location: str, entries: Entries) -> list[tuple[str, list[str]]]:
+    """The number of each turn of a story in the official shape, and all its answers."""
+    additional = story.get("additional_answers", {})
+    if not isinstance(additional, dict):
+        entries.wrong(location, f"'additional_answers' must be an object, got {kind_of(additional)}")
+        return []
+    questions = entries.objects(story, "questions", location)
+    turns = [entries.identity(question, "turn_id", location) for question in questions]
+    columns = [entries.objects(story, "answers", location)]
+    columns += [entries.objects(additional, name, f"{location}, additional answers") for name in additional]
+    for column in columns:
+        answered = [name_text(answer.get("turn_id")) for answer in column[: len(turns)]]
+        if answered != turns:
+            entries.wrong(location, f"answers of the turns {answered} do not go with questions of {turns}")
+            return []
+    return [
+        (turn, [entries.text(answer, "input_text", f"{location}, turn {turn}", blank=True) for answer in answers])
+        for turn, *answers in zip(turns, *columns, strict=False)
+    ]
+
+
+def _target_turn(story: Fields, location: str, entries: Entries) -> list[tuple[str, list[str]]]:
+    """The number of the one turn of an entry in the shape of Abg-CoQA, and its answer."""
+    target = story["target_turn"]
+    if not isinstance(target, dict):
+        entries.wrong(location, f"'target_turn' must be an object, got {kind_of(target)}")
+        return []
+    turn = entries.identity(target, "turn_id", f"{location}, target turn")
+    return [(turn, [entries.text(target, "answer", f"{location}, target turn", blank=True)])]
 
 
 def read_predictions(path: str | Path) -> dict[str, Any]:
@@ -146,55 +175,28 @@ def read_coqa_predictions(path: str | Path) -> dict[Turn, str]:
     Raises:
         UnifiedError: the file cannot be read, has another format, or has a turn twice.
     """
-
-    def parse(listed: Any) -> dict[Turn, str]:
-        predictions: dict[Turn, str] = {}
-        for one in listed:
-            turn, answer = (_id(one["id"]), _id(one["turn_id"])), one["answer"]
-            if turn in predictions:
-                raise UnifiedError(f"{path}: story {turn[0]!r}, turn {turn[1]} is in the file twice")
-            if not isinstance(answer, str):
-                raise UnifiedError(f"{path}: story {turn[0]!r}, turn {turn[1]}: expected a text, got {answer!r}")
-            predictions[turn] = answer
-        return predictions
-
-    return _parsed(
-        parse, read_json(path, Record), f"{path}: expected a JSON list of objects with id, turn_id and answer"
-    )
+    entries, predictions, listed = Entries(path), dict[Turn, str](), read_json(path)
+    if not isinstance(listed, list):
+        raise UnifiedError(
+            f"{path}: expected a JSON list of objects with id, turn_id and answer, got {kind_of(listed)}"
+        )
+    for number, one in enumerate(entries.objects({"predictions": listed}, "predictions", "the file"), 1):
+        location = f"prediction {number}"
+        turn = entries.identity(one, "id", location), entries.identity(one, "turn_id", location)
+        if turn in predictions:
+            entries.wrong(location, f"turn {turn[1]} of story {turn[0]!r} was in the file before")
+        predictions[turn] = entries.text(one, "answer", location, blank=True)
+    _check(entries, "predictions for CoQA, a list of objects with id, turn_id and answer")
+    return predictions
 
 
-def _id(value: object) -> str:
-    """The text of an id; a TypeError, as of any other field of the wrong kind, where it cannot be one."""
-    text = name_text(value)
-    if text is None:
-        raise TypeError(f"an id must be a text or an integer, got {value!r}")
-    return text
-
-
-def _add_turn(read: CoqaAnswers, turn: Turn, answers: list[str], source: str) -> None:
-    _require_texts([*answers, source], f"answers and source of story {turn[0]!r}, turn {turn[1]}")
-    read.turns.append(turn)
-    read.answers.append(answers)
-    read.sources.append(source)
-
-
-def _add(answers: Answers, identity: object, texts: list[str], path: str | Path) -> None:
-    question = _id(identity)
+def _add(answers: Answers, entries: Entries, question: str, texts: list[str], location: str) -> None:
+    """Adds the answers of a question; one that is there already is noted."""
     if question in answers:
-        raise UnifiedError(f"{path}: question {question!r} is in the file twice")
-    _require_texts(texts, f"answers of question {question!r}")
+        entries.wrong(location, f"question id {question!r} was in the file before")
     answers[question] = texts
 
 
-def _require_texts(value: object, name: str) -> None:
-    """A TypeError, as of any other field of the wrong kind, where a value is no list of texts."""
-    problem = misfit(value, [str], name)
-    if problem is not None:
-        raise TypeError(problem)
-
-
-def _parsed(parse: Callable[[object], _T], document: object, expected: str) -> _T:
-    try:
-        return parse(document)
-    except (MissingField, TypeError, IndexError, AttributeError) as error:
-        raise UnifiedError(f"{expected}: {error}") from None
+def _check(entries: Entries, file: str) -> None:
+    """Refuse a file in which something was wrong, with what it should be."""
+    entries.problems.check(f"{entries.path}: ", f"; is it a file of {file}?")

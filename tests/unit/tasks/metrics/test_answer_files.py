@@ -50,22 +50,35 @@ def test_squad_has_answers_by_question_and_a_version(write):
     assert read_squad(write(squad(one))).version == ""
 
 
-EXPECTED_SQUAD = "f: expected SQuAD's format (data, paragraphs, qas, answers): "
+ASKED_SQUAD = "; is it a file of SQuAD, with data, paragraphs, qas and answers?"
 
 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (squad({"id": "a", "answers": []}, {"id": "a", "answers": []}), "f: question 'a' is in the file twice"),
-        ({"version": "1.1"}, EXPECTED_SQUAD + "no field 'data'; its fields: 'version'"),
-        ([], EXPECTED_SQUAD + "list indices must be integers or slices, not str"),
-        (squad({"id": "a"}), EXPECTED_SQUAD + "no field 'answers'; its fields: 'id'"),
-        (squad({"id": None, "answers": []}), EXPECTED_SQUAD + "an id must be a text or an integer, got None"),
-        (squad({"id": " ", "answers": []}), EXPECTED_SQUAD + "an id must be a text or an integer, got ' '"),
+        (
+            squad({"id": "a", "answers": []}, {"id": "a", "answers": []}),
+            "article 1, paragraph 1, question 2 (a): question id 'a' was in the file before",
+        ),
+        ({"version": "1.1"}, "the file: no field 'data'; its fields: 'version'"),
+        ([], "the file: no list 'data'"),
+        (squad({"id": "a"}), "article 1, paragraph 1, question 1 (a): no field 'answers'; its fields: 'id'"),
+        *(
+            (
+                squad({"id": identity, "answers": []}),
+                "article 1, paragraph 1, question 1: no id 'id', which is a text or an integer",
+            )
+            for identity in (None, " ")
+        ),
+        (
+            squad({"id": "a", "answers": [{"text": 5}, {"text": None}]}, {"id": "b", "answers": ["x"]}),
+            "2 times (article 1, paragraph 1, question 1 (a), article 1, paragraph 1, question 1 (a)): no text 'text'; "
+            "article 1, paragraph 1, question 2 (b): member 1 of 'answers' is not an object",
+        ),
     ],
 )
 def test_what_is_no_file_of_squad_is_refused(write, content, message):
-    assert refusal(read_squad, write(content)) == message
+    assert refusal(read_squad, write(content)) == f"f: {message}{ASKED_SQUAD}"
 
 
 def lines(*objects: object) -> str:
@@ -76,10 +89,22 @@ def test_mrqa_has_a_header_in_its_first_line_alone(write):
     passage = {"qas": [{"qid": "a", "answers": ["x", "y"]}, {"qid": 2, "answers": []}]}
     assert read_mrqa(write(lines({"header": {}}, passage))) == {"a": ["x", "y"], "2": []}
     assert read_mrqa(write(lines(passage))) == {"a": ["x", "y"], "2": []}
-    expected = "f, line 2: expected MRQA's format (qas, qid, answers): no field 'qas'; its fields: 'header'"
-    assert refusal(read_mrqa, write(lines(passage, {"header": {}}))) == expected
-    assert refusal(read_mrqa, write(lines(passage, passage))) == "f: question 'a' is in the file twice"
-    assert refusal(read_mrqa, write(lines(passage) + "{\n")).startswith("f, line 2: not JSON")
+    asked = "; is it a file of MRQA, with qas, qid and answers?"
+
+    def refused(*contexts: object) -> str:
+        said = refusal(read_mrqa, write(lines(*contexts)))
+        assert said.startswith("f: ") and said.endswith(asked)
+        return said.removeprefix("f: ").removesuffix(asked)
+
+    assert refused(passage, {"header": {}}) == "line 2: no field 'qas'; its fields: 'header'"
+    assert refused({"qas": [{"qid": "a", "answers": []}]}, {"qas": [{"qid": "a", "answers": []}]}) == (
+        "line 2, question a: question id 'a' was in the file before"
+    )
+    assert refused({"qas": [{"qid": "a"}]}) == "line 1, question a: no field 'answers'; its fields: 'qid'"
+    assert refused({"qas": [{"qid": "a", "answers": "Paris"}, {"qid": "b", "answers": [7]}]}) == (
+        "line 1, question a: 'answers' must be a list; line 1, question b: a member of 'answers' must be a text"
+    )
+    assert refusal(read_mrqa, write(lines(passage) + "{\n")).startswith("f: line 2: not JSON")
 
 
 def turns(*texts: str, first: int = 1) -> list[dict]:
@@ -100,25 +125,36 @@ def test_coqa_has_all_answers_of_each_turn(write):
     )
 
 
-EXPECTED_COQA = "f: expected CoQA's format (data, source, questions, answers): "
-
-
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ({"data": [story(), story()]}, "f: a story is in the file twice"),
-        ({"data": [story(answers=turns("a", "b", first=2))]}, "f: story 's', turn 1: an answer is of another turn"),
-        (
-            {"data": [story(additional_answers={"0": turns("a", "b", first=0)})]},
-            "f: story 's', turn 1: an answer is of another turn",
+        ([story(), story()], "story 's': turn 1 is in the file twice; story 's': turn 2 is in the file twice"),
+        *(
+            ([story(**answers)], f"story 1 (s): answers of the turns {found} do not go with questions of ['1', '2']")
+            for answers, found in (
+                ({"answers": turns("a", "b", first=2)}, ["2", "3"]),
+                ({"answers": turns("a")}, ["1"]),
+                ({"additional_answers": {"0": turns("a", "b", first=0)}}, ["0", "1"]),
+            )
         ),
-        ({"data": [story(answers=turns("a"))]}, EXPECTED_COQA + "list index out of range"),
-        ({"data": [story(additional_answers=[])]}, EXPECTED_COQA + "'list' object has no attribute 'values'"),
-        ({"data": [{"id": "s"}]}, EXPECTED_COQA + "no field 'answers'; its fields: 'id'"),
+        ([story(additional_answers=[])], "story 1 (s): 'additional_answers' must be an object, got a list"),
+        ([story(target_turn=3)], "story 1 (s): 'target_turn' must be an object, got an integer"),
+        (
+            [{"id": "s", "source": "cnn"}],
+            "story 1 (s): no field 'questions'; its fields: 'id', 'source'; "
+            "story 1 (s): no field 'answers'; its fields: 'id', 'source'",
+        ),
+        ([story(source=["cnn"])], "story 1 (s): no text 'source'"),
+        (
+            [story(answers=[{"turn_id": 1, "input_text": 4}, {"turn_id": 2, "input_text": "a"}])],
+            "story 1 (s), turn 1: no text 'input_text'",
+        ),
     ],
 )
 def test_what_is_no_file_of_coqa_is_refused(write, content, message):
-    assert refusal(read_coqa, write(content)) == message
+    assert refusal(read_coqa, write({"data": content})) == (
+        f"f: {message}; is it a file of CoQA, with data, source, questions and answers?"
+    )
 
 
 def test_predictions_are_one_object_without_a_question_twice(write):
@@ -140,44 +176,23 @@ def test_probabilities_are_finite_numbers(write):
 def test_predictions_of_coqa_are_a_list_by_story_and_turn(write):
     one = {"id": "s", "turn_id": 1, "answer": "x"}
     assert read_coqa_predictions(write([one, one | {"turn_id": "2"}])) == {("s", "1"): "x", ("s", "2"): "x"}
-    assert refusal(read_coqa_predictions, write([one, one])) == "f: story 's', turn 1 is in the file twice"
-    assert refusal(read_coqa_predictions, write([one | {"answer": 3}])) == (
-        "f: story 's', turn 1: expected a text, got 3"
-    )
-    expected = "f: expected a JSON list of objects with id, turn_id and answer: "
-    assert refusal(read_coqa_predictions, write([{"id": 1}])) == expected + "no field 'turn_id'; its fields: 'id'"
-    assert refusal(read_coqa_predictions, write([{"id": 1.5, "turn_id": 1}])) == (
-        expected + "an id must be a text or an integer, got 1.5"
+    asked = "; is it a file of predictions for CoQA, a list of objects with id, turn_id and answer?"
+    for content, message in (
+        ([one, one], "prediction 2: turn 1 of story 's' was in the file before"),
+        ([one | {"answer": 3}], "prediction 1: no text 'answer'"),
+        ([{"id": 1, "answer": ""}], "prediction 1: no field 'turn_id'; its fields: 'id', 'answer'"),
+        ([one | {"id": 1.5}], "prediction 1: no id 'id', which is a text or an integer"),
+        ([one, "x"], "the file: member 2 of 'predictions' is not an object"),
+    ):
+        assert refusal(read_coqa_predictions, write(content)) == f"f: {message}{asked}"
+    assert refusal(read_coqa_predictions, write({"s": "x"})) == (
+        "f: expected a JSON list of objects with id, turn_id and answer, got an object"
     )
 
 
 def coqa(**changes: object) -> str:
     story = {"id": "s", "source": "cnn", "questions": [{"turn_id": 1}], "answers": [{"turn_id": 1, "input_text": "a"}]}
     return json.dumps({"data": [story | changes]})
-
-
-@pytest.mark.parametrize(
-    ("read", "content", "message"),
-    [
-        (
-            read_squad,
-            squad({"id": "a", "answers": [{"text": 5}]}),
-            "answers of question 'a' must be a text",
-        ),
-        (
-            read_squad,
-            squad({"id": "a", "answers": [{"text": None}]}),
-            "answers of question 'a' must be a text",
-        ),
-        (read_mrqa, lines({"qas": [{"qid": "a", "answers": "Paris"}]}), "answers of question 'a' must be a list"),
-        (read_mrqa, lines({"qas": [{"qid": "a", "answers": [7]}]}), "answers of question 'a' must be a text"),
-        (read_coqa, coqa(source=["cnn"]), "a member of answers and source of story 's', turn 1 must be a text"),
-        (read_coqa, coqa(answers=[{"turn_id": 1, "input_text": 4}]), "a member of answers and source of story 's', tu"),
-    ],
-)
-def test_answers_that_are_no_texts_are_refused_by_their_question(write, read, content, message):
-    said = refusal(read, write(content if isinstance(content, str) else json.dumps(content)))
-    assert said.startswith("f") and " format (" in said and message in said
 
 
 def test_a_story_of_coqa_is_read(write):

@@ -354,10 +354,10 @@ def broken(folder) -> dict[str, tuple[list[str], str]]:
         "not JSON": (["squad", squad, str(folder / "text")], "text, line 2: not JSON"),
         "not SQuAD": (
             ["squad", predictions, predictions],
-            "expected SQuAD's format .*: no field 'data'; its",
+            "the file: no field 'data'; its .* is it a file of SQuAD",
         ),
         "a list": (["squad", squad, listed], "expected a JSON object, question id to prediction, got a list"),
-        "twice": (["squad", twice, predictions], "question 'a' is in the file twice"),
+        "twice": (["squad", twice, predictions], "question id 'a' was in the file before"),
         "version": (["squad", unnamed, predictions], "states version '3'; say --rules"),
         "na_prob": (["squad", squad, predictions, "--na-prob", predictions], "--na-prob: the rules of SQuAD 1.1"),
         "not numbers": (
@@ -370,10 +370,13 @@ def broken(folder) -> dict[str, tuple[list[str], str]]:
         ),
         "not MRQA": (
             ["mrqa", str(folder / "mrqa"), predictions],
-            "mrqa, line 2: expected MRQA's format .*: no field 'qid'; its",
+            "mrqa: line 2: no field 'qid'; its .* is it a file of MRQA",
         ),
-        "not CoQA": (["coqa", short, listed], "expected CoQA's format .*: list index"),
-        "an object of CoQA": (["coqa", odd, listed], "expected CoQA's format .*: no field 0; its"),
+        "not CoQA": (
+            ["coqa", short, listed],
+            "answers of the turns .* do not go with questions of .* is it a file of CoQA",
+        ),
+        "an object of CoQA": (["coqa", odd, listed], "no list 'answers'.* is it a file of CoQA"),
         "unanswered": (["squad", squad, nothing, "--rules", "2.0"], "squad, .*nothing: no prediction is for any"),
         "missing": (["squad", str(folder / "nowhere"), predictions], "nowhere"),
     }
