@@ -3,10 +3,10 @@
 import json
 import math
 import pickle
-from pathlib import Path
 
 import pytest
 
+from tests.support.locales import plain_locale
 from unified.errors import UnifiedError
 from unified.files.destination import write_manifest
 from unified.files.json_text import NotJson, object_of_line, parse_json, read_object
@@ -68,16 +68,9 @@ def test_names_of_data_end_as_such_files_do(name, data):
     assert is_name_of_data(name) == data
 
 
-def test_a_manifest_is_written_in_utf8_on_every_machine(tmp_path, monkeypatch):
-    asked, write_text = [], Path.write_text
-
-    def noted(path, text, **options):
-        asked.append(options)
-        return write_text(path, text, **options)
-
+def test_a_manifest_is_written_in_utf8_on_every_machine(tmp_path):
     (tmp_path / "é.txt").write_bytes(b"12")
-    monkeypatch.setattr(Path, "write_text", noted)
-    write_manifest(tmp_path, {"from": "naïve"})
-    assert asked == [{"encoding": "utf-8"}]
+    with plain_locale():
+        write_manifest(tmp_path, {"from": "naïve"})
     content = json.loads((tmp_path / "manifest.json").read_bytes().decode("utf-8"))
     assert content["from"] == "naïve" and content["outputs"]["é.txt"]["bytes"] == 2
