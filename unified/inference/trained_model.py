@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import operator
 import os
+import re
+import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -28,6 +30,8 @@ from unified.runtime.devices import usable_device
 from unified.tokenization import Tokenizer, load_tokenizer, tokenizer_files
 from unified.tokenization.symbol_tokenizer import SymbolTokenizer
 
+#: A piece of a word or of a text, as WordPiece, sentencepiece and byte-level BPE write it.
+_PIECE = re.compile(r"(?:##|▁|Ġ)\w")
 #: Letters that hardly any vocabulary has: signs of Egyptian, of Sumerian and of Bamum.
 _RARE = ("\U00013000", "\U00012000", "\U00016800")
 
@@ -62,10 +66,22 @@ class CheckpointFiles:
 
 
 def tokenizer_of(folder: Path) -> Tokenizer:
-    """The tokenizer of a data folder; where it has none, texts are symbols of its dictionary between white space."""
+    """The tokenizer of a data folder; where it has none, texts are symbols of its dictionary between white space.
+
+    Warns where these symbols look like the pieces of a tokenizer, whose files may have been left behind.
+    """
     if tokenizer_files(folder):
         return load_tokenizer(folder)
-    return SymbolTokenizer(Vocabulary.load(dictionary_file(folder)).symbols)
+    symbols = Vocabulary.load(dictionary_file(folder)).symbols
+    pieces = [symbol for symbol in symbols if _PIECE.match(symbol)]
+    if len(pieces) > len(symbols) / 20:
+        warnings.warn(
+            f"{folder} holds no tokenizer, so texts must be divided into symbols by white space; the dictionary has "
+            f"pieces of words, such as {pieces[0]!r}: for other texts copy the tokenizer's files "
+            "(tokenizer*, vocab.txt, anna.json, *.model) into that folder",
+            stacklevel=2,
+        )
+    return SymbolTokenizer(symbols)
 
 
 class TrainedModel:

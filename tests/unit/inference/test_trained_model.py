@@ -1,6 +1,7 @@
 """A loaded model of any kind: its files, device and modes, ids and pieces, ensembles, and saved folders."""
 
 import json
+import warnings
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from safetensors.torch import load_file
 from tests.support.task_folders import language_model, tokenizer, vocabulary
 from unified import load
 from unified.checkpoints.trained import find_data
+from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
 from unified.inference import trained_model
 from unified.inference.trained_model import CheckpointFiles, TrainedModel, require_alike, tokenizer_of
@@ -53,6 +55,19 @@ def test_without_a_tokenizer_texts_are_symbols_between_white_space(tmp_path):
     assert tokenizer_of(tmp_path).encode("w3  w1\nw99") == SymbolTokenizer(KNOWN.symbols).encode("w3 w1 w99")
     tokenizer().save(tmp_path)
     assert tokenizer_of(tmp_path).entries == tokenizer().entries
+
+
+@pytest.mark.parametrize("mark", ["##", "\u2581", "\u0120"])
+def test_a_dictionary_of_pieces_without_their_tokenizer_is_warned_of(tmp_path, mark):
+    words = [f"w{i}" for i in range(80)]
+    with warnings.catch_warnings():  # special symbols are symbols too; one piece and one mark by itself are none
+        warnings.simplefilter("error")
+        Vocabulary([*words, f"{mark}a", mark]).save(tmp_path / "dict.txt")
+        tokenizer_of(tmp_path)
+    Vocabulary([*words, *(f"{mark}{letter}" for letter in "abcdefghijklmnopq")]).save(tmp_path / "dict.txt")
+    with pytest.warns(UserWarning, match=f"has pieces of words, such as '{mark}a': .* into that folder") as warned:
+        assert isinstance(tokenizer_of(tmp_path), SymbolTokenizer)
+    assert str(warned[0].message).startswith(f"{tmp_path} holds no tokenizer")
 
 
 def test_all_models_move_and_leave_training_together(monkeypatch):
