@@ -22,6 +22,8 @@ SEEDS = (1, 2, 3)
 TASKS = ("cola", "wnut17", "stsb", "mrpc", "rte", "codah", "semeval2010", "squad2.0")
 #: Raised when the peer got BERT's epsilon: with torch's own its updates had been larger than ours.
 VERSION = 2
+#: Later ones of single tasks: the peer of relations had read [CLS] behind new marks, and reads two marks as ours now.
+VERSIONS = {"semeval2010": 3}
 #: The score of each task that the table shows.
 MEASURES = {
     "cola": "matthews",
@@ -47,7 +49,7 @@ def entry(task: str, seed: int) -> Entry:
         ),
         settings={"task": task},
         seed=seed,
-        version=VERSION,
+        version=VERSIONS.get(task, VERSION),
     )
 
 

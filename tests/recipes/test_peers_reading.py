@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from pathlib import Path
 
 import debug
@@ -79,18 +80,28 @@ def test_words_have_their_label_at_their_first_token(model):
 
 
 def test_entities_stand_between_marks(model):
-    """Without the marks the words are left; between those of an entity stand its own."""
+    """Without the marks the words are left; between those of an entity stand its own, and the first of both is read."""
     items = relations(60, np.random.default_rng(8))
     peer = Relations(Relation(("a", "b", "none"), negative="none"), model, 64)
     features = peer.features(items)
-    assert peer.model().get_input_embeddings().num_embeddings == len(peer.tokenizer) == len(debug.WORDS) + 13 + 3 + 4
+    assert peer.model().get_input_embeddings().num_embeddings == len(peer.tokenizer) == len(debug.WORDS) + 13 + 3
     for item, read in zip(items, features.inputs, strict=True):
         tokens = peer.tokenizer.convert_ids_to_tokens(read["input_ids"])
-        for number, entity in enumerate(item.entities, 1):
-            inside = tokens[tokens.index(f"[E{number}]") + 1 : tokens.index(f"[/E{number}]")]
+        for number, entity in enumerate(item.entities):
+            begin = tokens.index(f"[unused{2 * number + 1}]")
+            assert read["marks"][number] == begin
+            inside = tokens[begin + 1 : tokens.index(f"[unused{2 * number + 2}]")]
             assert together(inside) == list(item.words[entity.start : entity.stop])
         assert together(tokens[1:-1]) == list(item.words)
         assert peer.task.labels[read["labels"]] == item.label
+
+
+def test_a_vocabulary_without_marks_is_refused(tmp_path):
+    debug.make_model(tmp_path / "model")
+    path = tmp_path / "model" / "vocab.txt"
+    path.write_text(re.sub(r"\[unused([4-8])\]", r"y\1", path.read_text()))
+    with pytest.raises(UnifiedError, match=r"needs four entries \[unusedK\] as marks, found \[1, 2, 3\]$"):
+        Relations(Relation(("a", "none"), negative="none"), tmp_path / "model", 64)
 
 
 def together(tokens: list[str]) -> list[str]:

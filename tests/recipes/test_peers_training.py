@@ -150,13 +150,14 @@ def test_batches_are_those_that_fairseq_trains_on(model, tmp_path):
             assert sample["id"].tolist() == members.tolist()
 
 
-@pytest.mark.parametrize("head", ["classification", "regression", "tagging", "choice"])
+@pytest.mark.parametrize("head", ["classification", "regression", "tagging", "choice", "relation"])
 def test_ours_takes_the_same_steps(peers, model, tmp_path, head):
     """Both as shipped but without dropout, from equal weights: `unified finetune` and the peer end at equal weights.
 
     Decay and epsilon are those of a comparison. The first update has a rate of 0, so that the checkpoint after it has
     the weights that ours began with.
     """
+    setting = {"relation": "relation(negative='none', dropout=0)"}.get(head, f"{head}(dropout=0)")
     read_bert(model).save(tmp_path / "start")
     (tmp_path / "items").mkdir()
     items = MAKE[head](40, np.random.default_rng(10))
@@ -164,7 +165,7 @@ def test_ours_takes_the_same_steps(peers, model, tmp_path, head):
         write_items(tmp_path / "items" / f"{split}.jsonl", some)
     words = [
         "finetune", head, "--data", tmp_path / "items", "--init", tmp_path / "start", "--output",
-        tmp_path / "ours", "--head", f"{head}(dropout=0)", "--epochs", 2, "--batch-size", 8, "--lr", 1e-3,
+        tmp_path / "ours", "--head", setting, "--epochs", 2, "--batch-size", 8, "--lr", 1e-3,
         "--max-length", 40, "--select", "last", "--fairseq",
         "--dropout 0 --attention-dropout 0 --save-interval-updates 1 --disable-validation",
     ]  # fmt: skip
@@ -173,7 +174,7 @@ def test_ours_takes_the_same_steps(peers, model, tmp_path, head):
     assert result.returncode == 0, result.stderr[-3000:]
     first, last = (load_checkpoint(tmp_path / "ours" / f"checkpoint_{name}.pt")["model"] for name in ("1_1", "last"))
     output = f"core.heads.{head}.output."
-    peer = peers.peer_of(TASK_HEADS[head].of(items), model, 40)
+    peer = peers.peer_of(parse_head(setting).for_items(items), model, 40)
     without = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
     theirs = peer.model_class.from_pretrained(model, **peer.settings(), **without)
     theirs.classifier.load_state_dict({name: first[output + name] for name in ("weight", "bias")})
