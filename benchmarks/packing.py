@@ -36,7 +36,7 @@ def sequences(count: int, rng: np.random.Generator, arguments: argparse.Namespac
 
 def packed(some: Sequence[Example], row_length: int) -> list[list[Example]]:
     """Rows of examples as fine-tuning packs a batch: on a CPU one row of any length."""
-    rows = arranged(np.arange(len(some)), some, row_length, packed=True)
+    rows = arranged(np.arange(len(some)), some, row_length)
     return [[some[i] for i in row] for row in rows]
 
 

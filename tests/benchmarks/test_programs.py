@@ -179,6 +179,20 @@ def test_growth_has_a_point_for_every_size(benchmark, lines):
     assert batch.tokens.shape == (2, 32) and set(batch.mask.query_documents().flatten().tolist()) == {0, 1, 2, 3}
 
 
+# ------------------------------------------------------------------ packing
+
+
+@pytest.mark.parametrize("fixed", [(), ("--fixed-shapes",)])
+def test_packed_rows_are_measured_beside_padded_ones(benchmark, lines, fixed):
+    program, options = benchmark("packing"), ("--sequences", 6, "--batch", 3, "--max-length", 32, "--mean", 20)
+    found = lines(program, "--size", "tiny", "--row", 32, *options, *fixed, *SMALLEST)
+    others = [] if fixed else ["padded to the longest", "padded, like lengths"]
+    assert list(found) == [f"packing / {name}" for name in ("padded to 32", *others)]
+    for line in found.values():
+        assert line["ratio"] > 0
+        assert set(line["tokens_per_second"]) == {"ours", "padded to 32", *others}
+
+
 # ------------------------------------------------------------------ cards
 
 
