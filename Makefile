@@ -51,6 +51,7 @@ lint: $(INSTALLED)
 	$(VENV) -m ruff check .
 	$(VENV) -m ruff format --check .
 	$(VENV) -m mypy
+	$(VENV) -m mypy --config-file tools/mypy.ini
 	$(dir $(VENV))lint-imports
 
 # Its tools come by the extra `docs`; building needs no network.

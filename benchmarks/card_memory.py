@@ -35,6 +35,7 @@ def batch(arguments: argparse.Namespace) -> Batch:
         for one in row:
             one.tokens[:] = 10 + one.tokens % (FEW - 20)
             for target in one.targets.values():
+                assert target.labels is not None
                 target.labels[:] = 10 + target.labels % (FEW - 20)
     return batch_of(rows, device=arguments.device)
 

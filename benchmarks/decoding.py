@@ -22,6 +22,7 @@ from importlib.util import find_spec
 from multiprocessing import get_context
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import torch
 from models import PAD, SIZES, VOCABULARY, Size, our_model
@@ -102,6 +103,10 @@ def ctranslate2_translator(size: Size, sources: torch.Tensor, arguments: argpars
 
 class _Translator:
     """A model of CTranslate2 in a process of its own, and the texts that it writes for."""
+
+    translator: Any
+    texts: list[list[str]]
+    arguments: argparse.Namespace
 
     @classmethod
     def prepare(cls, size: Size, sources: list[list[int]], arguments: argparse.Namespace) -> None:
@@ -202,7 +207,8 @@ def main() -> None:
     size = SIZES[arguments.size]
     sources = torch.randint(10, VOCABULARY - 10, (arguments.sentences, arguments.source), device=arguments.device)
     sources[:, -1] = PAD + 1  # the separator
-    calls, bars = {OURS: ours(size, sources, arguments)}, {}
+    calls = {OURS: ours(size, sources, arguments)}
+    bars: dict[str, float | None] = {}
     for peer in arguments.peers:
         package, build = PEERS[peer]
         if find_spec(package) is None:

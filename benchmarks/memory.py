@@ -106,8 +106,8 @@ def main() -> None:
     wanted = {name: getattr(arguments, name) for name in ("size", "rows", "length")}
     for library in (OURS, *(() if arguments.alone else THEIRS)):
         figures = in_own_process(peak_of_steps, library, arguments)
-        peak, bar = [figures.pop("megabytes")], arguments.bar if library == OURS else None
-        report(f"memory: {library}", wanted, peak, bar, at_most=True, unit="megabytes", **figures)
+        most, bar = figures.pop("megabytes"), arguments.bar if library == OURS else None
+        report(f"memory: {library}", wanted, [most], bar, at_most=True, unit="megabytes", **figures)
     lengths, wanted = sorted(arguments.lengths), {"size": arguments.size, "rows": 1}
     peaks = [in_own_process(peak_of_length, length, arguments) for length in lengths]
     for length, peak in zip(lengths, peaks, strict=True):

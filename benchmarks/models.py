@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -40,7 +41,7 @@ SIZES = {"tiny": Size(2, 128, 2), "small": Size(6, 384), "base": Size(12, 768), 
 
 def our_model(size: Size, attention_dropout: float, device: str = "cpu", **changes) -> UnifiedModel:
     torch.manual_seed(0)
-    shape = {"layers": size.layers, "width": size.width, "heads": size.heads, "token_types": 2}
+    shape: dict[str, Any] = {"layers": size.layers, "width": size.width, "heads": size.heads, "token_types": 2}
     shape |= {"vocabulary_size": VOCABULARY, "attention_dropout": attention_dropout}
     config = TransformerConfig(**shape | changes)
     return accelerate(UnifiedModel.for_language(config)).train().to(device)
@@ -93,9 +94,7 @@ def labels_of(batch: Batch) -> torch.Tensor:
     return labels
 
 
-def step_of(
-    model: nn.Module, loss: Callable[[], torch.Tensor], dtype: torch.dtype | None = None
-) -> Callable[[], float]:
+def step_of(model: nn.Module, loss: Callable[[], torch.Tensor], dtype: torch.dtype | None = None) -> Callable[[], None]:
     """A training step: forward, backward, fused AdamW.
 
     Args:
@@ -115,7 +114,7 @@ def step_of(
     return step
 
 
-def our_step(model: UnifiedModel, batch: Batch, dtype: torch.dtype | None = None) -> Callable[[], float]:
+def our_step(model: UnifiedModel, batch: Batch, dtype: torch.dtype | None = None) -> Callable[[], None]:
     """Ours, the mean loss of the predicted tokens."""
 
     def loss() -> torch.Tensor:
@@ -125,7 +124,7 @@ def our_step(model: UnifiedModel, batch: Batch, dtype: torch.dtype | None = None
     return step_of(model, loss, dtype)
 
 
-def their_step(model: nn.Module, batch: Batch, dtype: torch.dtype | None = None) -> Callable[[], float]:
+def their_step(model: nn.Module, batch: Batch, dtype: torch.dtype | None = None) -> Callable[[], None]:
     """A training step of a masked language model of transformers on the same tokens and labels."""
     inputs = {"input_ids": batch.tokens, "attention_mask": torch.ones_like(batch.tokens), "labels": labels_of(batch)}
     return step_of(model, lambda: model(**inputs).loss, dtype)

@@ -180,7 +180,7 @@ def _days(days: float) -> str:
     return f"{days:,.0f} d" if days >= 10 else f"{days:.1f} d" if days >= 1 else f"{24 * days:.1f} h"
 
 
-def _round(value: float) -> int:
+def _round(value: float) -> float:
     """Rounds to three digits; the formulas are no more exact."""
     return round(value, 2 - math.floor(math.log10(value))) if value < 1e2 else int(float(f"{value:.3g}"))
 

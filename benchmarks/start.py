@@ -64,8 +64,10 @@ def start_of(folder: Path) -> tuple[float, float, float]:
         *("--disable-validation", "--no-save", "--cpu", "--num-workers", 1, "--seed", 1),
     ]
     began, seen = time.perf_counter(), None
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
-    with subprocess.Popen(list(map(str, words)), **pipes) as process, TreePeak(process.pid) as tree:
+    with (
+        subprocess.Popen(list(map(str, words)), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process,
+        TreePeak(process.pid) as tree,
+    ):
         lines = []
         for line in process.stdout:
             lines.append(line)

@@ -28,7 +28,7 @@ _CORPUS = 400
 def random_batches(folder: Path, length: int, rows: int, objectives: str = MIXTURE, seed: int = 1) -> Iterator[Batch]:
     """Batches of ``rows`` packed rows of ``length`` tokens without an end; ``folder`` takes their corpus."""
     rng, special = np.random.default_rng(seed), VOCABULARY.special
-    items = []
+    items: list[list[int]] = []
     while sum(map(len, items)) < _CORPUS * length:
         for size in rng.integers(5, 40, rng.integers(4, 30)):
             words = rng.integers(special.ordinary_start, special.ordinary_stop, size)

@@ -100,12 +100,12 @@ def attention_differences(
     states = [torch.randn(2, _HEADS, length, size, generator=generator).to(device, dtype) for length in lengths]
     exact = [one.double().requires_grad_() for one in states]
     mask = mask.to(device)
-    expected = attend(*exact, prepare(mask, torch.float64, device, backend="dense"))
+    expected = attend(*exact, prepared=prepare(mask, torch.float64, device, backend="dense"))
     if device.type != "cuda":
         return {"values": difference(flex_attention(*states, block_mask=mask.block_mask()), expected.detach())}
     torch.compiler.reset()  # torch compiles a function anew for eight shapes only
     given = [one.requires_grad_() for one in states]
-    found = attend(*given, prepare(mask, dtype, device, backend=backend))
+    found = attend(*given, prepared=prepare(mask, dtype, device, backend=backend))
     weights = torch.randn(expected.shape, generator=generator, dtype=torch.float64).to(device)
     wanted = torch.autograd.grad((expected * weights).sum(), exact)
     got = torch.autograd.grad((found.double() * weights).sum(), given)
