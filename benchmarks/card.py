@@ -21,9 +21,8 @@ from pathlib import Path
 
 import torch
 from paired import say
-from run import results_file, run
+from run import ended, results_file, run_all
 
-from unified.arguments import counted
 from unified.runtime.processes import module_command
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -124,24 +123,16 @@ def main() -> None:
     if arguments.device == "cpu" and not arguments.tiny:
         raise SystemExit("card: a CPU rehearses with --tiny; `make bench` measures a CPU")
     began = time.perf_counter()
-    end = began + 60 * arguments.minutes
     if not correct(arguments.device, CHECKING * arguments.minutes):
         raise SystemExit("card: a check does not hold; speed is not measured")
     card = torch.cuda.get_device_name() if arguments.device == "cuda" else ""
     aim = next((tokens for word, tokens in LARGE_TOKENS.items() if word in card), LARGE_TOKENS["H100"])
     scale = replace(TINY, device=arguments.device) if arguments.tiny else FULL
-    file, missed, failed = arguments.output or results_file(), 0, []
+    file = arguments.output or results_file()
     say("card: beam search of UniLM's s2s-ft is not measured: the package is not published on PyPI")
-    for command in commands(scale, aim):
-        if arguments.only is not None and command[0].removesuffix(".py") not in arguments.only:
-            continue
-        try:
-            missed += run(command, file, end - time.perf_counter())
-        except SystemExit as problem:
-            say(f"card: {problem}")
-            failed.append(command[0])
-    ended = f"{counted(missed, 'bar')} missed, {counted(len(failed), 'program')} failed"
-    say(f"{ended}, {time.perf_counter() - began:.0f} s; lines: {file}")
+    left = 60 * arguments.minutes - (time.perf_counter() - began)
+    missed, failed = run_all(commands(scale, aim), arguments.only, file, left)
+    say(f"{ended(missed, failed)}, {time.perf_counter() - began:.0f} s; lines: {file}")
     raise SystemExit(1 if failed else 0)
 
 

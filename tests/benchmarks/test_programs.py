@@ -19,6 +19,8 @@ from unified.data.vocabulary import Vocabulary
 from unified.planning.documents import DocumentTexts
 
 SMALLEST = ("--rounds", "1", "--threads", "1")
+#: What a program prints of a measurement, as far as a set reads it.
+LINE = {"benchmark": "b", "unit": "ratio", "ratio": 2, "spread": [1, 3], "bar": None, "holds": None}
 
 
 @pytest.fixture
@@ -52,8 +54,46 @@ def test_every_command_of_the_sets_is_understood(benchmark, monkeypatch):
 def test_a_program_that_takes_too_long_is_ended(benchmark, tmp_path):
     run = benchmark("run")
     (tmp_path / "slow.py").write_text("import time; time.sleep(60)")
-    with pytest.raises(SystemExit, match="slow.py: ended with -9"):
-        run.run([str(tmp_path / "slow.py")], tmp_path / "lines", limit=0.2)
+    assert run.run([str(tmp_path / "slow.py")], tmp_path / "lines", limit=0.2) == (0, -9)
+
+
+@pytest.fixture
+def three_programs(tmp_path):
+    """Commands of three programs; each prints a line with a bar that is missed, and the second one fails then."""
+    line = json.dumps(LINE | {"bar": 3, "holds": False})
+    for name, more in (("first", ""), ("broken", "raise SystemExit(3)"), ("last", "")):
+        (tmp_path / f"{name}.py").write_text(f"print({line!r})\n{more}\n")
+    return [[str(tmp_path / f"{name}.py")] for name in ("first", "broken", "last")]
+
+
+def test_the_others_go_on_behind_a_program_that_fails(benchmark, three_programs, tmp_path, capsys):
+    run, file = benchmark("run"), tmp_path / "lines"
+    missed, failed = run.run_all(three_programs, None, file)
+    assert (missed, failed) == (3, three_programs[1]) and len(file.read_text().splitlines()) == 3
+    assert "broken.py: ended with 3" in capsys.readouterr().err
+    assert run.ended(missed, ["broken.py"]) == "3 bars missed, 1 program failed (broken.py)"
+    assert run.run_all(three_programs, [three_programs[2][0].removesuffix(".py")], file) == (1, [])
+
+
+@pytest.mark.parametrize("set_of_a", ["run", "card"])
+def test_a_set_of_which_a_program_failed_ends_with_status_1(
+    benchmark, three_programs, set_of_a, tmp_path, monkeypatch, lines
+):
+    run, program = benchmark("run"), benchmark(set_of_a)
+    monkeypatch.setitem(run.SETS, "cpu", three_programs)
+    if set_of_a == "card":
+        monkeypatch.setattr(program, "commands", lambda scale, aim: three_programs)
+        monkeypatch.setattr(program, "correct", lambda device, minutes: True)
+        options = ("--device", "cpu", "--tiny", "--output", tmp_path / "lines")
+    else:
+        monkeypatch.setattr(program, "results_file", lambda: tmp_path / "lines")
+        options = ()
+    with pytest.raises(SystemExit) as ended:
+        lines(program, *options)
+    assert ended.value.code == 1 and len((tmp_path / "lines").read_text().splitlines()) == 3
+    with pytest.raises(SystemExit) as ended:
+        lines(program, *options, "--only", three_programs[0][0].removesuffix(".py"))
+    assert ended.value.code == 0
 
 
 # ------------------------------------------------------------------ memory
