@@ -6,10 +6,11 @@
     python benchmarks/decoding.py --scheme next --int8 --peers float32 --bar 1.3
     python benchmarks/decoding.py --scheme next --int8 --peers ctranslate2 --bar 1
 
-Random weights, sources of one length, and exactly as many tokens as asked for: the end symbol is forbidden before. The
-peers have an encoder and a decoder of so many layers each, ours one Transformer; scheme ``cloze`` asks by a [MASK] at
-every step, ``next`` by the last token. ``--beam 1`` is greedy search. With ``--int8`` the linear maps of our model and
-of CTranslate2's (``pip install ctranslate2``) compute in int8; ``float32`` is our own model as it was.
+Random weights, sources of one length, and exactly as many tokens as asked for: the end symbol is forbidden before. Each
+system makes a step for every token and one for the end symbol, and what it wrote is counted. The peers have an encoder
+and a decoder of so many layers each, ours one Transformer; scheme ``cloze`` asks by a [MASK] at every step, ``next`` by
+the last token. ``--beam 1`` is greedy search. With ``--int8`` the linear maps of our model and of CTranslate2's
+(``pip install ctranslate2``) compute in int8; ``float32`` is our own model as it was.
 """
 
 from __future__ import annotations
@@ -39,26 +40,49 @@ def dtype_of(arguments: argparse.Namespace) -> torch.dtype:
     return torch.bfloat16 if arguments.bf16 else torch.float32
 
 
-def ours(size: Size, sources: torch.Tensor, arguments: argparse.Namespace):
+def ours(size: Size, sources: torch.Tensor, arguments: argparse.Namespace) -> Callable[[], list[int]]:
     """A call that writes for all sources."""
     return writer(size, sources, arguments, quantize if arguments.int8 else lambda model: model)
 
 
-def in_float32(size: Size, sources: torch.Tensor, arguments: argparse.Namespace):
+def in_float32(size: Size, sources: torch.Tensor, arguments: argparse.Namespace) -> Callable[[], list[int]]:
     """A call that writes with our model in float32, whatever is asked of the others."""
     return writer(size, sources, arguments, lambda model: model)
 
 
 def writer(
     size: Size, sources: torch.Tensor, arguments: argparse.Namespace, made: Callable[[UnifiedModel], UnifiedModel]
-):
+) -> Callable[[], list[int]]:
     """A call that writes with our model as ``made`` of it."""
     model = our_model(size, 0.0, arguments.device, max_positions=1024, token_types=6)
     model = made(model.eval().to(dtype_of(arguments)))
     special = Vocabulary([f"w{i}" for i in range(VOCABULARY - 5)]).special
     decoder = CachedDecoder(model, special, SCHEMES[arguments.scheme])
     config = GenerationConfig(beam=arguments.beam, max_length=arguments.written, min_length=arguments.written)
-    return lambda: generate(decoder, sources, config)
+    return counting(
+        lambda: generate(decoder, sources, config), lambda texts: [len(text[0].log_probs) for text in texts]
+    )
+
+
+def steps_of(arguments: argparse.Namespace) -> int:
+    """Steps of each system: for each token, and for the end symbol."""
+    return arguments.written + 1
+
+
+def counting(write: Callable[[], Any], lengths: Callable[[Any], list[int]]) -> Callable[[], list[int]]:
+    """A call that writes for all sources and returns for how many symbols of each text it made a step."""
+    return lambda: lengths(write())
+
+
+def equal_work(name: str, write: Callable[[], list[int]], steps: int) -> Callable[[], None]:
+    """The call, which ends the program where a text took another number of steps."""
+
+    def call() -> None:
+        found = write()
+        if set(found) != {steps}:
+            raise SystemExit(f"decoding: unequal work, {name} made {sorted(set(found))} steps instead of {steps}")
+
+    return call
 
 
 def halves(**shape: int) -> dict[str, int]:
@@ -79,20 +103,24 @@ def bart(size: Size):
     return BartForConditionalGeneration(config).eval()
 
 
-def encoder_decoder(size: Size, sources: torch.Tensor, arguments: argparse.Namespace):
+def encoder_decoder(size: Size, sources: torch.Tensor, arguments: argparse.Namespace) -> Callable[[], list[int]]:
     """BART, as transformers generates."""
     model = bart(size).to(arguments.device, dtype_of(arguments))
-    return lambda: model.generate(
-        input_ids=sources,
-        attention_mask=torch.ones_like(sources),
-        num_beams=arguments.beam,
-        max_new_tokens=arguments.written,
-        min_new_tokens=arguments.written,
-        do_sample=False,
-    )
+
+    def write() -> torch.Tensor:
+        return model.generate(
+            input_ids=sources,
+            attention_mask=torch.ones_like(sources),
+            num_beams=arguments.beam,
+            max_new_tokens=steps_of(arguments),
+            min_new_tokens=arguments.written,
+            do_sample=False,
+        )
+
+    return counting(write, lambda texts: len(texts) * [texts.size(1) - 1])  # the symbol at which it begins takes none
 
 
-def ctranslate2_translator(size: Size, sources: torch.Tensor, arguments: argparse.Namespace):
+def ctranslate2_translator(size: Size, sources: torch.Tensor, arguments: argparse.Namespace) -> Callable[[], list[int]]:
     """BART as CTranslate2 translates, which takes the fastest of its own products for the processor.
 
     It has a process of its own, because its threads would take the processor from torch's in one process.
@@ -131,19 +159,20 @@ class _Translator:
         cls.arguments = arguments
 
     @classmethod
-    def translate(cls) -> None:
-        """Write for all sources."""
+    def translate(cls) -> list[int]:
+        """Write for all sources; returns how many symbols of each, the end symbol among them."""
         written = cls.translator.translate_batch(
             cls.texts,
             beam_size=cls.arguments.beam,
-            max_decoding_length=cls.arguments.written,
+            max_decoding_length=steps_of(cls.arguments),
             min_decoding_length=cls.arguments.written,
             max_input_length=0,
+            return_end_token=True,
         )
-        assert all(len(one.hypotheses[0]) == cls.arguments.written for one in written)
+        return [len(one.hypotheses[0]) for one in written]
 
 
-def fairseq_transformer(size: Size, sources: torch.Tensor, arguments: argparse.Namespace):
+def fairseq_transformer(size: Size, sources: torch.Tensor, arguments: argparse.Namespace) -> Callable[[], list[int]]:
     """fairseq's sequence generator with its Transformer."""
     from fairseq.data import Dictionary
     from fairseq.models.transformer import TransformerModel, base_architecture
@@ -168,7 +197,10 @@ def fairseq_transformer(size: Size, sources: torch.Tensor, arguments: argparse.N
         [model], dictionary, beam_size=arguments.beam, max_len_b=arguments.written, min_len=arguments.written
     )
     lengths = torch.full((len(sources),), sources.size(1), device=sources.device)
-    return lambda: generator.generate([model], {"net_input": {"src_tokens": sources, "src_lengths": lengths}})
+    sample = {"net_input": {"src_tokens": sources, "src_lengths": lengths}}
+    return counting(
+        lambda: generator.generate([model], sample), lambda texts: [len(text[0]["tokens"]) for text in texts]
+    )
 
 
 #: Name -> the package that it needs, and what builds it.
@@ -216,6 +248,7 @@ def main() -> None:
         else:
             calls[peer], bars[peer] = build(size, sources, arguments), None if bars else arguments.bar
     wanted = ("size", "scheme", "sentences", "source", "written", "beam", "bf16", "int8")
+    calls = {name: equal_work(name, call, steps_of(arguments)) for name, call in calls.items()}
     compare("decoding", {name: getattr(arguments, name) for name in wanted}, calls, arguments.rounds, bars)
 
 

@@ -192,6 +192,48 @@ def test_files_to_generate_from_have_mixed_lengths_and_unequal_work_is_refused(b
         generating.require_equal_work(calls)
 
 
+class Steps:
+    """Counts the calls of a method."""
+
+    def __init__(self, monkeypatch, owner, name):
+        self.count, own = 0, getattr(owner, name)
+
+        def counting(*args, **kwargs):
+            self.count += 1
+            return own(*args, **kwargs)
+
+        monkeypatch.setattr(owner, name, counting)
+
+
+@pytest.mark.parametrize("beam", [1, 2])
+def test_every_system_makes_a_step_for_each_token_and_one_for_the_end(benchmark, monkeypatch, beam):
+    decoding = benchmark("decoding")
+    from fairseq.sequence_generator import EnsembleModel
+    from transformers import BartForConditionalGeneration
+
+    arguments = argparse.Namespace(scheme="next", beam=beam, written=4, bf16=False, int8=False, device="cpu", threads=1)
+    torch.manual_seed(0)
+    sources = torch.randint(10, 1000, (2, 8))
+    sources[:, -1] = decoding.PAD + 1
+    made = {
+        "ours": (decoding.ours, decoding.CachedDecoder, "step"),
+        "transformers": (decoding.encoder_decoder, BartForConditionalGeneration, "forward"),
+        "fairseq": (decoding.fairseq_transformer, EnsembleModel, "forward_decoder"),
+    }
+    for name, (build, owner, method) in made.items():
+        steps = Steps(monkeypatch, owner, method)
+        assert build(decoding.SIZES["tiny"], sources, arguments)() == [5, 5] and steps.count == 5, name
+
+
+def test_unequal_work_of_decoding_is_refused(benchmark, lines, monkeypatch):
+    decoding = benchmark("decoding")
+    options = ("--size", "tiny", "--sentences", 2, "--source", 8, "--written", 3, "--peers", "float32", *SMALLEST)
+    assert lines(decoding, *options)["decoding / float32"]["ratio"] > 0
+    monkeypatch.setitem(decoding.PEERS, "float32", ("unified", lambda *_: lambda: [4, 3]))
+    with pytest.raises(SystemExit, match=r"decoding: unequal work, float32 made \[3, 4\] steps instead of 4"):
+        lines(decoding, *options)
+
+
 def test_growth_has_a_point_for_every_size(benchmark, lines):
     growth = benchmark("growth")
     options = (
