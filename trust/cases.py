@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import hashlib
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,6 +24,17 @@ class Case:
 
     name: str
     check: Callable[[Path], dict[str, int]]
+
+
+def hash_of(root: Path, folders: Iterable[str]) -> str:
+    """Hash of all files in some folders of a project, but for compiled code and results."""
+    digest = hashlib.sha256()
+    paths = {path for folder in folders for path in (root / folder).rglob("*") if path.is_file()}
+    for path in sorted(paths):
+        name = path.relative_to(root).as_posix()
+        if "__pycache__" not in name and not name.startswith("trust/results/"):
+            digest.update(name.encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()[:12]
 
 
 #: Gives the cases of a campaign, of the full set or of the sample, by a seed.

@@ -1,17 +1,20 @@
 """Commands that are killed and started again give, bit for bit, what they give without a kill.
 
 A case runs a command to its end, then again with a kill, and again, until a run is not hit by its kill or ends without
-one. Trainings compare each loss line and the parameters; other commands compare all files.
+one. Of trainings each loss line, the parameters and the optimizer's state of all checkpoints, and the contents of the
+other files are compared, but for dates and measured seconds; of other commands all bytes.
 """
 
 from __future__ import annotations
 
 import json
 import random
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -28,6 +31,8 @@ KILLS = 3
 CASES = 7
 #: Names in a loss line that measure the machine.
 _MEASURED = ("wps", "ups", "wall", "train_wall", "gb_free")
+#: Fields of a results.json that say when it was made, and how long it took where nothing was killed.
+_CLOCK = ("date", "seconds")
 
 
 @dataclass(frozen=True)
@@ -97,6 +102,7 @@ def loss_lines(log: Path) -> list[dict[str, object]]:
 def compare_lines(whole: Path, killed: Path) -> int:
     """Requires each line of a log with kills to be that of its update in a whole one, all met; returns their number."""
     expected = {line["num_updates"]: line for line in loss_lines(whole)}
+    require(bool(expected), f"{whole} has no loss line, so nothing is compared")
     found = loss_lines(killed)
     for line in found:
         own = expected.get(line["num_updates"])
@@ -106,17 +112,68 @@ def compare_lines(whole: Path, killed: Path) -> int:
     return len(found)
 
 
-def differing_parameters(whole: Path, killed: Path) -> str | None:
-    """The first parameter of the last checkpoints that is not equal bit for bit."""
-    one, two = (torch.load(folder / "checkpoint_last.pt", weights_only=True)["model"] for folder in (whole, killed))
-    if one.keys() != two.keys():
-        return f"parameters {sorted(one.keys() ^ two.keys())} are in one checkpoint alone"
-    return next((f"{name} differs" for name in one if not torch.equal(one[name], two[name])), None)
+def differing_training(whole: Path, killed: Path) -> str | None:
+    """The first file of two trainings that is in one alone, or in which they differ by more than the clock.
+
+    Of a checkpoint the parameters and the optimizer's state are compared, since it also holds times; the log is
+    compared by :func:`compare_lines`.
+    """
+    difference = _difference(whole, killed, _without_times)
+    if difference is not None:
+        return difference
+    for path in sorted(whole.rglob("*.pt")):
+        name = path.relative_to(whole).as_posix()
+        one, two = (torch.load(folder / name, weights_only=True) for folder in (whole, killed))
+        for part in ("model", "last_optimizer_state"):
+            if part not in one:
+                return f"{name} has no {part}, so nothing is compared"
+            where = _differing_values(one[part], two.get(part), part)
+            if where is not None:
+                return f"{name}: {where} differs"
+    return None
+
+
+def _without_times(name: str, content: bytes) -> bytes:
+    """What of a training's file does not depend on the clock, nor on whether the training was killed."""
+    if name.endswith((".pt", ".log")):
+        return b""
+    if name == "results.json":
+        results = json.loads(content)
+        return json.dumps({key: results[key] for key in results if key not in _CLOCK}).encode()
+    if name == "README.md":
+        return re.sub(rb"^\| date \|.*$", b"", content, flags=re.MULTILINE)
+    return content
+
+
+def _differing_values(one: Any, two: Any, where: str) -> str | None:
+    """Name of the first of nested values, tensors among them, that is not equal bit for bit; None where all are."""
+    if isinstance(one, torch.Tensor):
+        return None if isinstance(two, torch.Tensor) and torch.equal(one, two) else where
+    if type(one) is not type(two):
+        return where
+    if isinstance(one, dict):
+        if one.keys() != two.keys():
+            return where
+        pairs = [(f"{where}.{name}", one[name], two[name]) for name in one]
+    elif isinstance(one, (list, tuple)):
+        if len(one) != len(two):
+            return where
+        pairs = [(f"{where}.{number}", *values) for number, values in enumerate(zip(one, two, strict=True))]
+    else:
+        return None if one == two else where
+    return next((found for name, *values in pairs if (found := _differing_values(*values, name)) is not None), None)
 
 
 def differing_files(whole: Path, killed: Path) -> str | None:
     """The first file with other bytes of two outputs, files or folders, which may name their own path."""
-    one, two = (_contents(path) for path in (whole, killed))
+    return _difference(whole, killed, lambda name, content: content)
+
+
+def _difference(whole: Path, killed: Path, compared: Callable[[str, bytes], bytes]) -> str | None:
+    """The first file that is in one output alone, or of whose contents what is ``compared`` differs, in words."""
+    one, two = (
+        {name: compared(name, content) for name, content in _contents(path).items()} for path in (whole, killed)
+    )
     for name in sorted(one.keys() | two.keys()):
         if name not in one or name not in two:
             return f"{name} is there {'without' if name in one else 'after'} kills alone"
@@ -191,13 +248,13 @@ COMMANDS = [
     Command("prepare", _prepare, differing_files),
     Command("generate", _generate, differing_files),
     Command("pretrain a mixture", lambda folder: _pretrain(folder, "bidirectional:20,seq2seq:20,bert:1"),
-            differing_parameters, trains=True),
+            differing_training, trains=True),
     Command("pretrain an encoder with padding", lambda folder: _pretrain(folder, "bert", more="--padded"),
-            differing_parameters, trains=True),
+            differing_training, trains=True),
     Command("pretrain with a memory",
             lambda folder: _pretrain(folder, "xlnet", model="xlnet_tiny", more="--memory 24 --inner-dropout 0.1"),
-            differing_parameters, trains=True),
+            differing_training, trains=True),
     Command("pretrain a writing task", lambda folder: _pretrain(folder, "target_cloze", kind="pairs"),
-            differing_parameters, trains=True),
-    Command("finetune", _finetune, differing_parameters, trains=True),
+            differing_training, trains=True),
+    Command("finetune", _finetune, differing_training, trains=True),
 ]  # fmt: skip

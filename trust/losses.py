@@ -96,6 +96,7 @@ def _train_until(update: int | None, words: tuple[object, ...], save: Path) -> N
 def _processes(run: Run, folder: Path) -> dict[str, int]:
     shared = (*smooth(_words(run, folder)), "--num-workers", 0, *DESCENT)
     expected = _logged(shared, ((1, UPDATES),), folder / "alone")
+    require(len(expected) == UPDATES and all(expected), f"{run.name}: {UPDATES} updates did not log a loss each")
     for number, together in enumerate(TOGETHER):
         difference = far_from(expected, _logged(shared, together, folder / str(number)))
         said = ", then ".join(f"{count} to update {last}" for count, last in together)

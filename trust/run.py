@@ -12,7 +12,6 @@ same code, set and seed. The folder of a case that fails is kept.
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
 import shutil
 import sys
@@ -23,7 +22,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from trust import bombs, fuzz, kills, losses, mutation
-from trust.cases import Broken, Campaign, Case
+from trust.cases import Broken, Campaign, Case, hash_of
 
 ROOT = Path(__file__).resolve().parents[1]
 #: Name -> cases, in the order in which they run.
@@ -35,15 +34,10 @@ CAMPAIGNS: dict[str, Campaign] = {
     "mutation": mutation.cases,
 }
 SETS = ("sample", "full")
-
-
-def code_hash() -> str:
-    """Hash of all Python code that a case can run: results of other code are not taken for this one's."""
-    digest = hashlib.sha256()
-    for folder in ("unified", "fairseq_plugins", "trust", "tests/golden", "tests/support"):
-        for path in sorted((ROOT / folder).rglob("*.py")):
-            digest.update(path.relative_to(ROOT).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
-    return digest.hexdigest()[:12]
+#: Folders of all that a case runs and reads, but for the tests that mutation runs, of which its case's name has a hash.
+CODE = ("unified", "fairseq_plugins", "trust", "tests/golden", "tests/support")
+#: Campaign -> count of its cases that is 0 in several of them together only where nothing was tried.
+TRIED = {"kills": "kills", "losses": "losses"}
 
 
 def passed(file: Path) -> dict[tuple[str, str], dict[str, int]]:
@@ -92,19 +86,39 @@ def run(campaigns: Mapping[str, list[Case]], output: Path) -> dict[str, Counter[
             kept.write("\n")  # a kill has cut the last line
         for campaign, cases in campaigns.items():
             total = totals[campaign] = Counter(cases=0, failed=0)
+            counted: dict[str, dict[str, int]] = {}
             for number, case in enumerate(cases):
                 total["cases"] += 1
                 if (campaign, case.name) in before:
-                    total.update(before[campaign, case.name])
+                    counted[case.name] = before[campaign, case.name]
+                    total.update(counted[case.name])
                     continue
                 line = run_case(campaign, case, output / campaign / str(number))
                 kept.write(json.dumps(line, ensure_ascii=False) + "\n")
                 kept.flush()
                 total.update(line["counts"])
                 total["failed"] += not line["passed"]
+                if line["passed"]:
+                    counted[case.name] = line["counts"]
                 said = "passed" if line["passed"] else f"FAILED: {line['error']} (left in {line['folder']})"
                 print(f"{campaign} | {case.name} | {line['seconds']} s | {said}", flush=True)
+            for cases_of in untried(campaign, counted):
+                total["failed"] += 1
+                print(f"{campaign} | {cases_of} | FAILED: {TRIED[campaign]} are 0 in all of its cases", flush=True)
     return totals
+
+
+def untried(campaign: str, counted: Mapping[str, Mapping[str, int]]) -> list[str]:
+    """Groups of cases that have passed without having tried anything: a case may miss, but not all of a group.
+
+    Args:
+        counted: case -> its counts; a group is named before the first bar of the names of its cases.
+    """
+    groups: dict[str, list[int]] = {}
+    for name, counts in counted.items() if campaign in TRIED else ():
+        for group in (name.partition(" | ")[0], "all"):
+            groups.setdefault(group, []).append(counts.get(TRIED[campaign], 0))
+    return [group for group, counts in groups.items() if len(counts) > 1 and not any(counts)]
 
 
 def summary(totals: Mapping[str, Counter[str]]) -> str:
@@ -123,7 +137,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1, help="seed of all that is drawn (default: %(default)s)")
     parser.add_argument("--output", type=Path, help="folder of the results (default: trust/results/SET-SEED-CODE)")
     options = parser.parse_args()
-    name = f"{options.set}-{options.seed}-{code_hash()}"
+    name = f"{options.set}-{options.seed}-{hash_of(ROOT, CODE)}"
     output = options.output or ROOT / "trust" / "results" / name
     chosen = {
         campaign: [case for case in cases(options.set == "full", options.seed) if options.cases in case.name]

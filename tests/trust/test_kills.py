@@ -3,10 +3,11 @@
 import json
 
 import pytest
+import torch
 
 from trust.cases import Broken
 from trust.killing import Aim, run
-from trust.kills import COMMANDS, compare_lines, differing_files
+from trust.kills import COMMANDS, compare_lines, differing_files, differing_training
 
 # Renames twice, writes in between, and copies.
 PROGRAM = """
@@ -79,3 +80,62 @@ def test_a_line_that_differs_or_is_missing_is_found(tmp_path):
     ):
         with pytest.raises(Broken, match=says):
             compare_lines(whole, log("killed", *wrong))
+
+
+def test_logs_without_a_loss_line_are_not_equal(tmp_path):
+    (tmp_path / "whole").write_text('10:00 | INFO | train_inner_v2 | {"num_updates": "1", "loss": "9"}\n')
+    (tmp_path / "killed").write_text("killed, never trained\n")
+    with pytest.raises(Broken, match="whole has no loss line, so nothing is compared"):
+        compare_lines(tmp_path / "whole", tmp_path / "killed")
+
+
+def trained(folder, seconds):
+    """Files of a training that names its folder and says when it was made and how long it took."""
+    folder.mkdir()
+    parts = {"model": {"x": torch.ones(2)}, "last_optimizer_state": {"state": {0: {"m": torch.ones(2), "step": 3}}}}
+    for name in ("best", "last"):
+        torch.save({**parts, "extra_state": {"time": seconds}}, folder / f"checkpoint_{name}.pt")
+    results = {"metrics": {"accuracy": 1.0}, "date": f"{seconds}"} | ({"seconds": seconds} if seconds < 2 else {})
+    (folder / "results.json").write_text(json.dumps(results))
+    (folder / "README.md").write_text(f"| date | {seconds} |\n| accuracy | 1.0 |\n")
+    (folder / "run.yaml").write_text(f"output: {folder}\n")
+    (folder / "train.log").write_text(f"{seconds} s\n")
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("file", "change", "says"),
+    [
+        ("run.yaml", None, None),
+        ("checkpoint_best.pt", {"model": {"x": torch.zeros(2)}}, "checkpoint_best.pt: model.x differs"),
+        (
+            "checkpoint_last.pt",
+            {"last_optimizer_state": {"state": {0: {"m": torch.zeros(2), "step": 3}}}},
+            "checkpoint_last.pt: last_optimizer_state.state.0.m differs",
+        ),
+        (
+            "checkpoint_last.pt",
+            {"last_optimizer_state": {"state": {0: {"m": torch.ones(2), "step": 4}}}},
+            "checkpoint_last.pt: last_optimizer_state.state.0.step differs",
+        ),
+        ("checkpoint_last.pt", {"model": {}}, "checkpoint_last.pt: model differs"),
+        ("checkpoint_1_4.pt", {}, "checkpoint_1_4.pt is there after kills alone"),
+        ("results.json", '{"metrics": {"accuracy": 0.5}}', "results.json has other contents"),
+        ("README.md", "| date | 2 |\n| accuracy | 0.5 |\n", "README.md has other contents"),
+        ("predictions.valid.jsonl", "{}", "predictions.valid.jsonl is there after kills alone"),
+    ],
+)
+def test_trainings_differ_in_any_file_but_by_the_clock(tmp_path, file, change, says):
+    whole, killed = trained(tmp_path / "whole", 1.5), trained(tmp_path / "killed", 2.5)
+    if isinstance(change, str):
+        (killed / file).write_text(change)
+    elif change is not None:
+        torch.save(torch.load(killed / "checkpoint_last.pt", weights_only=True) | change, killed / file)
+    assert differing_training(whole, killed) == says
+
+
+def test_checkpoints_without_parameters_are_not_equal(tmp_path):
+    for name in ("whole", "killed"):
+        torch.save({"parameters": {}}, trained(tmp_path / name, 1.5) / "checkpoint_last.pt")
+    found = differing_training(tmp_path / "whole", tmp_path / "killed")
+    assert found == "checkpoint_last.pt has no model, so nothing is compared"

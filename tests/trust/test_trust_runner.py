@@ -4,8 +4,9 @@ import json
 
 import pytest
 
-from trust.cases import Broken, Case
-from trust.run import run, summary
+from trust import mutation
+from trust.cases import Broken, Case, hash_of
+from trust.run import CODE, ROOT, run, summary, untried
 
 
 class Attacked:
@@ -55,3 +56,43 @@ def test_what_has_passed_is_not_run_again(tmp_path, cut):
     assert attacked.calls == ["bad", "crash"] + ["good"] * (cut > 1)
     assert totals == {"kills": {"cases": 3, "failed": 0, "kills": 6}, "other": {"cases": 1, "failed": 0, "kills": 2}}
     assert all(text.startswith("{") for text in file.read_text().splitlines())
+
+
+@pytest.mark.parametrize(
+    ("kills", "groups"),
+    [
+        ({"a | 1": 0, "a | 2": 1, "b | 1": 0}, []),
+        ({"a | 1": 0, "a | 2": 0, "b | 1": 1}, ["a"]),
+        ({"a | 1": 0, "b | 1": 0}, ["all"]),
+        ({"a | 1": 0}, []),
+    ],
+)
+def test_a_kill_may_miss_but_not_all_of_a_command(kills, groups, tmp_path, capsys):
+    assert untried("kills", {name: {"kills": number} for name, number in kills.items()}) == groups
+    cases = [Case(name, lambda folder, number=number: {"kills": number}) for name, number in kills.items()]
+    for _ in range(2):  # also where all cases have passed before
+        totals = run({"kills": cases, "bombs": cases}, tmp_path)
+        assert totals["kills"]["failed"] == len(groups) and totals["bombs"]["failed"] == 0
+        said = capsys.readouterr().out
+        assert all(f"kills | {group} | FAILED: kills are 0 in all of its cases" in said for group in groups)
+
+
+def test_the_hash_of_the_code_is_of_all_its_files_but_results(tmp_path):
+    assert {"unified", "fairseq_plugins", "trust"} < set(CODE) and all((ROOT / folder).is_dir() for folder in CODE)
+    files = ["unified/page.html.j2", "unified/a.py", "trust/list.txt"]
+    for name in (*files, "trust/results/x/results.jsonl", "unified/__pycache__/a.pyc", "docs/a.md"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("one")
+    before = hash_of(tmp_path, ("unified", "trust"))
+    for name in ("trust/results/x/results.jsonl", "unified/__pycache__/a.pyc", "docs/a.md"):
+        (tmp_path / name).write_text("two")
+    assert hash_of(tmp_path, ("unified", "trust")) == before
+    for name in files:
+        (tmp_path / name).write_text("two")
+        assert hash_of(tmp_path, ("unified", "trust")) != before
+        (tmp_path / name).write_text("one")
+
+
+def test_mutation_is_run_again_by_other_tests():
+    (name,) = [case.name for case in mutation.cases(False, 1)]
+    assert name.endswith(f"seed 1, tests {hash_of(ROOT, ['tests'])}")
