@@ -11,7 +11,7 @@ import argparse
 
 import numpy as np
 from models import Size, batch_of, our_model, our_step
-from paired import OURS, compare, options, set_up
+from paired import OURS, compare, configuration, options, set_up
 
 from unified import masks
 from unified.data.example import Example
@@ -65,8 +65,7 @@ def main() -> None:
         if settings.get("gated"):
             settings["feed_forward"] = narrower
         calls[name] = our_step(our_model(size, arguments.attention_dropout, **settings), batch)
-    configuration = {name: getattr(arguments, name) for name in ("layers", "width", "rows", "length", "vocabulary")}
-    compare("bodies", configuration, calls, arguments.rounds, dict.fromkeys(arguments.only))
+    compare("bodies", configuration(arguments, "only"), calls, arguments.rounds, dict.fromkeys(arguments.only))
 
 
 if __name__ == "__main__":

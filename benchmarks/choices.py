@@ -20,7 +20,7 @@ import numpy as np
 import torch
 from mask_cost import mask_kinds
 from models import SIZES, batch_of, example, our_model, our_step
-from paired import OURS, compare, options, set_up
+from paired import OURS, compare, configuration, options, set_up
 from permutation_step import permuted
 from resident import own_processes
 
@@ -160,9 +160,8 @@ def main() -> None:
 
 
 def _measure(arguments: argparse.Namespace, name: str, steps: dict[str, Callable[[], None]]) -> None:
-    wanted = {one: getattr(arguments, one) for one in ("size", "rows", "length")}
     (peer,) = set(steps) - {OURS}
-    compare(f"choices: {name}", wanted, steps, arguments.rounds, {peer: None})
+    compare(f"choices: {name}", configuration(arguments), steps, arguments.rounds, {peer: None})
 
 
 if __name__ == "__main__":

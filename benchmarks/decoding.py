@@ -27,7 +27,7 @@ from typing import Any
 
 import torch
 from models import PAD, SIZES, VOCABULARY, Size, our_model
-from paired import OURS, compare, options, say, set_up
+from paired import OURS, compare, configuration, options, say, set_up
 
 from unified.data.vocabulary import Vocabulary
 from unified.generation import SCHEMES, CachedDecoder, GenerationConfig, generate
@@ -247,9 +247,8 @@ def main() -> None:
             say(f"decoding: {package} is not installed and left out")
         else:
             calls[peer], bars[peer] = build(size, sources, arguments), None if bars else arguments.bar
-    wanted = ("size", "scheme", "sentences", "source", "written", "beam", "bf16", "int8")
     calls = {name: equal_work(name, call, steps_of(arguments)) for name, call in calls.items()}
-    compare("decoding", {name: getattr(arguments, name) for name in wanted}, calls, arguments.rounds, bars)
+    compare("decoding", configuration(arguments, "peers"), calls, arguments.rounds, bars)
 
 
 if __name__ == "__main__":

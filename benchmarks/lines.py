@@ -92,9 +92,11 @@ def wanted_of(line: Line) -> str:
     """The target in words, such as "at least 1.5"; "" where there is none."""
     if line["bar"] is None:
         return ""
-    # A line does not say whether its target is a floor or a ceiling, but whether it holds: the side follows.
-    above = value_of(line) >= line["bar"]
-    return f"at {'least' if above == line['holds'] else 'most'} {line['bar']:.10g}"
+    if "at_most" in line:
+        at_most = line["at_most"]
+    else:  # a line of before says whether its target holds: the side follows, but where rounding made both equal
+        at_most = (value_of(line) >= line["bar"]) != line["holds"]
+    return f"at {'most' if at_most else 'least'} {line['bar']:.10g}"
 
 
 def settings_of(line: Line) -> str:

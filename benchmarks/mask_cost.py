@@ -15,7 +15,7 @@ import statistics
 import numpy as np
 import torch
 from models import SIZES, batch_of, example, one_shape, our_model, our_step
-from paired import options, ratios, report, set_up, take_turns
+from paired import configuration, options, ratios, report, set_up, take_turns
 
 from unified import masks
 
@@ -89,7 +89,7 @@ def main() -> None:
     for name, other in others.items():
         report(
             f"mask: {name} / {other}",
-            {one: getattr(arguments, one) for one in ("size", "rows", "length")},
+            configuration(arguments),
             ratios(times, name, other),
             arguments.bar,
             at_most=True,

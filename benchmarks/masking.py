@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from models import PAD, VOCABULARY
-from paired import OURS, options, ratios, report, set_up, take_turns
+from paired import OURS, configuration, options, ratios, report, set_up, take_turns
 
 from unified.data.annotations import TAGS, Annotations, columns, span_prefix
 from unified.data.collate import collate_flat
@@ -173,7 +173,7 @@ def main() -> None:
             times = take_turns(calls, arguments.rounds)
             report(
                 f"masking: {objective}",
-                {"rows": arguments.rows, "length": arguments.length, "tokens": arguments.tokens},
+                configuration(arguments, "objectives"),
                 [arguments.rows / seconds for seconds in times[OURS]],
                 BARS.get(objective),
                 unit="per_second",

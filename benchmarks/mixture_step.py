@@ -17,7 +17,7 @@ from pathlib import Path
 
 import torch
 from models import PAD, SIZES, compiler, our_model, step_of
-from paired import OURS, options, ratios, report, set_up, take_turns
+from paired import OURS, configuration, options, ratios, report, set_up, take_turns
 from start import SYMBOLS, write_documents
 
 from unified.data.collate import collate
@@ -100,7 +100,7 @@ def main() -> None:
         if arguments.dropout_bar is not None:
             calls[DROPOUT] = steps(batches, row, 0.1, arguments)
         times = take_turns(calls, arguments.rounds)
-        wanted = {name: getattr(arguments, name) for name in ("size", "tokens", "bf16", "compile")} | {"row": row}
+        wanted = configuration(arguments, "rows") | {"row": row}
         more = {"real_share": round(real / len(batches) / arguments.tokens, 3), "objectives": mixture_of(row)}
         speeds = [real / seconds for seconds in times[OURS]]
         report("mixture of six objectives: real tokens", wanted, speeds, arguments.bar, unit="per_second", **more)

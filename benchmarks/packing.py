@@ -17,7 +17,7 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 from models import SIZES, batch_of, example, one_shape, our_model, our_step
-from paired import OURS, options, report, set_up, take_turns
+from paired import OURS, configuration, options, report, set_up, take_turns
 
 from unified import masks
 from unified.data.example import Example
@@ -106,7 +106,7 @@ def main() -> None:
     times = take_turns(calls, arguments.rounds)
     real = sum(len(one.tokens) for one in drawn)
     speeds = {name: round(real / statistics.median(some)) for name, some in times.items()}
-    wanted = {name: getattr(arguments, name) for name in ("size", "sequences", "batch", "row", "max_length", "mean")}
+    wanted = configuration(arguments)
     for name in batches:
         if name != OURS:
             values = [theirs / own for theirs, own in zip(times[name], times[OURS], strict=True)]

@@ -34,6 +34,26 @@ def options(parser: argparse.ArgumentParser, rounds: int) -> None:
     parser.add_argument("--device", default="cpu", help="device, cpu or cuda (default: %(default)s)")
 
 
+#: Options that say how often and with what a program measures, and what is wanted, but not what is done.
+_MEASURING = ("rounds", "threads", "bar")
+
+
+def configuration(arguments: argparse.Namespace, *but: str) -> dict[str, Any]:
+    """Settings of a line: all options that change the work, so that lines of different work are told apart.
+
+    The device is one of them where it is not the CPU.
+
+    Args:
+        but: further options that change nothing of what is timed, such as the names of peers.
+    """
+    left_out = (*_MEASURING, *but)
+    return {
+        name: value
+        for name, value in vars(arguments).items()
+        if name not in left_out and not name.endswith("_bar") and (name, value) != ("device", "cpu")
+    }
+
+
 def set_up(arguments: argparse.Namespace) -> None:
     """Threads, of programs that are started too, reproducible draws, and an allocator as in our trainings for all."""
     torch.set_num_threads(arguments.threads)
@@ -100,6 +120,7 @@ def report(
         unit: round(middle, 3),
         "spread": [round(min(values), 3), round(max(values), 3)],
         "bar": bar,
+        "at_most": None if bar is None else at_most,
         "holds": None if bar is None else bool(middle <= bar if at_most else middle >= bar),
         **({} if at is None else {"at": {"axis": at[0], "value": at[1]}}),
         **more,

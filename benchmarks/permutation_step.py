@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 import torch
 from models import PREDICTED, SIZES, VOCABULARY, Size, batch_of, compiler, example, our_model, our_step, step_of
-from paired import OURS, compare, options, ratios, report, set_up
+from paired import OURS, compare, configuration, options, ratios, report, set_up
 
 from unified import masks
 from unified.data.example import Batch, Example
@@ -113,7 +113,7 @@ def main() -> None:
         if arguments.compile:
             plain.transformer.compile_layers(**compiler(arguments.device))
         calls[MASKED] = our_step(plain, batch_of(masked, device=arguments.device), dtype)
-    wanted = {name: getattr(arguments, name) for name in ("size", "rows", "length", "attention_dropout", "compile")}
+    wanted = configuration(arguments)
     times = compare("permutation step", wanted, calls, arguments.rounds, {"transformers": arguments.bar})
     if arguments.masked_bar is not None:
         found = ratios(times, OURS, MASKED)

@@ -33,7 +33,7 @@ from models import (
     step_of,
 )
 from models import their_step as bert_step
-from paired import OURS, compare, options, report, say, seconds_of, set_up
+from paired import OURS, compare, configuration, options, report, say, seconds_of, set_up
 from torch import nn
 
 from unified import masks
@@ -162,9 +162,7 @@ def main() -> None:
         say("training step: fairseq is not installed and left out")
     elif not arguments.no_fairseq:
         calls["fairseq"], bars["fairseq"] = roberta(size, batch, dtype), None
-    wanted = {name: getattr(arguments, name) for name in ("size", "rows", "length", "attention_dropout", "bf16")}
-    if arguments.compile:
-        wanted["compile"] = True
+    wanted = configuration(arguments, "no_fairseq")
     work = operations(size, arguments.rows, arguments.length)
     shape = size, arguments.rows * arguments.length, arguments.device, dtype or torch.float32
     products = {"torch's": nn.functional.linear}

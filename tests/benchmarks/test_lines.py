@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from tests.benchmarks.conftest import BENCHMARKS
 from tests.support.locales import plain_locale
 from unified.errors import UnifiedError
 
@@ -48,6 +49,32 @@ def test_figures_have_two_decimals_and_none_from_a_thousand_on(lines):
 )  # fmt: skip
 def test_a_target_is_a_floor_or_a_ceiling_by_whether_it_holds(lines, value, bar, holds, wanted):
     assert lines.wanted_of(line(ratio=value, bar=bar, holds=holds)) == wanted
+
+
+@pytest.mark.parametrize(
+    ("value", "bar", "at_most", "holds", "wanted"),
+    [
+        (1.1498, 1.15, True, True, "at most 1.15"),
+        (2.3997, 2.4, False, False, "at least 2.4"),
+        (1, 1, True, True, "at most 1"),
+    ],
+)
+def test_a_line_says_itself_whether_its_target_is_a_ceiling(benchmark, lines, value, bar, at_most, holds, wanted):
+    """Its value is rounded: it may equal a target that is missed."""
+    made = benchmark("paired").report("b", {}, [value], bar, at_most)
+    assert (made["holds"], lines.wanted_of(made)) == (holds, wanted)
+    assert benchmark("paired").report("b", {}, [value])["at_most"] is None
+
+
+def test_targets_of_the_lines_that_are_kept(lines):
+    kept = lines.read_lines([BENCHMARKS / "results"])
+    named = {
+        "growth with the beam: source cache of beam 10 / 1": "at most 1",
+        "training step / transformers": "at least",
+    }
+    for name, wanted in named.items():
+        found = [lines.wanted_of(one) for one in kept if one["benchmark"] == name and one["bar"] is not None]
+        assert len(found) > 3 and all(text.startswith(wanted) for text in found), name
 
 
 def test_settings_are_listed_in_words_after_the_size(lines):

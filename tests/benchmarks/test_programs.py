@@ -96,6 +96,36 @@ def test_a_set_of_which_a_program_failed_ends_with_status_1(
     assert ended.value.code == 0
 
 
+TINY = ("--size", "tiny", "--rows", 1, "--length", 16)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "changed"),
+    [
+        ("permutation_step", TINY, ["--bf16"]),
+        ("mask_cost", TINY, ["--bf16"]),
+        ("bodies", ("--layers", 1, "--width", 64, "--rows", 1, "--length", 16, "--only", "rotary"),
+         ["--attention-dropout", 0.0]),
+        ("packing", ("--size", "tiny", "--sequences", 2, "--batch", 2, "--max-length", 32, "--mean", 20),
+         ["--deviation", 1]),
+    ],
+)  # fmt: skip
+def test_lines_of_different_work_are_told_apart(benchmark, lines, name, options, changed, tmp_path):
+    program, file = benchmark(name), tmp_path / "lines.json"
+    found = [lines(program, *options, *more, *SMALLEST) for more in ((), changed)]
+    file.write_text("".join(f"{json.dumps(line)}\n" for some in found for line in some.values()))
+    assert len(benchmark("lines").read_lines([file])) == sum(map(len, found)) == 2 * len(found[0])
+
+
+def test_settings_are_the_options_that_change_the_work(benchmark):
+    paired, parser = benchmark("paired"), argparse.ArgumentParser()
+    paired.options(parser, rounds=3)
+    for name, default in (("bf16", False), ("bar", 1.5), ("ceiling-bar", 2.0), ("only", ["a"])):
+        parser.add_argument(f"--{name}", default=default)
+    assert paired.configuration(parser.parse_args([]), "only") == {"bf16": False}
+    assert paired.configuration(parser.parse_args(["--device", "cuda"]), "only") == {"device": "cuda", "bf16": False}
+
+
 # ------------------------------------------------------------------ memory
 
 
