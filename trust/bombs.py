@@ -185,7 +185,7 @@ def _xz_dictionary() -> bytes:
 
 
 def _columns() -> bytes:
-    """4 million columns"""
+    """1.2 million columns"""
     return b",".join(b"%x" % number for number in range(1_200_000)) + b"\n" + b"," * 1_199_999 + b"\n"
 
 
@@ -215,7 +215,7 @@ def _json_objects_deep() -> bytes:
 
 
 def _json_lists() -> bytes:
-    """4 million empty lists"""
+    """3 million empty lists"""
     return b'{"a":[' + b",".join([b"[]"] * 3_000_000) + b"]}\n"
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import random
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -24,6 +24,7 @@ from tests.support.corpora import random_documents, raw_text, write
 from tests.support.task_folders import language_model
 from trust.cases import Case, require
 from trust.killing import aims, run
+from unified.files.locks import TRAINING
 
 #: Kills of a case, one after another, before a run that may end.
 KILLS = 3
@@ -116,9 +117,10 @@ def differing_training(whole: Path, killed: Path) -> str | None:
     """The first file of two trainings that is in one alone, or in which they differ by more than the clock.
 
     Of a checkpoint the parameters and the optimizer's state are compared, since it also holds times; the log is
-    compared by :func:`compare_lines`.
+    compared by :func:`compare_lines`. The file by which a killed training locked its folder may be left: the system has
+    freed the lock, and the next training takes the file away.
     """
-    difference = _difference(whole, killed, _without_times)
+    difference = _difference(_trained(whole), _trained(killed))
     if difference is not None:
         return difference
     for path in sorted(whole.rglob("*.pt")):
@@ -131,6 +133,11 @@ def differing_training(whole: Path, killed: Path) -> str | None:
             if where is not None:
                 return f"{name}: {where} differs"
     return None
+
+
+def _trained(folder: Path) -> dict[str, bytes]:
+    """Contents of a training's files, without its lock and without times."""
+    return {name: _without_times(name, text) for name, text in _contents(folder).items() if name != TRAINING}
 
 
 def _without_times(name: str, content: bytes) -> bytes:
@@ -166,14 +173,11 @@ def _differing_values(one: Any, two: Any, where: str) -> str | None:
 
 def differing_files(whole: Path, killed: Path) -> str | None:
     """The first file with other bytes of two outputs, files or folders, which may name their own path."""
-    return _difference(whole, killed, lambda name, content: content)
+    return _difference(_contents(whole), _contents(killed))
 
 
-def _difference(whole: Path, killed: Path, compared: Callable[[str, bytes], bytes]) -> str | None:
-    """The first file that is in one output alone, or of whose contents what is ``compared`` differs, in words."""
-    one, two = (
-        {name: compared(name, content) for name, content in _contents(path).items()} for path in (whole, killed)
-    )
+def _difference(one: Mapping[str, bytes], two: Mapping[str, bytes]) -> str | None:
+    """The first name of two outputs, without kills and with them, that is in one alone or has other contents."""
     for name in sorted(one.keys() | two.keys()):
         if name not in one or name not in two:
             return f"{name} is there {'without' if name in one else 'after'} kills alone"

@@ -10,7 +10,7 @@
 A run that was stopped goes on where it stopped. Mutants that were noticed are not run again unless the class, function
 or constant that they stand in changes; those that were not are, when tests or code have changed, or with more seconds
 of tests. The record, trust/mutating/tried.jsonl, holds for every machine. The status is 1 where fewer than 98 % are
-noticed.
+noticed, or where tests fail without a mistake, so that those of a module were not tried.
 """
 
 from __future__ import annotations
@@ -42,6 +42,8 @@ KEPT = ROOT / "trust" / "results" / "mutation"
 EQUIVALENT = Path(__file__).parent / "mutating" / "equivalent.txt"
 #: Status of a mutant that was noticed, as the record says.
 RECORDED = "noticed before"
+#: Status of a mutant of which nothing is known, because tests of its module fail without it.
+UNTRIED = "not tried"
 NOTICED = (forks.KILLED, forks.TIMED_OUT, RECORDED)
 LEAST = 0.98
 
@@ -136,7 +138,7 @@ def report(lines: Sequence[dict]) -> str:
     rows = [
         f"{name}: {counts.total():,} mutants, {noticed(counts):.1%} noticed ({counts[forks.KILLED]:,} by a test, "
         f"{counts[forks.TIMED_OUT]:,} by time, {counts[RECORDED]:,} before), {counts[forks.PASSED]:,} not, "
-        f"{counts[forks.NO_TESTS]:,} run by no test"
+        f"{counts[forks.NO_TESTS]:,} run by no test" + (f", {counts[UNTRIED]:,} not tried" if counts[UNTRIED] else "")
         for name, counts in sorted(packages.items(), key=lambda item: (item[0] == "all", item[0]))
     ]
     left = [
@@ -196,6 +198,7 @@ def run(modules: Sequence[str], tests: Sequence[str], sample: int, seed: int, ke
                 failing = trials.failing()
             if failing:
                 results.remove(tried)
+                lines += [{"module": module, "status": UNTRIED}] * len(tried)
                 print(f"{module}: tests fail without a mistake; its mistakes will be run again\n{failing}", flush=True)
             else:
                 lines += tried
@@ -232,7 +235,8 @@ def cases(full: bool, seed: int) -> list[Case]:
         done = subprocess.run([sys.executable, "-m", "trust.mutation", *map(str, words)], cwd=ROOT)
         require(done.returncode in (0, 1), "the mutants could not be run")
         counts = json.loads((folder / "counts.json").read_text())
-        require(not done.returncode, f"tests notice less than {LEAST:.0%} of the mutants: {counts}")
+        said = f"tests notice less than {LEAST:.0%} of the mutants, or fail without any"
+        require(not done.returncode, f"{said}: {counts}")
         return counts
 
     return [Case(f"{', '.join(places)}, {sample or 'all'} mutants of a module, seed {seed}, tests {noticing}", check)]
@@ -273,7 +277,12 @@ def main() -> int:
     counts = Counter(line["status"] for line in lines)
     if options.json:
         options.json.write_text(json.dumps({"mutants": counts.total(), **counts}))
-    return int(noticed(counts) < LEAST)
+    return status(counts)
+
+
+def status(counts: Counter[str]) -> int:
+    """1 where tests notice too few mutants, or fail without any, so that some were not tried."""
+    return int(noticed(counts) < LEAST or counts[UNTRIED] > 0)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import time
 from pathlib import Path
@@ -31,6 +32,21 @@ def test_a_column_that_ends_early_and_a_text_that_is_no_utf8_are_refused(number,
     """Damage of Parquet that was once read as a file without rows, and as a traceback."""
     reader = next(reader for reader in READERS if reader.name == "rows of parquet")
     assert attack(reader, range(number, number + 1), tmp_path)["refused"] == 1
+
+
+@pytest.mark.parametrize(
+    ("what", "separator"), [("columns", b","), ("empty names of columns", b","), ("empty lists", b"],[")]
+)
+def test_bombs_are_as_large_as_they_say(what, separator, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for bomb in BOMBS:
+        said = re.fullmatch(rf"rows: ([0-9.]+) million {what}", bomb.name)
+        if said:
+            bomb.make()
+            first = (tmp_path / bomb.file).read_bytes().partition(b"\n")[0]
+            assert first.count(separator) + 1 == pytest.approx(1e6 * float(said[1]), abs=1)
+            return
+    raise AssertionError(what)
 
 
 @pytest.mark.parametrize("name", ["rows: 9 million brackets", "run.yaml: a billion laughs"])

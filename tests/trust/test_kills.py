@@ -107,6 +107,7 @@ def trained(folder, seconds):
     ("file", "change", "says"),
     [
         ("run.yaml", None, None),
+        ("training.lock", "", None),
         ("checkpoint_best.pt", {"model": {"x": torch.zeros(2)}}, "checkpoint_best.pt: model.x differs"),
         (
             "checkpoint_last.pt",

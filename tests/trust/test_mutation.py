@@ -2,9 +2,11 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -14,7 +16,7 @@ from trust.mutating.collected import give_code
 from trust.mutating.coverage_map import Coverage
 from trust.mutating.operators import mutants_of
 from trust.mutating.record import Record
-from trust.mutation import EQUIVALENT, Results, drawn, equivalents, main, put_on_record
+from trust.mutation import EQUIVALENT, UNTRIED, Results, drawn, equivalents, main, put_on_record, status
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -191,6 +193,14 @@ def test_mistakes_that_were_noticed_by_tests_that_fail_without_them_are_not_kept
     assert {json.loads(line)["module"] for line in lines} == {"small/bounds.py"}
     (at,) = [number for number, line in enumerate(said) if line.endswith("; its mistakes will be run again")]
     assert said[at].startswith("small/rules.py: tests fail without a mistake") and "test_wrong" in "".join(said[at:])
+    (untried,) = re.findall(r", ([0-9]+) not tried$", said[-1])
+    assert 10 < int(untried) == int(re.search(r"^all: ([0-9]+) mutants", said[-1])[1]) - len(lines)
+
+
+def test_mistakes_that_were_not_tried_make_the_status_1():
+    assert status(Counter({"killed": 98, "survived": 2})) == 0
+    assert status(Counter({"killed": 97, "survived": 3})) == 1
+    assert status(Counter({"killed": 999, UNTRIED: 1})) == 1
 
 
 def test_functions_get_the_code_of_another_source():
