@@ -11,7 +11,7 @@ import argparse
 
 import numpy as np
 from models import Size, batch_of, our_model, our_step
-from paired import OURS, compare, configuration, options, set_up
+from paired import OURS, compare, configuration, options, run_program, set_up
 
 from unified import masks
 from unified.data.example import Example
@@ -69,4 +69,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_program(main)

@@ -14,7 +14,7 @@ import warnings
 import numpy as np
 import torch
 from masks import build_batch, plan_rows
-from paired import OURS, options, report, set_up, take_turns
+from paired import OURS, options, report, run_program, set_up, take_turns
 
 from unified import masks
 
@@ -59,4 +59,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_program(main)

@@ -15,7 +15,7 @@ from collections.abc import Callable
 import numpy as np
 import torch
 from models import SIZES, VOCABULARY, batch_of, bert, example, our_model, our_step, their_step
-from paired import OURS, options, report, set_up
+from paired import OURS, options, report, run_program, set_up
 from resident import MEGABYTE, forget_peak, in_own_process, resident
 from torch import nn
 
@@ -88,4 +88,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_program(main)

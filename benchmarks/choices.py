@@ -20,7 +20,7 @@ import numpy as np
 import torch
 from mask_cost import mask_kinds
 from models import SIZES, batch_of, example, our_model, our_step
-from paired import OURS, compare, configuration, options, set_up
+from paired import OURS, compare, configuration, options, run_program, set_up
 from permutation_step import permuted
 from resident import own_processes
 
@@ -165,4 +165,4 @@ def _measure(arguments: argparse.Namespace, name: str, steps: dict[str, Callable
 
 
 if __name__ == "__main__":
-    main()
+    run_program(main)

@@ -18,7 +18,7 @@ from collections.abc import Callable
 
 import numpy as np
 import torch
-from paired import report
+from paired import report, run_program
 from resident import MEBIBYTE, forget_peak, in_own_process, resident
 
 from unified.data.vocabulary import Vocabulary
@@ -131,4 +131,4 @@ def document(words: int) -> DocumentItem:
 
 
 if __name__ == "__main__":
-    main()
+    run_program(main)

@@ -27,7 +27,7 @@ from typing import Any
 
 import torch
 from models import PAD, SIZES, VOCABULARY, Size, our_model
-from paired import OURS, compare, configuration, options, say, set_up
+from paired import OURS, compare, configuration, options, run_program, say, set_up
 
 from unified.data.vocabulary import Vocabulary
 from unified.generation import SCHEMES, CachedDecoder, GenerationConfig, generate
@@ -252,4 +252,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_program(main)

@@ -12,7 +12,7 @@ import argparse
 
 import torch
 from models import SIZES, VOCABULARY
-from paired import OURS, compare, options, set_up
+from paired import OURS, compare, options, run_program, set_up
 from torch.nn.functional import linear as by_torch
 
 from unified.kernels.cpu.linear import linear as by_onednn
@@ -56,4 +56,4 @@ def measure(arguments: argparse.Namespace, rows: int, inner: int, columns: int) 
 
 
 if __name__ == "__main__":
-    main()
+    run_program(main)

@@ -23,7 +23,7 @@ from pathlib import Path
 
 import numpy as np
 from models import SIZES, VOCABULARY, Size
-from paired import OURS, options, ratios, report, say, set_up, take_turns
+from paired import OURS, options, ratios, report, run_program, say, set_up, take_turns
 
 from unified.data.token_files import TokenFileWriter, token_dtype
 from unified.data.vocabulary import Vocabulary
@@ -175,4 +175,4 @@ def require_equal_work(calls: dict[str, Generation]) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_program(main)

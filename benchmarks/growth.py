@@ -22,7 +22,7 @@ from dataclasses import replace
 import numpy as np
 import torch
 from models import PAD, PREDICTED, SIZES, VOCABULARY, Size, batch_of, example, our_model, our_step
-from paired import options, report, set_up, take_turns
+from paired import options, report, run_program, set_up, take_turns
 from resident import MEGABYTE, forget_peak, in_own_process, resident
 
 from unified import masks
@@ -167,4 +167,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_program(main)

@@ -15,7 +15,7 @@ import statistics
 import numpy as np
 import torch
 from models import SIZES, batch_of, example, one_shape, our_model, our_step
-from paired import configuration, options, ratios, report, set_up, take_turns
+from paired import configuration, options, ratios, report, run_program, set_up, take_turns
 
 from unified import masks
 
@@ -99,4 +99,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_program(main)

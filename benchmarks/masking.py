@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from models import PAD, VOCABULARY
-from paired import OURS, configuration, options, ratios, report, set_up, take_turns
+from paired import OURS, configuration, options, ratios, report, run_program, set_up, take_turns
 
 from unified.data.annotations import TAGS, Annotations, columns, span_prefix
 from unified.data.collate import collate_flat
@@ -147,12 +147,16 @@ def theirs(rows: int, length: int) -> Callable[[], None]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--tokens", type=int, default=2_000_000, help="tokens of the corpus (default: %(default)s)")
-    parser.add_argument("--rows", type=int, default=640, help="rows made in a round (default: %(default)s)")
+    parser.add_argument(
+        "--rows", type=int, default=640, help="rows made in a round, a multiple of 32 (default: %(default)s)"
+    )
     parser.add_argument("--length", type=int, default=512, help="tokens of a row (default: %(default)s)")
     parser.add_argument("--objectives", nargs="+", default=list(BARS), help="objectives to measure (default: all)")
     options(parser, rounds=5)
     arguments = parser.parse_args()
     arguments.threads = 1
+    if arguments.rows < BATCH or arguments.rows % BATCH:
+        parser.error(f"--rows must be a multiple of {BATCH}, the rows of a batch")
     set_up(arguments)
     vocabulary = Vocabulary([f"w{i}" for i in range(VOCABULARY - 5)])
     starts = np.arange(len(vocabulary)) % 4 > 0
@@ -182,4 +186,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_program(main)

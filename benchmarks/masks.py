@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 import numpy as np
 import torch
-from paired import OURS, compare, options, report, set_up, take_turns
+from paired import OURS, compare, options, report, run_program, set_up, take_turns
 from torch.nn.attention.flex_attention import create_block_mask
 
 from unified import masks
@@ -113,4 +113,4 @@ def build(name: str, size: int) -> masks.AttentionMask:
 
 
 if __name__ == "__main__":
-    main()
+    run_program(main)

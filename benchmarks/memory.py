@@ -16,7 +16,7 @@ from collections.abc import Sequence
 
 import numpy as np
 from models import SIZES, batch_of, bert, example, our_model, our_step, their_step
-from paired import OURS, options, report, set_up
+from paired import OURS, options, report, run_program, set_up
 from resident import MEGABYTE, forget_peak, in_own_process, resident
 from torch import nn
 
@@ -116,4 +116,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_program(main)

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import torch
 from models import PAD, SIZES, compiler, our_model, step_of
-from paired import OURS, configuration, options, ratios, report, set_up, take_turns
+from paired import OURS, configuration, options, ratios, report, run_program, set_up, take_turns
 from start import SYMBOLS, write_documents
 
 from unified.data.collate import collate
@@ -112,4 +112,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_program(main)

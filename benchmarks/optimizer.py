@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 import torch
 from models import SIZES, our_model
-from paired import OURS, compare, options, ratios, report, set_up
+from paired import OURS, compare, options, ratios, report, run_program, set_up
 
 STEP, ADDITION = 4 + 3, 2 + 1
 
@@ -52,4 +52,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_program(main)

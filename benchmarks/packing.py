@@ -17,7 +17,7 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 from models import SIZES, batch_of, example, one_shape, our_model, our_step
-from paired import OURS, configuration, options, report, set_up, take_turns
+from paired import OURS, configuration, options, report, run_program, set_up, take_turns
 
 from unified import masks
 from unified.data.example import Example
@@ -115,4 +115,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_program(main)

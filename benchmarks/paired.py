@@ -13,10 +13,12 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import torch
 
+from unified.errors import UnifiedError
 from unified.kernels.cpu import keep_freed_memory
 from unified.reports.results import versions
 from unified.runtime import machine as this_machine
@@ -52,6 +54,14 @@ def configuration(arguments: argparse.Namespace, *but: str) -> dict[str, Any]:
         for name, value in vars(arguments).items()
         if name not in left_out and not name.endswith("_bar") and (name, value) != ("device", "cpu")
     }
+
+
+def run_program(main: Callable[[], None]) -> None:
+    """Run a program; what the library refuses ends it with one line, as its commands do."""
+    try:
+        main()
+    except UnifiedError as error:
+        raise SystemExit(f"{Path(sys.argv[0]).stem}: {error}") from None
 
 
 def set_up(arguments: argparse.Namespace) -> None:

@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 import torch
 from models import PREDICTED, SIZES, VOCABULARY, Size, batch_of, compiler, example, our_model, our_step, step_of
-from paired import OURS, compare, configuration, options, ratios, report, set_up
+from paired import OURS, compare, configuration, options, ratios, report, run_program, set_up
 
 from unified import masks
 from unified.data.example import Batch, Example
@@ -121,4 +121,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_program(main)

@@ -23,7 +23,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from paired import OURS, options, ratios, report, say, seconds_of, set_up, take_turns
+from paired import OURS, options, ratios, report, run_program, say, seconds_of, set_up, take_turns
 from resident import MEGABYTE, TreePeak
 
 from unified.runtime.processes import module_command
@@ -165,4 +165,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_program(main)

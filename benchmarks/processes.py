@@ -18,7 +18,7 @@ import time
 from pathlib import Path
 
 from generating import FILE_OPTIONS, decoding, file_options, finish, launch, words_of, write_pairs
-from paired import OURS, options, report, set_up
+from paired import OURS, options, report, run_program, set_up
 
 
 def decode(words: list[object], processes: int) -> tuple[float, float, list[int]]:
@@ -60,4 +60,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_program(main)

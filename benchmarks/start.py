@@ -4,9 +4,9 @@
 
 Random tokens in running documents, in the folder's own binary form, UniLM's mixture of objectives in packed rows of
 512, and a tiny model, whose update takes a fraction of a second. ``seconds`` runs from the launch of the command to the
-line of its first update; ``megabytes`` is the most that the process and its loader had, mapped files counted as far as
-they were read; ``processor_seconds``, of all cores to the end of the run, say what a busy machine hides. Bars of the
-largest corpus: 10 seconds, 1,500 megabytes.
+line of its first update; ``megabytes`` is the most that the process and its loader had until the end of the run,
+mapped files counted as far as they were read; ``processor_seconds``, of all cores to the end of the run, say what a
+busy machine hides. Bars of the largest corpus: 10 seconds, 1,500 megabytes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import time
 from pathlib import Path
 
 import numpy as np
-from paired import options, report, say, set_up
+from paired import options, report, run_program, say, set_up
 from resident import MEGABYTE, TreePeak
 
 from unified.data.token_files import TokenFileWriter, token_dtype
@@ -55,7 +55,7 @@ def write_documents(prefix: Path, tokens: int, vocabulary: Vocabulary) -> None:
 
 
 def start_of(folder: Path) -> tuple[float, float, float]:
-    """Seconds to the first update, the most megabytes until then, and seconds of all cores to the end."""
+    """Seconds to the first update, the most megabytes until the end, and seconds of all cores until then."""
     used = _used()
     words = [
         *module_command("fairseq_cli.train", [folder, "--user-dir", PLUGINS, "--task", "unified_lm"]),
@@ -132,4 +132,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_program(main)

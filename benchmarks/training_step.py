@@ -33,7 +33,7 @@ from models import (
     step_of,
 )
 from models import their_step as bert_step
-from paired import OURS, compare, configuration, options, report, say, seconds_of, set_up
+from paired import OURS, compare, configuration, options, report, run_program, say, seconds_of, set_up
 from torch import nn
 
 from unified import masks
@@ -179,4 +179,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_program(main)

@@ -264,6 +264,36 @@ def test_unequal_work_of_decoding_is_refused(benchmark, lines, monkeypatch):
         lines(decoding, *options)
 
 
+@pytest.mark.parametrize("rows", [0, 16, 48])
+def test_rows_that_are_not_made_are_not_counted(benchmark, lines, rows, capsys):
+    with pytest.raises(SystemExit, match="2"):
+        lines(benchmark("masking"), "--rows", rows)
+    assert "--rows must be a multiple of 32, the rows of a batch" in capsys.readouterr().err
+
+
+def test_masking_counts_the_rows_of_a_batch(benchmark, lines):
+    options = ("--rows", 32, "--length", 64, "--tokens", 120_000, "--objectives", "left_to_right", "--rounds", 1)
+    line = lines(benchmark("masking"), *options)["masking: left_to_right"]
+    assert line["per_second"] > 0 and line["configuration"] == {"tokens": 120_000, "rows": 32, "length": 64}
+
+
+def test_what_the_library_refuses_ends_a_program_with_one_line(benchmark, monkeypatch):
+    """Too little text for second segments."""
+    few = ("--rows", "32", "--length", "64", "--tokens", "1000", "--objectives", "bidirectional", "--rounds", "1")
+    monkeypatch.setattr(sys, "argv", ["benchmarks/masking.py", *few])
+    with pytest.raises(SystemExit, match="^masking: .* holds one document, but bidirectional wants second segments"):
+        benchmark("paired").run_program(benchmark("masking").main)
+    guards = {
+        path.name: path.read_text().partition('if __name__ == "__main__":\n')[2] for path in BENCHMARKS.glob("*.py")
+    }
+    assert {name for name, guard in guards.items() if guard.strip() == "main()"} == {
+        "card.py",
+        "report.py",
+        "run.py",
+        "scale.py",
+    }
+
+
 def test_growth_has_a_point_for_every_size(benchmark, lines):
     growth = benchmark("growth")
     options = (
