@@ -34,6 +34,8 @@ CASES = 7
 _MEASURED = ("wps", "ups", "wall", "train_wall", "gb_free")
 #: Fields of a results.json that say when it was made, and how long it took where nothing was killed.
 _CLOCK = ("date", "seconds")
+#: Matches the path of a file in a folder that unified.files.destination.new_folder has not finished.
+_UNFINISHED = re.compile(r"(^|/)\.[^/]+\.(partial|old)/")
 
 
 @dataclass(frozen=True)
@@ -117,8 +119,8 @@ def differing_training(whole: Path, killed: Path) -> str | None:
     """The first file of two trainings that is in one alone, or in which they differ by more than the clock.
 
     Of a checkpoint the parameters and the optimizer's state are compared, since it also holds times; the log is
-    compared by :func:`compare_lines`. The file by which a killed training locked its folder may be left: the system has
-    freed the lock, and the next training takes the file away.
+    compared by :func:`compare_lines`. Two things that a kill leaves are no output: the file by which a training locked
+    its folder, which the next training takes away, and folders that were not finished, which a note says to remove.
     """
     difference = _difference(_trained(whole), _trained(killed))
     if difference is not None:
@@ -136,8 +138,11 @@ def differing_training(whole: Path, killed: Path) -> str | None:
 
 
 def _trained(folder: Path) -> dict[str, bytes]:
-    """Contents of a training's files, without its lock and without times."""
-    return {name: _without_times(name, text) for name, text in _contents(folder).items() if name != TRAINING}
+    """Contents of a training's files, without times, its lock and folders that were not finished."""
+    contents = _contents(folder).items()
+    return {
+        name: _without_times(name, text) for name, text in contents if name != TRAINING and not _UNFINISHED.search(name)
+    }
 
 
 def _without_times(name: str, content: bytes) -> bytes:

@@ -108,6 +108,8 @@ def trained(folder, seconds):
     [
         ("run.yaml", None, None),
         ("training.lock", "", None),
+        (".data.21276.partial/dict.txt", "w 1", None),
+        ("data.partial/dict.txt", "w 1", "data.partial/dict.txt is there after kills alone"),
         ("checkpoint_best.pt", {"model": {"x": torch.zeros(2)}}, "checkpoint_best.pt: model.x differs"),
         (
             "checkpoint_last.pt",
@@ -128,6 +130,7 @@ def trained(folder, seconds):
 )
 def test_trainings_differ_in_any_file_but_by_the_clock(tmp_path, file, change, says):
     whole, killed = trained(tmp_path / "whole", 1.5), trained(tmp_path / "killed", 2.5)
+    (killed / file).parent.mkdir(exist_ok=True)
     if isinstance(change, str):
         (killed / file).write_text(change)
     elif change is not None:
