@@ -80,11 +80,11 @@ def test_a_kill_may_miss_but_not_all_of_a_command(kills, groups, tmp_path, capsy
 def test_the_hash_of_the_code_is_of_all_its_files_but_results(tmp_path):
     assert {"unified", "fairseq_plugins", "trust"} < set(CODE) and all((ROOT / folder).is_dir() for folder in CODE)
     files = ["unified/page.html.j2", "unified/a.py", "trust/list.txt"]
-    for name in (*files, "trust/results/x/results.jsonl", "unified/__pycache__/a.pyc", "docs/a.md"):
+    for name in (*files, "trust/results/x/results.jsonl", "unified/__pycache__/a.pyc", "docs/a.txt"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("one")
     before = hash_of(tmp_path, ("unified", "trust"))
-    for name in ("trust/results/x/results.jsonl", "unified/__pycache__/a.pyc", "docs/a.md"):
+    for name in ("trust/results/x/results.jsonl", "unified/__pycache__/a.pyc", "docs/a.txt"):
         (tmp_path / name).write_text("two")
     assert hash_of(tmp_path, ("unified", "trust")) == before
     for name in files:
