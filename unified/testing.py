@@ -16,6 +16,7 @@ from unified.data.text import Text
 from unified.data.texts import Texts
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
+from unified.objectives.arrays import check_arrays, require_example
 from unified.objectives.check import check_examples, check_first_examples
 from unified.objectives.contract import Objective, Supply, require_consistent
 
@@ -75,10 +76,7 @@ def _check_batch(objective: Objective, texts: Texts, seed: int, longest: int) ->
         )
     for text in texts.texts():
         one = objective(text, np.random.default_rng(seed))
-        if not isinstance(one, Example):
-            raise UnifiedError(
-                f"objective {objective.name} returns {type(one).__name__} when called; expected an Example"
-            )
+        check_arrays(objective.name, require_example(objective.name, one), objective.own_heads)
         check_examples(objective, Texts.of([text]), Examples.of([one]), positions)
 
 

@@ -16,6 +16,7 @@ from unified.data.randomness import Draws
 from unified.data.targets import TOKEN, ExampleTargets
 from unified.data.texts import UNASKED
 from unified.errors import UnifiedError
+from unified.objectives import Mixture
 from unified.testing import check_objective, sample_texts
 
 SIZES = [(1, 1), (2, 1), (1, 2), (2, 2), (3, 17), (60, 1), (40, 50), (100, 120)]
@@ -135,6 +136,18 @@ def test_lengths_may_not_fall_up_to_texts_of_999_tokens():
             return np.full_like(tokens, 400)
 
     check_objective(Level())
+
+
+@pytest.mark.parametrize("lengths", [None, 10_000, np.array([3]), np.array(["a", "b", "c"])])
+def test_lengths_are_an_array_of_one_number_for_each_text(lengths):
+    class Strange(Suffix):
+        def lengths(self, tokens):
+            return lengths
+
+    says = "objective suffix: lengths must return an array of one number for each of those it is given, got"
+    assert refusal(Strange()).startswith(says)
+    with pytest.raises(UnifiedError, match="^objective mine: lengths must return"):
+        Mixture((Strange(),), (1.0,), ("mine",))
 
 
 class Silent(Suffix):

@@ -270,6 +270,15 @@ class SpanBoundaryHead(PredictionHead):
         return classified(logits, targets.labels, symbols.smoothing, symbols.unsmoothed)
 
 
+#: Classes of the library's own heads of language modelling, by name.
+LANGUAGE_HEADS: Mapping[str, type[PredictionHead]] = {
+    TOKEN: LanguageModelHead,
+    NEXT_SENTENCE: NextSentenceHead,
+    BOUNDARY: SpanBoundaryHead,
+    EXTRACTIVE: SentenceHead,
+}
+
+
 def language_heads(
     config: TransformerConfig, own_heads: Mapping[str, Callable[[TransformerConfig], PredictionHead]]
 ) -> dict[str, PredictionHead]:

@@ -7,17 +7,15 @@ import numpy as np
 from unified.arguments import counted
 from unified.data.example import Example, Examples, query_stream_problem
 from unified.data.randomness import Draws
-from unified.data.targets import BOUNDARY, EXTRACTIVE, NEXT_SENTENCE, TOKEN, ExampleTargets
+from unified.data.targets import BOUNDARY, EXTRACTIVE, NEXT_SENTENCE, TOKEN
 from unified.data.texts import Texts
 from unified.data.vocabulary import SpecialTokens
-from unified.errors import UnifiedError
+from unified.objectives.arrays import PER_TOKEN, check_arrays, labels_of, refusal, require_example
 from unified.objectives.contract import Objective
 from unified.objectives.leaks import leak_of_copies
 
 #: Examples of a run that are looked at: enough to see every branch of an objective, few enough to cost nothing.
 FIRST_EXAMPLES = 8
-
-_PER_TOKEN = ("positions", "token_types")
 
 
 def check_first_examples(
@@ -33,10 +31,14 @@ def check_first_examples(
     Raises:
         UnifiedError: names the objective and the first thing that is wrong.
     """
+    called = name or objective.name
+    if type(objective).examples is Objective.examples:  # of single texts: joining wants arrays that fit
+        for example in map(objective, texts.texts(), draws.generators("example")):
+            check_arrays(called, require_example(called, example), objective.own_heads)
     check_examples(objective, texts, objective.examples(texts, draws), positions, name)
     problem = leak_of_copies(objective, texts, draws)
     if problem:
-        raise _refusal(name or objective.name, problem)
+        raise refusal(called, problem)
 
 
 def check_examples(
@@ -54,7 +56,7 @@ def check_examples(
     """
     called = name or objective.name
     if len(examples) != len(texts):
-        raise _refusal(called, f"made {counted(len(examples), 'example')} of {counted(len(texts), 'text')}")
+        raise refusal(called, f"made {counted(len(examples), 'example')} of {counted(len(texts), 'text')}")
     _check_arrays(called, objective, examples)
     tokens = texts.lengths.sum(0)
     check_lengths(objective, examples, objective.lengths(tokens), tokens, name)
@@ -82,7 +84,7 @@ def check_lengths(
     if too_long.size:
         one = too_long[0]
         made = f"made {counted(examples.lengths[one], 'token')} of {tokens[one]}"
-        raise _refusal(called, f"{made}; its special_tokens, or lengths, allows {allowed[one]}")
+        raise refusal(called, f"{made}; its special_tokens, or lengths, allows {allowed[one]}")
 
 
 def check_sentinels(objective: Objective, examples: Examples, texts: Texts, name: str | None = None) -> None:
@@ -100,7 +102,7 @@ def check_sentinels(objective: Objective, examples: Examples, texts: Texts, name
     if TOKEN not in examples.targets:
         return
     called = name or objective.name
-    labels = _labels(called, TOKEN, examples.targets[TOKEN])
+    labels = labels_of(called, TOKEN, examples.targets[TOKEN])
     special, declared = texts.special, objective.target_sentinels(int(texts.lengths.sum(0).max()))
     first = special.first_sentinel + declared
     beyond = labels[(labels >= first) & (labels < special.first_sentinel + special.sentinel_count)]
@@ -108,64 +110,28 @@ def check_sentinels(objective: Objective, examples: Examples, texts: Texts, name
         beyond = np.setdiff1d(beyond, texts.tokens)  # those of the text itself may be predicted
     if beyond.size:
         sentinel = int(beyond[0]) - special.first_sentinel
-        raise _refusal(called, f"has sentinel {sentinel} as a target; its target_sentinels allows {declared}")
-
-
-def _refusal(called: str, problem: str) -> UnifiedError:
-    return UnifiedError(f"objective {called} {problem}")
-
-
-def _labels(called: str, head: str, targets: ExampleTargets) -> np.ndarray:
-    """Refuse targets without labels."""
-    if targets.labels is None:
-        raise _refusal(called, f"made no labels for the head {head!r}")
-    return targets.labels
+        raise refusal(called, f"has sentinel {sentinel} as a target; its target_sentinels allows {declared}")
 
 
 def _check_arrays(called: str, objective: Objective, examples: Examples) -> None:
-    """Refuse arrays that do not fit together or hold anything but whole numbers."""
+    """Refuse arrays that do not fit together, hold anything but whole numbers, or are of heads not declared."""
     strange = sorted({*examples.objectives} - {objective.name})
     if strange:
-        raise _refusal(called, f"made an example of the objective {strange[0]!r}; its name declares {objective.name!r}")
-    arrays = {name: getattr(examples, name) for name in ("tokens", *_PER_TOKEN)}
-    for name, array in arrays.items():
+        raise refusal(called, f"made an example of the objective {strange[0]!r}; its name declares {objective.name!r}")
+    for name in PER_TOKEN:
+        array = getattr(examples, name)
         if array.dtype != np.int64:
-            raise _refusal(called, f"made {name} of dtype {array.dtype}; expected int64")
-    for name in _PER_TOKEN:
-        if arrays[name].shape != examples.tokens.shape:
-            raise _refusal(called, f"made {len(arrays[name])} {name} for {counted(len(examples.tokens), 'token')}")
+            raise refusal(called, f"made {name} of dtype {array.dtype}; expected int64")
     for head, targets in examples.targets.items():
         if len(targets.output_indices) and head not in objective.heads:
-            raise _refusal(called, f"makes predictions for the head {head!r}; its heads declares {objective.heads}")
-        _check_targets(called, head, targets)
-
-
-def _check_targets(called: str, head: str, targets: ExampleTargets) -> None:
-    """Refuse arrays of the targets of a head that do not fit together."""
-    labels = _labels(called, head, targets)
-    for name, numbers in (("output_indices", targets.output_indices), ("labels", labels)):
-        if numbers.dtype != np.int64:
-            raise _refusal(called, f"made {name} of dtype {numbers.dtype} for the head {head!r}; expected int64")
-    if targets.output_indices.ndim != 2:
-        raise _refusal(
-            called,
-            f"made output_indices of shape {targets.output_indices.shape} for the head {head!r}; expected (N, k)",
-        )
-    factors = {"weights": targets.weights, "divisors": targets.divisors}
-    for name, array in ({"labels": labels} | factors | dict(targets.inputs)).items():
-        if array is not None and len(array) != len(targets):
-            raise _refusal(
-                called, f"made {len(array)} {name} for {counted(len(targets), 'prediction')} of the head {head!r}"
-            )
-    for name, array in ({"labels": labels} | factors).items():
-        if array is not None and (array.ndim != 1 or array.dtype.kind not in "fiu"):
-            kind = f"{name} of shape {array.shape} and dtype {array.dtype}"
-            raise _refusal(called, f"made {kind} for the head {head!r}; expected numbers (N,)")
-    for name, array in factors.items():
-        if array is not None and not (np.isfinite(array) & (array >= 0)).all():
-            raise _refusal(called, f"made {name} for the head {head!r} that are negative or not finite")
-    if targets.divisors is not None and len(targets) and not targets.divisors.any():
-        raise _refusal(called, f"made divisors for the head {head!r} that are all 0")
+            raise refusal(called, f"makes predictions for the head {head!r}; its heads declares {objective.heads}")
+    check_arrays(called, examples, objective.own_heads)
+    for head, targets in examples.targets.items():
+        for name, array in (("weights", targets.weights), ("divisors", targets.divisors)):
+            if array is not None and not (np.isfinite(array) & (array >= 0)).all():
+                raise refusal(called, f"made {name} for the head {head!r} that are negative or not finite")
+        if targets.divisors is not None and len(targets) and not targets.divisors.any():
+            raise refusal(called, f"made divisors for the head {head!r} that are all 0")
 
 
 def _check_ids(called: str, objective: Objective, example: Example, special: SpecialTokens, positions: int) -> None:
@@ -179,7 +145,7 @@ def _check_ids(called: str, objective: Objective, example: Example, special: Spe
     for name, (size, known) in tables.items():
         outside = _outside(getattr(example, name), size)
         if outside.size:
-            raise _refusal(called, f"has {outside[0]} among its {name}; {known.format(size)}")
+            raise refusal(called, f"has {outside[0]} among its {name}; {known.format(size)}")
 
 
 def _check_predictions(called: str, objective: Objective, example: Example, special: SpecialTokens) -> None:
@@ -191,27 +157,27 @@ def _check_predictions(called: str, objective: Objective, example: Example, spec
         outside = _outside(targets.output_indices, len(example.tokens))
         if outside.size:
             what = f"of the head {head!r} in an example of {counted(len(example.tokens), 'token')}"
-            raise _refusal(called, f"has {outside[0]} among the indices {what}")
+            raise refusal(called, f"has {outside[0]} among the indices {what}")
         if head in tables:
             size, known = tables[head]
-            outside = _outside(_labels(called, head, targets), size)
+            outside = _outside(labels_of(called, head, targets), size)
             if outside.size:
                 what = f"among the labels of the head {head!r}"
-                raise _refusal(called, f"has {outside[0]} {what}; {known.format(size)}")
+                raise refusal(called, f"has {outside[0]} {what}; {known.format(size)}")
     if TOKEN in example.targets and (np.diff(example.targets[TOKEN].output_indices[:, 0]) <= 0).any():
-        raise _refusal(called, "has indices of the head 'token' that do not increase")
+        raise refusal(called, "has indices of the head 'token' that do not increase")
     if BOUNDARY in example.targets:
         outside = _outside(example.targets[BOUNDARY].inputs["distances"], objective.boundary_offsets)
         if outside.size:
             limit = f"boundary_offsets allows distances below {objective.boundary_offsets}"
-            raise _refusal(called, f"has the distance {outside[0]} for the head 'boundary'; its {limit}")
+            raise refusal(called, f"has the distance {outside[0]} for the head 'boundary'; its {limit}")
     if example.query_stream and not objective.query_stream:
-        raise _refusal(called, "makes examples with a query stream; its query_stream declares none")
+        raise refusal(called, "makes examples with a query stream; its query_stream declares none")
     problem = query_stream_problem(example)
     if problem:
-        raise _refusal(called, f"makes examples whose query stream cannot be made: {problem}")
+        raise refusal(called, f"makes examples whose query stream cannot be made: {problem}")
     if objective.mark_entities and example.entities is None:
-        raise _refusal(called, "declares mark_entities, and its examples have no entities")
+        raise refusal(called, "declares mark_entities, and its examples have no entities")
 
 
 def _outside(values: np.ndarray, size: int) -> np.ndarray:

@@ -10,18 +10,19 @@ from typing import Any, Self
 import numpy as np
 from torch import nn
 
-from unified.arguments import check_all_settings
+from unified.arguments import check_all_settings, shown
 from unified.data.annotations import KINDS, SOURCE_KINDS, how_to_annotate
 from unified.data.example import Example, Examples
 from unified.data.randomness import Draws
-from unified.data.targets import PREDICTION_HEADS, TASK, ExampleTargets, loss_name
+from unified.data.targets import PREDICTION_HEADS, TASK, loss_name
 from unified.data.text import Text
 from unified.data.texts import Texts
 from unified.data.vocabulary import SpecialTokens
 from unified.errors import UnifiedError
-from unified.masks import TEXT_MASKS, AttentionMask
+from unified.masks import TEXT_MASKS
 from unified.model.config import TransformerConfig
 from unified.model.heads import PredictionHead
+from unified.objectives.arrays import require_example
 from unified.planning.documents import DocumentTexts
 from unified.planning.planners import Planner
 
@@ -212,10 +213,8 @@ class Objective(NamedSettings, ABC):
 
     def examples(self, texts: Texts, draws: Draws) -> Examples:
         """Makes the examples of many texts, here one by one; see :class:`BatchedObjective`."""
-        made = list(map(self, texts.texts(), draws.generators("example")))
-        for example in made:
-            _require_example(self.name, example)
-        return Examples.of(made)
+        made = map(self, texts.texts(), draws.generators("example"))
+        return Examples.of([require_example(self.name, example) for example in made])
 
 
 class BatchedObjective(Objective):
@@ -227,27 +226,6 @@ class BatchedObjective(Objective):
 
     def __call__(self, text: Text, rng: np.random.Generator) -> Example:
         return self.examples(Texts.of([text]), Draws.from_generator(rng)).split()[0]
-
-
-def _require_example(name: str, made: object) -> None:
-    """Refuse what the call of an objective has returned, unless it is an Example of a mask, targets and flat arrays."""
-
-    def refusal(problem: str) -> UnifiedError:
-        return UnifiedError(f"objective {name} {problem}")
-
-    if not isinstance(made, Example):
-        raise refusal(f"returns {type(made).__name__} when called; expected an Example")
-    if not isinstance(made.mask, AttentionMask):
-        raise refusal(f"makes examples whose mask is {type(made.mask).__name__}; expected an AttentionMask")
-    if not isinstance(made.targets, Mapping):
-        raise refusal(f"makes examples whose targets are {type(made.targets).__name__}; expected a dictionary by head")
-    for head, targets in made.targets.items():
-        if not isinstance(targets, ExampleTargets):
-            raise refusal(f"has {type(targets).__name__} as targets of the head {head!r}; expected an ExampleTargets")
-    for field in ("tokens", "positions", "token_types"):
-        shape = np.shape(vars(made)[field])
-        if len(shape) != 1:
-            raise refusal(f"makes examples whose {field} have shape {shape}; expected (T,)")
 
 
 def require_declared(objective_class: type[Objective]) -> None:
@@ -309,6 +287,12 @@ def require_consistent(objective: Objective, called: str | None = None) -> None:
         raise refusal("heads", "at least one head")
     if not set(own) <= set(objective.heads):
         raise refusal("own_heads", "of names that heads lists too")
+    lengths = objective.lengths(np.array([1, 2, 3]))
+    if np.shape(lengths) != (3,) or np.asarray(lengths).dtype.kind not in "iuf":
+        raise UnifiedError(
+            f"objective {called or objective.name}: lengths must return an array of one number for each of those it is "
+            f"given, got {shown(lengths)}"
+        )
 
 
 def loss_names(objective: Objective, name: str | None = None) -> tuple[str, ...]:

@@ -98,15 +98,15 @@ FAULTS = {
     "objective": (change(objective=lambda _: "other"), "made an example of the objective 'other'"),
     "dtype": (change(positions=lambda p: p.astype(float)), "made positions of dtype float64; expected int64"),
     "shape": (change(token_types=lambda t: t[:-1]), "made .* token_types for .* tokens"),
-    "labels": (retarget(labels=lambda found: found[:-1]), "made .* labels for .* predictions of the head 'token'"),
+    "labels": (retarget(labels=lambda found: found[:-1]), "made .* labels for .* predictions? of the head 'token'"),
     "no labels": (retarget(labels=lambda _: None), "made no labels for the head 'token'"),
     "kind of labels": (retarget(labels=lambda p: p * 0.5), "made labels of dtype float64 for the head 'token'"),
     "output_indices": (
         retarget(output_indices=lambda p: p[:, 0]),
         r"made output_indices of shape .* for the head 'token'; expected \(N, k\)",
     ),
-    "weights": (retarget(weights=lambda _: np.ones(999)), "made .* weights for .* predictions of the head 'token'"),
-    "divisors": (retarget(divisors=lambda _: np.ones(999)), "made .* divisors for .* predictions of the head 'token'"),
+    "weights": (retarget(weights=lambda _: np.ones(999)), "made .* weights for .* predictions? of the head 'token'"),
+    "divisors": (retarget(divisors=lambda _: np.ones(999)), "made .* divisors for .* predictions? of the head 'token'"),
     "kind of output_indices": (
         retarget(output_indices=lambda p: p * 1.0),
         "made output_indices of dtype float64 for the head 'token'; expected int64",

@@ -6,10 +6,14 @@ import numpy as np
 import pytest
 
 from docs.examples.suffix_objective import Suffix
+from docs.examples.word_lengths import WordLengthHead, WordLengths
 from unified import masks
-from unified.data.targets import TOKEN
+from unified.data.randomness import Draws
+from unified.data.targets import TOKEN, ExampleTargets
 from unified.errors import UnifiedError
-from unified.testing import check_objective
+from unified.model import PRESETS
+from unified.model.heads import LANGUAGE_HEADS, language_heads
+from unified.testing import check_objective, sample_texts
 
 
 @dataclass(frozen=True)
@@ -24,6 +28,11 @@ class Returns(Suffix):
 
 def retarget(example, **changes):
     return replace(example, targets={TOKEN: replace(example.targets[TOKEN], **changes)})
+
+
+def in_columns(example, columns):
+    """The indices of the predicted tokens in several columns."""
+    return example.targets[TOKEN].output_indices.repeat(columns, axis=1)
 
 
 FAULTS = {
@@ -58,15 +67,55 @@ FAULTS = {
     ),
     "columns of labels": (
         lambda example: retarget(example, labels=example.targets[TOKEN].labels[:, None]),
-        "objective suffix made labels of shape (106, 1) and dtype int64 for the head 'token'; expected numbers (N,)",
+        "objective suffix made labels of shape (1, 1) and dtype int64 for the head 'token'; expected numbers (N,)",
     ),
     "columns of weights": (
         lambda example: retarget(example, weights=np.ones((len(example.targets[TOKEN]), 2))),
-        "objective suffix made weights of shape (106, 2) and dtype float64 for the head 'token'; expected numbers (N,)",
+        "objective suffix made weights of shape (1, 2) and dtype float64 for the head 'token'; expected numbers (N,)",
     ),
     "words as divisors": (
         lambda example: retarget(example, divisors=np.full(len(example.targets[TOKEN]), "1")),
-        "objective suffix made divisors of shape (106,) and dtype <U1 for the head 'token'; expected numbers (N,)",
+        "objective suffix made divisors of shape (1,) and dtype <U1 for the head 'token'; expected numbers (N,)",
+    ),
+    "entities of another length": (
+        lambda example: replace(example, entities=np.zeros(3, dtype=bool)),
+        "objective suffix made entities of shape (3,) and dtype bool; expected bool (2,)",
+    ),
+    "entities by number": (
+        lambda example: replace(example, entities=np.full(len(example.tokens), 7)),
+        "objective suffix made entities of shape (2,) and dtype int64; expected bool (2,)",
+    ),
+    "fewer positions": (
+        lambda example: replace(example, positions=example.positions[:-1]),
+        "objective suffix made 1 positions for 2 tokens",
+    ),
+    "two states": (
+        lambda example: retarget(example, output_indices=in_columns(example, 2)),
+        "objective suffix made output_indices of 2 columns for the head 'token', which reads 1",
+    ),
+    "two states of some": (
+        lambda example: retarget(example, output_indices=in_columns(example, 1 + len(example.tokens) % 2)),
+        "objective suffix made output_indices of 2 columns for the head 'token', which reads 1",
+    ),
+    "an input that is not read": (
+        lambda example: retarget(example, inputs={"x": np.zeros(len(example.targets[TOKEN]))}),
+        "objective suffix gives the head 'token' the inputs x; it reads none",
+    ),
+    "a number as input": (
+        lambda example: retarget(example, inputs={"x": 3}),
+        "objective suffix made x of shape () and dtype int64 for the head 'token'; expected numbers (N, ...)",
+    ),
+    "words as input": (
+        lambda example: retarget(example, inputs={"x": np.full(len(example.targets[TOKEN]), "a")}),
+        "objective suffix made x of shape (1,) and dtype <U1 for the head 'token'; expected numbers (N, ...)",
+    ),
+    "fewer numbers as input": (
+        lambda example: retarget(example, inputs={"x": np.zeros(0)}),
+        "objective suffix made 0 x for 1 prediction of the head 'token'",
+    ),
+    "a list of inputs": (
+        lambda example: retarget(example, inputs=[3]),
+        "objective suffix has list as inputs of the head 'token'; expected a dictionary by name",
     ),
 }
 
@@ -76,3 +125,50 @@ def test_what_is_no_example_is_named(what):
     with pytest.raises(UnifiedError) as refusal:
         check_objective(Returns(what=what))
     assert str(refusal.value) == FAULTS[what][1]
+
+
+class Several(WordLengthHead):
+    """A head that reads two states and an input of each prediction."""
+
+    states_read = 2
+    inputs = ("distances",)
+
+
+def test_targets_are_those_that_an_own_head_reads():
+    class Lengths(WordLengths):
+        own_heads = {"word_length": Several}
+
+    with pytest.raises(UnifiedError) as refusal:
+        check_objective(Lengths())
+    says = "objective word_lengths made output_indices of 1 column for the head 'word_length', which reads 2"
+    assert str(refusal.value) == says
+
+    class Factory(WordLengths):
+        own_heads = {"word_length": lambda config: Several(config)}
+
+    check_objective(Factory())  # what the head of a function reads is known when a model is made
+
+
+def test_the_head_of_boundaries_is_given_distances():
+    class Boundaries(Suffix):
+        heads, boundary_offsets = ("token", "boundary"), 3
+
+        def __call__(self, text, rng):
+            made = super().__call__(text, rng)
+            own = ExampleTargets(np.zeros((1, 2), dtype=np.int64), made.targets[TOKEN].labels[:1])
+            return replace(made, targets={**made.targets, "boundary": own})
+
+    with pytest.raises(UnifiedError, match="^objective suffix gives the head 'boundary' the inputs none; it reads dis"):
+        check_objective(Boundaries())
+
+
+def test_what_is_returned_later_in_a_run_is_named_too():
+    texts = next(sample_texts(Suffix()))
+    draws = Draws.from_generator(np.random.default_rng(0), len(texts))
+    with pytest.raises(UnifiedError, match="^objective suffix returns NoneType when called"):
+        Returns(what="nothing").examples(texts, draws)
+
+
+def test_the_classes_of_heads_are_those_of_a_model():
+    heads = language_heads(PRESETS["unified_lm_tiny"](vocabulary_size=9, boundary_offsets=2, sentence_head=True), {})
+    assert {name: type(head) for name, head in heads.items()} == LANGUAGE_HEADS
