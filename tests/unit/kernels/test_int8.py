@@ -2,6 +2,7 @@
 
 import copy
 import itertools
+import logging
 import pickle
 from types import SimpleNamespace
 
@@ -15,6 +16,7 @@ from unified.errors import UnifiedError
 from unified.kernels.cpu import accelerate, int8, quantize
 from unified.kernels.cpu.int8 import Int8Linear, Int8LinearMap, has_int8_product
 from unified.kernels.plain import LinearMap
+from unified.runtime.announcements import log_once
 
 pytestmark = pytest.mark.skipif(not has_int8_product(), reason="this torch has no int8 product")
 
@@ -105,6 +107,38 @@ def test_a_model_computes_nearly_as_before_and_keeps_its_parameters(preset):
 def test_maps_of_another_kind_are_left_alone():
     model = quantize(nn.Sequential(Doubled(4, 4), nn.ModuleList([nn.Linear(4, 4), LinearMap()])))
     assert [type(one) for one in (model[0], *model[1])] == [Doubled, Int8Linear, Int8LinearMap]
+
+
+def test_it_is_logged_how_many_maps_compute_in_int8(caplog):
+    log_once.cache_clear()
+    with caplog.at_level(logging.INFO):
+        model = quantize(nn.Sequential(Doubled(4, 4), nn.Linear(4, 4), nn.ModuleList([nn.Linear(4, 4), LinearMap()])))
+        quantize(model)
+        quantize(nn.Linear(4, 4))
+    assert caplog.messages == ["3 linear maps of Sequential in int8", "1 linear map of Int8Linear in int8"]
+
+
+@pytest.mark.parametrize("model", [nn.Sequential(nn.Embedding(4, 4), nn.LayerNorm(4)), Doubled(4, 4)])
+def test_a_model_without_a_linear_map_is_refused(model):
+    """As GPT-2 in transformers, whose maps are of a class of its own."""
+    says = f"none of the modules of {type(model).__name__} is a torch.nn.Linear, which int8 would serve"
+    with pytest.raises(UnifiedError) as raised:
+        quantize(model)
+    assert str(raised.value) == says
+
+
+@torch.no_grad()
+def test_torchs_encoder_reads_its_weights_past_its_modules():
+    """As docs/background/performance.md says; of another torch the page must say something else."""
+    encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(32, 4, 64, batch_first=True), 1).eval()
+    quantized, states = quantize(copy.deepcopy(encoder)), drawn(2, 5, 32)
+    expected = encoder(states)
+    assert torch.equal(quantized(states), expected)
+    torch.backends.mha.set_fastpath_enabled(False)
+    try:
+        assert not torch.equal(quantized(states), expected)
+    finally:
+        torch.backends.mha.set_fastpath_enabled(True)
 
 
 def test_what_it_cannot_do_is_refused(monkeypatch):

@@ -8,6 +8,7 @@ oneDNN makes the product, which torch brings along and its compiler calls (`oned
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -15,9 +16,13 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from unified.arguments import counted
 from unified.errors import UnifiedError
 from unified.kernels.cpu.linear import FewRowsLinear, FewRowsLinearMap, Linear, OneDnnLinearMap
 from unified.kernels.plain import LinearMap
+from unified.runtime.announcements import log_once
+
+logger = logging.getLogger(__name__)
 
 _GREATEST_WEIGHT, _GREATEST_STATE = 127, 63
 #: The unsigned byte that stands for zero in states.
@@ -114,10 +119,12 @@ def quantize(model: Model) -> Model:
 
     Parameters stay as they are, float32 and under their names; the int8 copies take a quarter of their memory besides.
     A module keeps its parameters, hooks and place and changes its class. Modules of a subclass of torch's, which may
-    compute something else, are left alone. Called again, it lets all weights be converted anew, as they are then.
+    compute something else, are left alone. Called again, it lets all weights be converted anew, as they are then. The
+    number of its linear maps in int8 is logged once.
 
     Raises:
-        UnifiedError: this torch has no int8 product for this processor, or the model is not float32 on a CPU.
+        UnifiedError: this torch has no int8 product for this processor, the model is not float32 on a CPU, or none of
+            its modules is a linear map.
     """
     if not has_int8_product():
         raise UnifiedError("this torch has no int8 product of oneDNN")
@@ -129,8 +136,14 @@ def quantize(model: Model) -> Model:
             module.__class__ = Int8Linear
         elif type(module) in (LinearMap, OneDnnLinearMap, FewRowsLinearMap):
             module.__class__ = Int8LinearMap
-        if isinstance(module, Int8LinearMap):
-            module.forget()
+    maps = [module for module in model.modules() if isinstance(module, Int8LinearMap)]
+    if not maps:
+        raise UnifiedError(
+            f"none of the modules of {type(model).__name__} is a torch.nn.Linear, which int8 would serve"
+        )
+    for one in maps:
+        one.forget()
+    log_once(logger, f"{counted(len(maps), 'linear map')} of {type(model).__name__} in int8")
     return model
 
 
