@@ -271,6 +271,16 @@ def require_integer(name: str, value: Any, least: int) -> int:
     return int(value)
 
 
+def require_rate(name: str, rate: float) -> None:
+    """Refuse a rate of dropout, the argument ``name``, that is no probability.
+
+    Raises:
+        UnifiedError: it is not from 0 to 1.
+    """
+    if not 0 <= rate <= 1:
+        raise UnifiedError(f"{name} must be from 0 to 1, got {shown(rate)}")
+
+
 def by_length(rows: Sequence[Sized], size: int) -> list[list[int]]:
     """Indices of rows, longest first, in batches of at most ``size``.
 

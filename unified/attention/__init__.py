@@ -16,7 +16,7 @@ from typing import ClassVar
 import torch
 from torch import nn
 
-from unified.arguments import shown
+from unified.arguments import described, require_rate, shown
 from unified.attention.backend import Attention, Backend
 from unified.attention.bias import ScoreBias
 from unified.attention.dense import DenseAttention
@@ -67,8 +67,15 @@ def register(backend: type[Backend]) -> None:
     :func:`unified.kernels.cpu.accelerate` has made faster.
 
     Raises:
-        UnifiedError: another backend has its name.
+        UnifiedError: it is no subclass of :class:`Backend`, or has no name of its own.
     """
+    if not isinstance(backend, type) or not issubclass(backend, Backend):
+        raise UnifiedError(
+            f"an attention backend must be a subclass of unified.attention.Backend, got {shown(backend)}"
+        )
+    # The base class declares its name without a value.
+    if "name" not in dir(backend) or not isinstance(backend.name, str) or backend.name == "auto":
+        raise UnifiedError(f"{backend.__name__}: an attention backend has a name, a text other than 'auto'")
     if BACKENDS.get(backend.name, backend) is not backend:
         raise UnifiedError(f"{backend.__name__}: another attention backend is called {backend.name!r}; change its name")
     BACKENDS[backend.name] = backend
@@ -102,7 +109,7 @@ def choose(
         return named
     refused: list[str] = []
     for name in automatic:
-        candidate = BACKENDS[name]
+        candidate = BACKENDS.get(name) or _named(name)
         if not candidate.pays(mask, device, dtype, dropout, needs):
             continue
         reason = candidate.unsupported(mask, device, dropout, needs)
@@ -124,6 +131,8 @@ def _named(backend: str) -> type[Backend]:
     def refusal(problem: str) -> UnifiedError:
         return UnifiedError(f"attention backend {backend!r}: {problem}")
 
+    if not isinstance(backend, str):
+        raise UnifiedError(f"backend must be the name of an attention backend, got {described(backend)}")
     path, also_known = ELSEWHERE.get(backend, backend), ("auto", *(ELSEWHERE.keys() - BACKENDS.keys()))
     named = named_class(path, "attention backend", BACKENDS, Backend, refusal, also_known)
     register(named)
@@ -149,13 +158,16 @@ def prepare(
         needs: "bias" where scores will get one, "weights" where :meth:`Attention.with_weights` will be asked for.
 
     Raises:
-        UnifiedError: ``mask`` is no mask or ``needs`` is none of these, or as :func:`choose`.
+        UnifiedError: ``mask`` is no mask, ``needs`` none of these or ``device`` none of PyTorch's, or as :func:`choose`.
     """
     if not isinstance(mask, AttentionMask):
         raise UnifiedError(f"mask must be an AttentionMask of unified.masks, got {type(mask).__name__}")
     if needs not in NEEDS:
         raise UnifiedError(f"needs must be 'bias', 'weights' or None, got {shown(needs)}")
-    device = torch.device(device)
+    try:
+        device = torch.device(device)
+    except (RuntimeError, TypeError):
+        raise UnifiedError(f"device {device}: PyTorch has none; use cpu, cuda or cuda:NUMBER") from None
     if device.type == "cpu" and torch.is_autocast_enabled("cpu"):
         dtype = torch.get_autocast_dtype("cpu")
     prepared = choose(mask, device, dropout, backend, needs, dtype, automatic)(mask, dtype)
@@ -246,11 +258,12 @@ def attend(
         (B, H, T, K).
 
     Raises:
-        UnifiedError: these do not fit together; some kernels would compute something all the same. Or a backend of your
-            own returns something else.
+        UnifiedError: these do not fit together, or ``dropout`` is not from 0 to 1; some kernels would compute something
+            all the same. Or a backend of your own returns something else.
     """
-    if isinstance(prepared, AttentionMask):
+    if isinstance(prepared, AttentionMask | torch.Tensor):
         raise UnifiedError("prepared must be what prepare() makes of a mask, got the mask itself")
+    require_rate("dropout", dropout)
     if prepared.shape is not None:
         _check_shapes(query, key, value, *prepared.shape)
     attended = prepared(query, key, value, dropout, bias)

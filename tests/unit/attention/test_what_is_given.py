@@ -5,7 +5,7 @@ import torch
 
 import unified.kernels.cpu  # noqa: F401  (registers the backend "blocked")
 from unified import masks
-from unified.attention import BACKENDS, BackendChoice, attend, choose, prepare
+from unified.attention import BACKENDS, BackendChoice, attend, choose, prepare, register
 from unified.attention.dense import DenseAttention
 from unified.attention.sdpa import SdpaAttention
 from unified.errors import UnifiedError
@@ -113,6 +113,50 @@ def test_something_else_than_a_mask_is_refused():
 
 def test_a_mask_that_was_not_prepared_is_refused():
     assert refused(*given(), mask()) == "prepared must be what prepare() makes of a mask, got the mask itself"
+
+
+@pytest.mark.parametrize("rate", [-0.1, 1.5])
+@pytest.mark.parametrize("backend", ["dense", "sdpa", "blocked"])
+def test_a_rate_of_dropout_is_a_probability(backend, rate):
+    prepared = prepare(mask(), torch.float32, CPU, backend=backend)
+    with pytest.raises(UnifiedError, match=f"^dropout must be from 0 to 1, got {rate}$"):
+        attend(*given(), prepared, dropout=rate)
+    for allowed in (0.0, 1.0):
+        assert attend(*given(), prepared, dropout=allowed).shape == (ROWS, HEADS, QUERIES, SIZE)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"backend": None}, "backend must be the name of an attention backend, got NoneType None"),
+        ({"automatic": ("nope",)}, "attention backend 'nope': no such attention backend"),
+        ({"device": "gpu"}, "device gpu: PyTorch has none; use cpu, cuda or cuda:NUMBER"),
+        ({"device": None}, "device None: PyTorch has none; use cpu"),
+    ],
+)
+def test_options_that_are_none_are_named(options, message):
+    with pytest.raises(UnifiedError, match=f"^{message}"):
+        prepare(mask(), torch.float32, **({"device": CPU} | options))
+
+
+def test_a_backend_that_could_not_be_named_is_not_registered():
+    class Nameless(BACKENDS["dense"].__mro__[1]):
+        """Without a name."""
+
+    class Auto(DenseAttention):
+        name = "auto"
+
+    class Numbered(DenseAttention):
+        name = 3
+
+    before = dict(BACKENDS)
+    for backend in (Nameless, Auto, Numbered):
+        with pytest.raises(UnifiedError, match=f"^{backend.__name__}: an attention backend has a name, a text other"):
+            register(backend)
+    for no_class in (print, dict, DenseAttention.__new__(DenseAttention)):
+        with pytest.raises(UnifiedError, match="^an attention backend must be a subclass of unified.attention.Backend"):
+            register(no_class)
+    assert before == BACKENDS
 
 
 def test_what_is_asked_for_beside_the_output_is_known():

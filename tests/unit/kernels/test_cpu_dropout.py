@@ -5,7 +5,8 @@ import math
 import pytest
 import torch
 
-from unified.kernels.cpu.dropout import Dropout, keep_mask, kept_share
+from unified.errors import UnifiedError
+from unified.kernels.cpu.dropout import Dropout, dropout, keep_mask, kept_share
 
 
 @pytest.mark.parametrize("rate", [1e-4, 0.1, 0.25, 0.5, 0.9])
@@ -43,6 +44,36 @@ def test_where_nothing_is_kept_values_and_gradients_are_zeros(rate):
     out = Dropout(rate)(states)
     (gradient,) = torch.autograd.grad(out.sum(), states)
     assert torch.equal(out, torch.nn.functional.dropout(states, 1.0)) and torch.equal(gradient, torch.zeros(50, 40))
+
+
+@pytest.mark.parametrize("rate", [1.0, 0.999999, 0.999993])
+def test_a_mask_of_which_nothing_is_kept(rate):
+    """The random numbers that follow are those of any other rate."""
+    torch.manual_seed(3)
+    keep_mask((1000, 333), 0.5)
+    after = torch.get_rng_state()
+    torch.manual_seed(3)
+    kept = keep_mask((1000, 333), rate)
+    assert kept_share(rate) == 0 and kept.dtype == torch.uint8 and kept.shape == (1000, 333) and not kept.any()
+    assert torch.equal(torch.get_rng_state(), after)
+
+
+@pytest.mark.parametrize("rate", [-0.1, 1.5, math.nan])
+def test_a_rate_that_is_no_probability_is_refused(rate):
+    layer = Dropout(0.5)
+    layer.p = rate
+    for drop in (layer, lambda states: dropout(states, rate)):
+        with pytest.raises(UnifiedError, match=f"^dropout must be from 0 to 1, got {rate}$"):
+            drop(torch.ones(4))
+
+
+@pytest.mark.parametrize("layout", [torch.strided, torch.jagged])
+def test_dropout_of_nested_tensors_is_torchs(layout):
+    states = torch.nested.nested_tensor([torch.ones(3, 64), torch.ones(5, 64)], layout=layout)
+    torch.manual_seed(3)
+    expected = torch.nn.Dropout(0.5)(states)
+    torch.manual_seed(3)
+    assert all(map(torch.equal, Dropout(0.5)(states).unbind(), expected.unbind()))
 
 
 def test_draws_follow_torchs_generator_alone():

@@ -301,3 +301,25 @@ def test_rows_of_a_matrix_of_one_column_are_counted(counted, monkeypatch, rows, 
     monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
     assert few_rows_linear(torch.ones(rows, 1), torch.ones(2**18, 1)).shape == (rows, 2**18)
     assert len(counted) == taken
+
+
+@pytest.mark.parametrize("layout", [torch.strided, torch.jagged])
+@pytest.mark.parametrize("kind", [Linear, FewRowsLinear])
+def test_nested_tensors_are_left_to_torch(kind, layout, counted, monkeypatch):
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
+    monkeypatch.setattr(by_onednn, "_LARGE", 1)
+    layer = kind(64, 8)
+    states = torch.nested.nested_tensor([torch.randn(3, 64), torch.randn(17, 64)], layout=layout)
+    plain = torch.nested.nested_tensor([*states.unbind()], layout=layout)
+    for enabled in (True, False):
+        with torch.set_grad_enabled(enabled):
+            found, expected = layer(states).unbind(), functional.linear(plain, layer.weight, layer.bias).unbind()
+        assert all(map(torch.allclose, found, expected))
+    assert not counted
+
+
+def test_a_sparse_weight_is_left_to_torch(counted):
+    layer, states = Linear(8, 8), torch.randn(4, 8)
+    layer.weight = torch.nn.Parameter(torch.eye(8).to_sparse_csr())
+    torch.testing.assert_close(layer(states), states + layer.bias)
+    assert not counted

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from unified.arguments import require_rate
 from unified.kernels.cpu.following import is_followed
 
 _BITS = 16
@@ -33,6 +34,8 @@ def keep_mask(shape: tuple[int, ...], rate: float) -> torch.Tensor:
     count = math.prod(shape)
     words = torch.empty(-(-count * _BITS // 64), dtype=torch.int64).random_(_LEAST, None)
     bits = words.view(torch.int16)[:count]
+    if not kept_share(rate):  # torch compares numbers of 16 bits, none of which is above all others
+        return torch.zeros(shape, dtype=torch.uint8)
     threshold = round(rate * 2**_BITS) - 2 ** (_BITS - 1)
     return bits.ge_(threshold).to(torch.uint8).view(shape)
 
@@ -40,9 +43,14 @@ def keep_mask(shape: tuple[int, ...], rate: float) -> torch.Tensor:
 def dropout(states: torch.Tensor, rate: float) -> torch.Tensor:
     """A share ``rate`` of the values becomes 0, the others are divided by the share that is kept; all are 0 at rate 1.
 
-    Within `torch.compile`, and where else :func:`is_followed`, the random numbers are torch's own, on a CPU too.
+    Within `torch.compile`, of nested tensors, and where else :func:`is_followed`, the random numbers are torch's own, on
+    a CPU too.
+
+    Raises:
+        UnifiedError: the rate is not from 0 to 1.
     """
-    if states.is_cpu and not torch.compiler.is_compiling() and not is_followed():
+    require_rate("dropout", rate)
+    if states.is_cpu and not states.is_nested and not torch.compiler.is_compiling() and not is_followed():
         return _Dropped.apply(states, rate)  # type: ignore[no-untyped-call]  # torch has no type
     return nn.functional.dropout(states, rate)
 

@@ -120,7 +120,7 @@ def _has_product() -> bool:
 
 
 def _uses_onednn(states: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> bool:
-    """True for plain float32 on a CPU, unless `torch.backends.mkldnn.flags(enabled=False)` turns oneDNN off.
+    """True for dense float32 on a CPU, unless `torch.backends.mkldnn.flags(enabled=False)` turns oneDNN off.
 
     Not what torch compiles or follows, nor where there are no rows: sums over none of them, a weight's gradient, oneDNN
     leaves unset; it refuses a matrix without columns. Of a bias with gaps it would read the wrong numbers, of matrices
@@ -131,6 +131,8 @@ def _uses_onednn(states: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor 
         not torch.compiler.is_compiling()
         and not is_followed()
         and states.is_cpu
+        and not states.is_nested
+        and states.layout == weight.layout == torch.strided
         and states.dtype == weight.dtype == torch.float32
         and states.dim() > 1
         and states.numel() > 0
