@@ -70,9 +70,7 @@ def register(backend: type[Backend]) -> None:
         UnifiedError: it is no subclass of :class:`Backend`, or has no name of its own.
     """
     if not isinstance(backend, type) or not issubclass(backend, Backend):
-        raise UnifiedError(
-            f"an attention backend must be a subclass of unified.attention.Backend, got {shown(backend)}"
-        )
+        raise UnifiedError(f"a backend must be a subclass of unified.attention.Backend, got {shown(backend)}")
     # The base class declares its name without a value.
     if "name" not in dir(backend) or not isinstance(backend.name, str) or backend.name == "auto":
         raise UnifiedError(f"{backend.__name__}: an attention backend has a name, a text other than 'auto'")
@@ -158,7 +156,8 @@ def prepare(
         needs: "bias" where scores will get one, "weights" where :meth:`Attention.with_weights` will be asked for.
 
     Raises:
-        UnifiedError: ``mask`` is no mask, ``needs`` none of these or ``device`` none of PyTorch's, or as :func:`choose`.
+        UnifiedError: ``mask`` is no mask, ``needs`` is none of these, ``device`` none of PyTorch's, or as
+            :func:`choose`.
     """
     if not isinstance(mask, AttentionMask):
         raise UnifiedError(f"mask must be an AttentionMask of unified.masks, got {type(mask).__name__}")

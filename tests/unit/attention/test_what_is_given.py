@@ -112,7 +112,8 @@ def test_something_else_than_a_mask_is_refused():
 
 
 def test_a_mask_that_was_not_prepared_is_refused():
-    assert refused(*given(), mask()) == "prepared must be what prepare() makes of a mask, got the mask itself"
+    for given_mask in (mask(), mask().dense()):
+        assert refused(*given(), given_mask) == "prepared must be what prepare() makes of a mask, got the mask itself"
 
 
 @pytest.mark.parametrize("rate", [-0.1, 1.5])
@@ -154,7 +155,7 @@ def test_a_backend_that_could_not_be_named_is_not_registered():
         with pytest.raises(UnifiedError, match=f"^{backend.__name__}: an attention backend has a name, a text other"):
             register(backend)
     for no_class in (print, dict, DenseAttention.__new__(DenseAttention)):
-        with pytest.raises(UnifiedError, match="^an attention backend must be a subclass of unified.attention.Backend"):
+        with pytest.raises(UnifiedError, match="^a backend must be a subclass of unified.attention.Backend"):
             register(no_class)
     assert before == BACKENDS
 

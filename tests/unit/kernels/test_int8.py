@@ -121,7 +121,7 @@ def test_it_is_logged_how_many_maps_compute_in_int8(caplog):
 @pytest.mark.parametrize("model", [nn.Sequential(nn.Embedding(4, 4), nn.LayerNorm(4)), Doubled(4, 4)])
 def test_a_model_without_a_linear_map_is_refused(model):
     """As GPT-2 in transformers, whose maps are of a class of its own."""
-    says = f"none of the modules of {type(model).__name__} is a torch.nn.Linear, which int8 would serve"
+    says = f"no module of {type(model).__name__} is a torch.nn.Linear, so that nothing computes in int8"
     with pytest.raises(UnifiedError) as raised:
         quantize(model)
     assert str(raised.value) == says

@@ -43,8 +43,8 @@ def keep_mask(shape: tuple[int, ...], rate: float) -> torch.Tensor:
 def dropout(states: torch.Tensor, rate: float) -> torch.Tensor:
     """A share ``rate`` of the values becomes 0, the others are divided by the share that is kept; all are 0 at rate 1.
 
-    Within `torch.compile`, of nested tensors, and where else :func:`is_followed`, the random numbers are torch's own, on
-    a CPU too.
+    Within `torch.compile`, of nested tensors, and where else :func:`is_followed`, the random numbers are torch's own,
+    on a CPU too.
 
     Raises:
         UnifiedError: the rate is not from 0 to 1.

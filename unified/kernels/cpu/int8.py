@@ -139,7 +139,7 @@ def quantize(model: Model) -> Model:
     maps = [module for module in model.modules() if isinstance(module, Int8LinearMap)]
     if not maps:
         raise UnifiedError(
-            f"none of the modules of {type(model).__name__} is a torch.nn.Linear, which int8 would serve"
+            f"no module of {type(model).__name__} is a torch.nn.Linear, so that nothing computes in int8"
         )
     for one in maps:
         one.forget()
