@@ -235,6 +235,26 @@ def test_runs_are_bounded_and_few_are_lost():
     assert merged(source, target) == words(300).tolist()
 
 
+@pytest.mark.parametrize(
+    ("density", "texts", "runs"),
+    [(0.15, (50, 953), (391, 29)), (0.1, (49, 1017), (184, 18)), (0.05, (47, 994), (62, 11))],
+)
+def test_what_the_bound_of_runs_costs_at_most(density, texts, runs):
+    """By the exact distribution, of texts of up to 1,024 tokens: one text of so many, one run, and in which length."""
+    objective, numbers = ReplaceSpans(noise_density=density), np.arange(514)
+    by_runs = np.zeros((514, 2))  # number of runs, whether the last token is noise -> probability
+    by_runs[0, 0] = 1
+    beyond, lost = [], []
+    for length in range(1, 1025):
+        kept, begun = by_runs.sum(1) * (1 - density), np.append(0, by_runs[:-1, 0]) * density
+        by_runs = np.stack([kept, begun + by_runs[:, 1] * density], axis=1)
+        share, more = by_runs.sum(1), np.maximum(numbers - int(objective.most_runs(np.array(length))), 0)
+        beyond.append(share[more > 0].sum())
+        lost.append((share * more).sum() / (share * numbers).sum())
+    worst = [(round(1 / max(shares)), 1 + int(np.argmax(shares))) for shares in (beyond, lost)]
+    assert worst == [texts, runs]
+
+
 @pytest.mark.parametrize("density", [0.05, 0.15, 0.3])
 def test_the_bound_of_runs_is_exceeded_by_one_text_in_forty(density):
     """By the exact distribution of the number of runs; two runs fewer would be too few."""
