@@ -30,6 +30,7 @@ SHAPE = "[name=]type[(setting=value, …)][:weight]"
 _IMPORT_PATH = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
 #: Most entries of a list.
 _MOST = 1000
+_NAME = re.compile(r"\w+", re.ASCII)
 _HEAD = re.compile(r"(?:(\w+)\s*=\s*)?([^\s=():,]+(?::[A-Za-z_]\w*)?)", re.ASCII)
 
 
@@ -87,6 +88,11 @@ def parse_entries(
         UnifiedError: names the entry and what is wrong with it.
     """
     return [_entry(entry, what, known, classes, zero) for entry in split_entries(text, f"{what}s")]
+
+
+def is_name(name: object) -> bool:
+    """Whether an entry can be called so: letters of ASCII, digits and underscores."""
+    return isinstance(name, str) and _NAME.fullmatch(name) is not None
 
 
 def require_distinct(what: str, names: Sequence[str]) -> None:

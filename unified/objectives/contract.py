@@ -22,6 +22,7 @@ from unified.errors import UnifiedError
 from unified.masks import TEXT_MASKS
 from unified.model.config import TransformerConfig
 from unified.model.heads import PredictionHead
+from unified.notation import is_name
 from unified.objectives.arrays import require_example
 from unified.planning.documents import DocumentTexts
 from unified.planning.planners import Planner
@@ -35,6 +36,17 @@ DECODING = ("cloze", "next", "left_to_right", "permutation", "nothing")
 
 #: Ways of scoring whole texts, the names of :data:`unified.evaluation.scorings.SCORINGS`.
 SCORINGS = ("left_to_right", "right_to_left", "pseudo_likelihood", "shifted", "infilling", "permutation", "diffusion")
+
+#: Declarations that are True or False.
+_FLAGS = (
+    "paired",
+    "wants_random_second",
+    "both_directions",
+    "mark_entities",
+    "query_stream",
+    "reads_streams",
+    "shows_labels",
+)
 
 
 class NamedSettings:
@@ -260,6 +272,11 @@ def require_consistent(objective: Objective, called: str | None = None) -> None:
         found = getattr(objective, name)
         return UnifiedError(f"objective {called or objective.name}: {name} must be {expected}, got {found!r}")
 
+    if not is_name(objective.name):
+        raise refusal("name", "a text of letters, digits and underscores")
+    for name in _FLAGS:
+        if not isinstance(getattr(objective, name), bool):
+            raise refusal(name, "True or False")
     for name, minimum in (("special_tokens", 0), ("token_types", 1), ("boundary_offsets", 0)):
         if not isinstance(getattr(objective, name), int) or getattr(objective, name) < minimum:
             raise refusal(name, f"a whole number of at least {minimum}")

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from unified.arguments import counted, finite
+from unified.arguments import counted, described, finite, shown
 from unified.data.targets import PREDICTION_HEADS, loss_name
 from unified.errors import UnifiedError
-from unified.notation import require_distinct
+from unified.notation import is_name, require_distinct
 from unified.objectives.contract import Objective, loss_names, require_consistent
 
 if TYPE_CHECKING:
@@ -54,8 +54,9 @@ class Mixture:
             by its own name. Two objectives of one type need different ones.
 
     Raises:
-        UnifiedError: nothing remains, a ratio is negative or not finite, two objectives share a name, or some learn
-            from source/target pairs and others from running text.
+        UnifiedError: nothing remains, a ratio is negative or not finite, a name is missing or is no name in
+            ``--objectives``, two objectives share one, or some learn from source/target pairs and others from running
+            text.
     """
 
     objectives: tuple[Objective, ...]
@@ -63,18 +64,33 @@ class Mixture:
     names: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        for field in ("objectives", "ratios", "names"):
+            if not isinstance(getattr(self, field), tuple | list):
+                raise UnifiedError(f"{field} must be a tuple, got {described(getattr(self, field))}")
+        for objective in self.objectives:
+            if not isinstance(objective, Objective):
+                raise UnifiedError(
+                    f"an objective must be an instance of a subclass of unified.objectives.Objective, got "
+                    f"{described(objective)}; parse_objectives reads names"
+                )
         if len(self.objectives) != len(self.ratios):
             raise UnifiedError(
                 f"{counted(len(self.objectives), 'objective')} but {counted(len(self.ratios), 'weight')}; "
                 "give one weight each"
             )
         names = self.names or tuple(objective.name for objective in self.objectives)
+        if len(names) != len(self.objectives):
+            raise UnifiedError(
+                f"{counted(len(self.objectives), 'objective')} but {counted(len(names), 'name')}; give one name each"
+            )
         for objective, name in zip(self.objectives, names, strict=True):
+            if self.names and not is_name(name):
+                raise UnifiedError(f"the name of an objective must be of letters, digits and underscores, got {name!r}")
             require_consistent(objective, name)
         require_distinct("objective", names)
         for name, ratio in zip(names, self.ratios, strict=True):
-            if finite(ratio) is None or ratio < 0:
-                raise UnifiedError(f"{name}: a weight must be a finite number of at least 0, got {ratio}")
+            if isinstance(ratio, str) or finite(ratio) is None or ratio < 0:
+                raise UnifiedError(f"{name}: a weight must be a finite number of at least 0, got {shown(ratio)}")
         if not math.isfinite(sum(map(float, self.ratios))):
             raise UnifiedError(
                 f"the weights of {', '.join(names)} are too large to be added; divide them all by a number"

@@ -212,6 +212,25 @@ def test_a_mixture_made_by_hand_is_checked_too():
     with pytest.raises(UnifiedError, match="the weights of seq2seq, left_to_right are too large to be added"):
         Mixture((Seq2Seq(), LeftToRight()), (1e308, 1e308))
     assert Mixture((Seq2Seq(), LeftToRight()), (8e307, 8e307)).weights == (0.5, 0.5)
+    for objectives, ratios, names, message in (
+        ((Seq2Seq(),), (1.0,), ("a", "b"), "1 objective but 2 names; give one name each"),
+        (
+            (Seq2Seq(),),
+            (1.0,),
+            ("a b:c",),
+            "the name of an objective must be of letters, .*, got 'a b:c'",
+        ),
+        ((Seq2Seq(),), (1.0,), (3,), "the name of an objective must be of letters, digits and underscores, got 3"),
+        (("seq2seq",), (1.0,), (), "an objective must be an instance of .*, got str 'seq2seq'; parse_objectives reads"),
+        ((Seq2Seq,), (1.0,), (), "an objective must be an instance of a subclass of unified.objectives.Objective, got"),
+        (Seq2Seq(), (1.0,), (), "objectives must be a tuple, got Seq2Seq"),
+        ((Seq2Seq(),), 1.0, (), "ratios must be a tuple, got float 1.0"),
+        ((Seq2Seq(),), (1.0,), "a", "names must be a tuple, got str 'a'"),
+        ((Seq2Seq(),), ("2",), (), "seq2seq: a weight must be a finite number of at least 0, got '2'"),
+    ):
+        with pytest.raises(UnifiedError, match=f"^{message}"):
+            Mixture(objectives, ratios, names)
+    assert Mixture([Seq2Seq()], [2]).ratios == (2.0,)
     with pytest.raises(UnifiedError, match="no objective is listed"):
         Mixture((), ())
     with pytest.raises(UnifiedError, match="objectives: expected one text, got int 5"):

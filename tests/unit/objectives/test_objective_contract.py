@@ -124,6 +124,27 @@ class Least(Objective):
         raise NotImplementedError
 
 
+@pytest.mark.parametrize("name", [None, 3, "my objective: a,b", "my.objective", ""])
+def test_a_name_is_one_of_the_notation(name):
+    named = type("Named", (Least,), {"name": name})
+    with pytest.raises(UnifiedError, match=f"^objective .*: name must be a text of letters, .*, got {name!r}$"):
+        Mixture((named(),), (1.0,))
+
+
+@pytest.mark.parametrize(
+    "flag",
+    [
+        "paired", "wants_random_second", "both_directions", "mark_entities", "query_stream", "reads_streams",
+        "shows_labels",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("value", [1, "no"])
+def test_flags_are_true_or_false(flag, value):
+    flagged = type("Flagged", (Least,), {flag: value})
+    with pytest.raises(UnifiedError, match=f"^objective least: {flag} must be True or False, got {value!r}$"):
+        Mixture((flagged(),), (1.0,))
+
+
 def test_defaults_of_what_a_class_declares():
     least = Least()
     assert {name: getattr(least, name) for name in DEFAULTS} == DEFAULTS
