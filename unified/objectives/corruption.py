@@ -95,13 +95,28 @@ def words_to_hide(
     """:func:`maskable` of n sequences, and how many words each of them has, int64 (n,), at least one.
 
     Raises:
-        UnifiedError: one has not, and so an empty text.
+        UnifiedError: one has none, as an empty text.
     """
     candidates = maskable(tokens, special)
     counts = extents.lengths - extents.counts(np.flatnonzero(~candidates))
-    if not counts.all():
-        raise UnifiedError(f"{name}: the text is empty; at least one token is needed")
+    require_predictable(name, counts)
     return candidates, counts
+
+
+def require_predictable(name: str, counts: np.ndarray) -> None:
+    """Refuse texts that have no token which may be predicted.
+
+    Args:
+        name: of the objective.
+        counts: int64 (n,), how many such tokens each text has.
+
+    Raises:
+        UnifiedError: a text has none.
+    """
+    if not counts.all():
+        raise UnifiedError(
+            f"{name}: the text has no token that may be predicted; at least one that is no special symbol is needed"
+        )
 
 
 def prediction_count(share: float, length: int | np.ndarray) -> np.ndarray:

@@ -15,10 +15,9 @@ from unified.data.extents import Extents
 from unified.data.randomness import Draws
 from unified.data.texts import Texts
 from unified.data.vocabulary import SpecialTokens
-from unified.errors import UnifiedError
 from unified.masks import GIVEN, steps
 from unified.objectives.contract import BatchedObjective, Supply
-from unified.objectives.corruption import replace
+from unified.objectives.corruption import replace, require_predictable
 from unified.objectives.joined_segments import MayPredictNext, Sequences
 from unified.objectives.spans import LONGEST_SPAN
 
@@ -140,8 +139,7 @@ class XLNet(MayPredictNext, BatchedObjective):
         """
         ordinary = np.flatnonzero(~functional)
         each = Extents(extents.counts(ordinary))
-        if not each.lengths.all():
-            raise UnifiedError(f"{self.name}: the text is empty; at least one token is needed")
+        require_predictable(self.name, each.lengths)
         without = np.flatnonzero(extents.counts(np.flatnonzero(targets)) == 0)
         drawn = draws.take(without).integers("only target", each.lengths[without])
         targets[ordinary[each.starts[without] + drawn]] = True

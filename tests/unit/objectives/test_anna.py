@@ -320,7 +320,7 @@ def test_what_it_needs():
     assert Anna(span_share=0).unmet(words) is None
     with pytest.raises(UnifiedError, match="anna: needs the annotation entities, but this text has none"):
         Anna(scheme="entity")(text_of(10), np.random.default_rng(0))
-    with pytest.raises(UnifiedError, match="the text is empty"):
+    with pytest.raises(UnifiedError, match="the text has no token that may be predicted"):
         Anna()(text_of(0), np.random.default_rng(0))
     with pytest.raises(UnifiedError, match="anna: a span of noun_phrases reaches beyond its text"):
         Anna()(text_of(10, [(8, 11)]), np.random.default_rng(0))

@@ -206,7 +206,7 @@ def test_refusals():
         Bert()(Text(np.array([21]), SPECIAL, is_next=True), rng)
     with pytest.raises(UnifiedError, match="bert: next-sentence prediction needs Text.is_next"):
         Bert()(Text(np.array([21]), SPECIAL, second=np.array([22])), rng)
-    with pytest.raises(UnifiedError, match="bert: the text is empty"):
+    with pytest.raises(UnifiedError, match="bert: the text has no token that may be predicted"):
         Bert(next_sentence=False)(Text(np.array([], dtype=np.int64), SPECIAL), rng)
     with pytest.raises(UnifiedError, match="bert: whole words are wanted"):
         Bert(next_sentence=False, whole_words=True)(Text(np.array([21]), SPECIAL), rng)

@@ -302,7 +302,7 @@ def test_two_segments_are_needed(kind):
 
 @pytest.mark.parametrize("kind", PRETRAINING)
 def test_an_empty_text_is_refused(kind):
-    with pytest.raises(UnifiedError, match=f"{kind.name}: the text is empty"):
+    with pytest.raises(UnifiedError, match=f"{kind.name}: the text has no token that may be predicted"):
         kind()(text_of(0, 0), np.random.default_rng(0))
 
 

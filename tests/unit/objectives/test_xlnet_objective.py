@@ -326,7 +326,7 @@ def test_settings_out_of_range_are_refused(setting, says):
 
 def test_texts_that_cannot_be_are_refused():
     rng, empty = np.random.default_rng(0), np.empty(0, dtype=np.int64)
-    with pytest.raises(UnifiedError, match="xlnet: the text is empty"):
+    with pytest.raises(UnifiedError, match="xlnet: the text has no token that may be predicted"):
         XLNet()(Text(empty, SPECIAL, empty), rng)
     with pytest.raises(UnifiedError, match="needs two segments"):
         XLNet()(Text(np.arange(5), SPECIAL), rng)
