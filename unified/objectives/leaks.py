@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -16,6 +17,9 @@ from unified.data.targets import BOUNDARY, TOKEN, ExampleTargets
 from unified.data.texts import Texts
 from unified.masks import AttentionMask
 from unified.objectives.contract import Objective
+from unified.runtime.announcements import log_once
+
+logger = logging.getLogger(__name__)
 
 #: Heads whose labels are tokens of the text.
 _HEADS = (TOKEN, BOUNDARY)
@@ -35,7 +39,7 @@ def leak_of_copies(objective: Objective, texts: Texts, draws: Draws) -> str | No
 
     Not judged are: the token itself at the index that predicts it (BERT keeps a tenth of the hidden tokens), unless no
     example hides any; what is given, where the objective declares ``shows_labels``; and an objective that hides or
-    orders tokens by what they are, since its examples then differ by more than their tokens.
+    orders tokens by what they are, since its examples then differ by more than their tokens, which is logged once.
 
     Returns:
         A sentence without its subject that names the prediction, the tokens on the way and the index of the label.
@@ -43,6 +47,7 @@ def leak_of_copies(objective: Objective, texts: Texts, draws: Draws) -> str | No
     count = _recodings(texts)
     made = objective.examples(recoded(texts, count), draws.repeated(count))
     if not _equal_but_for_tokens(made, count):
+        log_once(logger, f"leaks of objective {objective.name} are not judged: its examples depend on what tokens are")
         return None
     shown: list[bool] = []
     for copies in _copies_of_each(made, count):

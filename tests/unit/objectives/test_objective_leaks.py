@@ -1,5 +1,6 @@
 """Leaks of labels: through layers against every path, by copies of a label, and in objectives of the library."""
 
+import logging
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -19,6 +20,7 @@ from unified.data.texts import UNASKED, Text, Texts
 from unified.errors import UnifiedError
 from unified.objectives import OBJECTIVES, parse_objectives
 from unified.objectives.leaks import leak, leak_of_copies, recoded
+from unified.runtime.announcements import log_once
 from unified.testing import check_objective, sample_texts
 
 
@@ -124,10 +126,14 @@ class ByToken(Suffix.__mro__[1]):
 
 
 @pytest.mark.parametrize("decides, found", [("", True), ("index", False), ("mask", False)])
-def test_examples_whose_form_depends_on_tokens_are_not_judged(decides, found):
+def test_examples_whose_form_depends_on_tokens_are_not_judged_and_the_log_says_so(decides, found, caplog):
+    log_once.cache_clear()
+    caplog.set_level(logging.INFO)
     texts = Texts.of([Text(np.arange(5) + SPECIAL.ordinary_start, SPECIAL)])
     problem = leak_of_copies(ByToken(decides=decides), texts, Draws(np.array([1], dtype=np.uint64)))
     assert (problem is not None) == found
+    says = "leaks of objective by_token are not judged: its examples depend on what tokens are"
+    assert caplog.messages == ([] if found else [says])
 
 
 def test_every_label_is_looked_for_whatever_stands_in_its_place():
