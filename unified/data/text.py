@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from unified.arguments import described
 from unified.data.randomness import Draws
 from unified.data.vocabulary import SpecialTokens
 
@@ -40,3 +41,32 @@ class Text:
     backward: bool = False
     sampler: Callable[[np.ndarray, Draws], np.ndarray] | None = None
     spans: Mapping[str, np.ndarray] = field(default_factory=dict)
+
+
+def text_problem(text: object) -> str | None:
+    """Says what is wrong with a text of Python users, in words for a message; None where it is a :class:`Text`."""
+    if not isinstance(text, Text):
+        return f"text must be a Text of unified.data.text, got {described(text)}"
+    count = 0
+    for name, given in (("tokens", text.tokens), ("second", text.second)):
+        ids = np.asarray(() if given is None and name == "second" else given)
+        if ids.ndim != 1 or (ids.size and ids.dtype.kind not in "iu"):
+            return f"{name} of the text must be integers (n,), got {described(given)}"
+        if ids.size and ids.min() < 0:
+            return f"{name} of the text must be ids of at least 0, got {ids.min()}"
+        count += len(ids)
+    if text.word_starts is not None and np.shape(text.word_starts) != (count,):
+        shape = np.shape(text.word_starts)
+        return f"word_starts of the text must have the shape ({count},), one for each token, got {shape}"
+    for kind, given in text.spans.items():
+        spans = np.asarray(given)
+        if spans.ndim != 2 or spans.shape[1] not in (2, 3):
+            return f"spans {kind!r} of the text must have the shape (k, 2), got {spans.shape}"
+        starts, stops = spans[:, 0], spans[:, 1]
+        wrong = np.flatnonzero((starts < 0) | (starts >= stops))
+        if wrong.size:
+            start, stop = spans[wrong[0], :2].tolist()
+            return f"spans {kind!r} of the text must begin at a token and before they end, got {start}, {stop}"
+        if (starts[1:] < starts[:-1]).any():
+            return f"spans {kind!r} of the text must be sorted by where they begin"
+    return None

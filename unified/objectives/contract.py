@@ -10,12 +10,12 @@ from typing import Any, Self
 import numpy as np
 from torch import nn
 
-from unified.arguments import check_all_settings, shown
+from unified.arguments import check_all_settings, described, shown
 from unified.data.annotations import KINDS, SOURCE_KINDS, how_to_annotate
 from unified.data.example import Example, Examples
 from unified.data.randomness import Draws
 from unified.data.targets import PREDICTION_HEADS, TASK, loss_name
-from unified.data.text import Text
+from unified.data.text import Text, text_problem
 from unified.data.texts import Texts
 from unified.data.vocabulary import SpecialTokens
 from unified.errors import UnifiedError
@@ -237,6 +237,14 @@ class BatchedObjective(Objective):
         """Makes the examples of all texts in flat arrays, random numbers from ``draws``."""
 
     def __call__(self, text: Text, rng: np.random.Generator) -> Example:
+        problem = text_problem(text)
+        if problem:
+            raise UnifiedError(f"{self.name}: {problem}")
+        if not isinstance(rng, np.random.Generator):
+            raise UnifiedError(
+                f"{self.name}: rng must be a numpy.random.Generator, such as numpy.random.default_rng(1), got "
+                f"{described(rng)}"
+            )
         return self.examples(Texts.of([text]), Draws.from_generator(rng)).split()[0]
 
 
