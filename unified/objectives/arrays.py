@@ -17,7 +17,8 @@ from unified.model.heads import LANGUAGE_HEADS, PredictionHead
 #: Arrays of integers that have one entry for each token.
 PER_TOKEN = ("tokens", "positions", "token_types")
 
-#: What makes heads that the library lacks, by name; see :attr:`unified.objectives.Objective.own_heads`.
+#: Functions or classes that make heads which the library lacks, by name; see
+#: :attr:`unified.objectives.Objective.own_heads`.
 OwnHeads = Mapping[str, Callable[[TransformerConfig], PredictionHead]]
 
 
