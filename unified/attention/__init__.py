@@ -260,7 +260,7 @@ def attend(
         UnifiedError: these do not fit together, or ``dropout`` is not from 0 to 1; some kernels would compute something
             all the same. Or a backend of your own returns something else.
     """
-    if isinstance(prepared, AttentionMask | torch.Tensor):
+    if isinstance(prepared, (AttentionMask, torch.Tensor)):
         raise UnifiedError("prepared must be what prepare() makes of a mask, got the mask itself")
     require_rate("dropout", dropout)
     if prepared.shape is not None:
