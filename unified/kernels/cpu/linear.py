@@ -132,7 +132,7 @@ def _uses_onednn(states: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor 
         and not is_followed()
         and states.is_cpu
         and not states.is_nested
-        and states.layout == weight.layout == torch.strided
+        and weight.layout is torch.strided
         and states.dtype == weight.dtype == torch.float32
         and states.dim() > 1
         and states.numel() > 0
