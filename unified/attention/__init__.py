@@ -71,8 +71,7 @@ def register(backend: type[Backend]) -> None:
     """
     if not isinstance(backend, type) or not issubclass(backend, Backend):
         raise UnifiedError(f"a backend must be a subclass of unified.attention.Backend, got {shown(backend)}")
-    # The base class declares its name without a value.
-    if "name" not in dir(backend) or not isinstance(backend.name, str) or backend.name == "auto":
+    if not isinstance(backend.name, str) or backend.name in ("", "auto"):
         raise UnifiedError(f"{backend.__name__}: an attention backend has a name, a text other than 'auto'")
     if BACKENDS.get(backend.name, backend) is not backend:
         raise UnifiedError(f"{backend.__name__}: another attention backend is called {backend.name!r}; change its name")

@@ -52,7 +52,7 @@ class Backend(ABC):
         compiles: whether `torch.compile` can compile what it does.
     """
 
-    name: ClassVar[str]
+    name: ClassVar[str] = ""
     any_shape: ClassVar[bool]
     compiles: ClassVar[bool]
 
