@@ -306,4 +306,4 @@ def test_the_command_speaks_of_its_own_options(tmp_path, capsys):
     assert "leave it out" in capsys.readouterr().err
     (tmp_path / "ours" / "dict.txt").unlink()
     assert main(["export", str(tmp_path / "ours"), str(tmp_path / "more")]) == 2
-    assert "put dict.txt and the tokenizer beside it" in capsys.readouterr().err
+    assert "copy dict.txt and the tokenizer's files (tokenizer*, vocab.txt" in capsys.readouterr().err

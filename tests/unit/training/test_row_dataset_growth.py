@@ -26,13 +26,13 @@ from unified.planning.planners import BLOCKS
 from unified.training.row_dataset import PlannedTogether, RowDataset
 
 LENGTHS = {
-    "twice and three": lambda n: 2 * n + 3,
-    "twice and one": lambda n: 2 * n + 1,
-    "twice behind 25": lambda n: n + np.maximum(0, n - 25),
-    "a quarter more": lambda n: n + n // 4,
-    "up to 50": lambda n: np.minimum(n + 5, 50),
-    "two more": lambda n: n + 2,
-    "three more": lambda n: n + 3,
+    "twice_and_three": lambda n: 2 * n + 3,
+    "twice_and_one": lambda n: 2 * n + 1,
+    "twice_behind_25": lambda n: n + np.maximum(0, n - 25),
+    "a_quarter_more": lambda n: n + n // 4,
+    "up_to_50": lambda n: np.minimum(n + 5, 50),
+    "two_more": lambda n: n + 2,
+    "three_more": lambda n: n + 3,
 }
 
 
@@ -40,7 +40,7 @@ LENGTHS = {
 class Grows(Reads):
     """Declares that its examples grow with their texts in one of the ways above."""
 
-    way: str = "two more"
+    way: str = "two_more"
 
     def lengths(self, tokens):
         return LENGTHS[self.way](tokens)
@@ -55,18 +55,18 @@ def limits(row, *ways, paired=False, packed=True):
 @pytest.mark.parametrize(
     ("row", "ways", "longest", "slope", "overhead"),
     [
-        (100, ["two more"], 98, 1.0, 2),
-        (100, ["two more", "three more"], 97, 1.0, 3),
-        (100, ["three more", "two more"], 97, 1.0, 3),
+        (100, ["two_more"], 98, 1.0, 2),
+        (100, ["two_more", "three_more"], 97, 1.0, 3),
+        (100, ["three_more", "two_more"], 97, 1.0, 3),
         # The slope is that of the upper half of the lengths; the overhead has room for rounding at one more token.
-        (100, ["twice and three"], 48, 2.0, 5),
-        (100, ["twice behind 25"], 62, 2.0, 1),
-        (100, ["a quarter more"], 80, 1.25, 2),
-        (60, ["up to 50"], 60, 1.0, 6),
-        (5, ["twice and one"], 2, 2.0, 3),
-        (3, ["twice and one"], 1, 1.0, None),
-        (100, ["twice and three", "twice and one"], 48, 1.0, None),
-        (100, ["twice and three", "two more"], 48, 1.0, None),
+        (100, ["twice_and_three"], 48, 2.0, 5),
+        (100, ["twice_behind_25"], 62, 2.0, 1),
+        (100, ["a_quarter_more"], 80, 1.25, 2),
+        (60, ["up_to_50"], 60, 1.0, 6),
+        (5, ["twice_and_one"], 2, 2.0, 3),
+        (3, ["twice_and_one"], 1, 1.0, None),
+        (100, ["twice_and_three", "twice_and_one"], 48, 1.0, None),
+        (100, ["twice_and_three", "two_more"], 48, 1.0, None),
     ],
 )
 def test_a_line_lies_above_the_lengths_of_examples(row, ways, longest, slope, overhead):
@@ -97,9 +97,9 @@ def test_lengths_are_asked_of_texts_that_have_no_more_tokens_than_a_row():
 
 
 def test_pairs_that_grow_have_no_line():
-    found = limits(100, "twice and three", paired=True)
+    found = limits(100, "twice_and_three", paired=True)
     assert (found.slope, found.overhead) == (1.0, None)
-    assert limits(100, "two more", paired=True).overhead == 2
+    assert limits(100, "two_more", paired=True).overhead == 2
 
 
 def test_a_planner_has_its_objectives_and_their_weight():
@@ -171,7 +171,7 @@ def test_an_epoch_holds_each_pair_once(tmp_path, packed):
 @pytest.mark.parametrize("packed", [True, False])
 def test_an_epoch_of_examples_that_grow_differently_holds_each_token_once(texts, packed):
     """Each example takes as much of its row as its objective says of the text."""
-    ways = ("twice and three", "two more")
+    ways = ("twice_and_three", "two_more")
     mixture = Mixture(tuple(Grows(name=way, way=way) for way in ways), (1.0, 1.0))
     rows = RowDataset(texts, mixture, 40, 3, packed)
     for epoch in (1, 2):

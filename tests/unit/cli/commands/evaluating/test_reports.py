@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 from pathlib import Path
 
 import numpy as np
@@ -179,10 +180,20 @@ def test_a_kill_never_leaves_new_examples_beside_old_results(evaluate, tmp_path,
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     assert before.keys() == {"results.json", "examples.jsonl"}
 
-    def killed(*arguments, **keywords):
+    replace = os.replace
+
+    def replaced(old, new):
+        if Path(new).name == "examples.jsonl":
+            raise KeyboardInterrupt
+        replace(old, new)
+
+    def written(*arguments, **keywords):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr({"replace": "os.replace", "write_result": "unified.reports.results.write_result"}[call], killed)
+    if call == "replace":
+        monkeypatch.setattr(os, "replace", replaced)
+    else:
+        monkeypatch.setattr("unified.reports.results.write_result", written)
     assert main(["evaluate", *words, "right_to_left", "--overwrite"]) == 130
     after = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     assert after.keys() == {"examples.jsonl"}
