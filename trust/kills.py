@@ -118,9 +118,9 @@ def compare_lines(whole: Path, killed: Path) -> int:
 def differing_training(whole: Path, killed: Path) -> str | None:
     """The first file of two trainings that is in one alone, or in which they differ by more than the clock.
 
-    Of a checkpoint the parameters and the optimizer's state are compared, since it also holds times; the log is
-    compared by :func:`compare_lines`. Two things that a kill leaves are no output: the file by which a training locked
-    its folder, which the next training takes away, and folders that were not finished, which a note says to remove.
+    Checkpoints hold times, so only their parameters and the optimizer's state are compared; the log is compared by
+    :func:`compare_lines`. Two things that a kill leaves are no output: the file by which a training locked its folder,
+    which the next training takes away, and folders that were not finished, which a note says to remove.
     """
     difference = _difference(_trained(whole), _trained(killed))
     if difference is not None:
