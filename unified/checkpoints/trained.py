@@ -32,17 +32,14 @@ from unified.generation.schemes import SCHEMES
 from unified.kernels.cpu import accelerate
 from unified.model import TransformerConfig, UnifiedModel
 from unified.reports.results import FILE_NAME, chosen_run, read_results
-from unified.tokenization import Tokenizer
+from unified.tokenization import PATTERNS, Tokenizer
 
 logger = logging.getLogger(__name__)
 
 #: Looked for in this order where a folder is given instead of a file.
 CHECKPOINTS = ("checkpoint_best.pt", "checkpoint_last.pt")
 #: Advice where a checkpoint's dictionary is not found.
-_WHERE = (
-    "copy dict.txt and the tokenizer's files (tokenizer*, vocab.txt, anna.json, *.model) beside it, or give data= to "
-    "unified.load"
-)
+_WHERE = f"copy dict.txt and the tokenizer's files ({PATTERNS}) beside it, or give data= to unified.load"
 _CORE = "core."
 _TOKENS = _CORE + "transformer.embeddings.tokens.weight"
 _FINGERPRINT = "dictionary_version"  #: of fairseq_plugins.models

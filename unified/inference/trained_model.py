@@ -27,7 +27,7 @@ from unified.inference.embedding import embedded
 from unified.kernels.cpu import quantize
 from unified.model import UnifiedModel
 from unified.runtime.devices import usable_device
-from unified.tokenization import Tokenizer, load_tokenizer, tokenizer_files
+from unified.tokenization import PATTERNS, Tokenizer, load_tokenizer, tokenizer_files
 from unified.tokenization.symbol_tokenizer import SymbolTokenizer
 
 #: A piece of a word or of a text, as WordPiece, sentencepiece and byte-level BPE write it.
@@ -77,8 +77,8 @@ def tokenizer_of(folder: Path) -> Tokenizer:
     if len(pieces) > len(symbols) / 20:
         warnings.warn(
             f"{folder} holds no tokenizer, so texts must be divided into symbols by white space; the dictionary has "
-            f"pieces of words, such as {pieces[0]!r}: for other texts copy the tokenizer's files "
-            "(tokenizer*, vocab.txt, anna.json, *.model) into that folder",
+            f"pieces of words, such as {pieces[0]!r}: for other texts copy the tokenizer's files ({PATTERNS}) into "
+            "that folder",
             stacklevel=2,
         )
     return SymbolTokenizer(symbols)

@@ -271,7 +271,7 @@ class SpanBoundaryHead(PredictionHead):
 
 
 #: Classes of the library's own heads of language modelling, by name.
-LANGUAGE_HEADS: Mapping[str, type[PredictionHead]] = {
+LANGUAGE_HEADS: Mapping[str, Callable[[TransformerConfig], PredictionHead]] = {
     TOKEN: LanguageModelHead,
     NEXT_SENTENCE: NextSentenceHead,
     BOUNDARY: SpanBoundaryHead,
@@ -287,14 +287,13 @@ def language_heads(
     Args:
         own_heads: what makes the others from ``config``, by name; see :attr:`unified.objectives.Objective.own_heads`.
     """
-    heads: dict[str, PredictionHead] = {}
-    if config.token_head != "none":
-        heads[TOKEN] = LanguageModelHead(config)
-    heads[NEXT_SENTENCE] = NextSentenceHead(config)
-    if config.boundary_offsets:
-        heads[BOUNDARY] = SpanBoundaryHead(config)
-    if config.sentence_head:
-        heads[EXTRACTIVE] = SentenceHead(config)
+    wanted = {
+        TOKEN: config.token_head != "none",
+        NEXT_SENTENCE: True,
+        BOUNDARY: config.boundary_offsets > 0,
+        EXTRACTIVE: config.sentence_head,
+    }
+    heads = {name: make(config) for name, make in LANGUAGE_HEADS.items() if wanted[name]}
     return heads | {name: make(config) for name, make in own_heads.items()}
 
 

@@ -29,6 +29,8 @@ __all__ = [
 
 #: Files of which one is the tokenizer of a prepared folder, or of a folder of ``transformers``.
 FILES = ("tokenizer.model", VOCABULARY_NAME, "anna.json", "xlnet.model", "spiece.model", JSON_NAME)
+#: Patterns of these files and of those that belong to them, for advice.
+PATTERNS = "tokenizer*, vocab.txt, anna.json, *.model"
 
 
 def tokenizer_files(folder: str | Path) -> list[str]:
