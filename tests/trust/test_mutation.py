@@ -184,7 +184,9 @@ def test_what_tests_miss_is_found_and_nothing_is_run_twice(project):
 @pytest.mark.parametrize("body", ["open('once', 'x')", "assert os.getpid() == PID"])
 def test_mistakes_that_were_noticed_by_tests_that_fail_without_them_are_not_kept(project, body):
     """One fails from its second run on, the other in a fork of the process that has collected it."""
-    wrong = f"\n\nimport os\nPID = os.getpid()\n\n\ndef test_wrong():\n    rules.alone(1)\n    {body}\n"
+    # It takes a second, so that quicker tests notice the mistakes in bounds.py before it.
+    before = "\n\nimport os, time\nPID = os.getpid()\n\n\ndef test_wrong():\n    rules.alone(1)\n    time.sleep(1)\n"
+    wrong = f"{before}    {body}\n"
     (project / "tests" / "test_rules.py").write_text(TESTS + wrong)
     with (project / "small" / "rules.py").open("a") as rules:  # what no other test runs
         rules.write("\n\ndef alone(number):\n    return number + 1\n")
