@@ -29,11 +29,11 @@ def drawn(*shape: int, seed: int = 0) -> torch.Tensor:
 
 
 def by_definition(states: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
-    """Whole numbers of at most 63 and 127 times the scales of their rows, in float64."""
+    """States in 255 steps from the least of their row to its greatest, weights of at most 63 times a scale, float64."""
     states, weight = states.double(), weight.double()
-    of_state = states.abs().amax(-1, keepdim=True) / 63
-    of_weight = weight.abs().amax(-1) / 127
-    found = (states / of_state).round() @ (weight / of_weight.unsqueeze(1)).round().T * of_state * of_weight
+    least, greatest = states.amin(-1, keepdim=True), states.amax(-1, keepdim=True)
+    step, scale = (greatest - least) / 255, weight.abs().amax(-1, keepdim=True) / 63
+    found = (((states - least) / step).round() * step + least) @ ((weight / scale).round() * scale).T
     return found if bias is None else found + bias
 
 
@@ -45,7 +45,7 @@ def test_a_product_is_that_of_its_definition(shape, has_bias):
     bias = drawn(1, 50, seed=2)[0] if has_bias else None
     found, expected = Int8LinearMap()(states, weight, bias), by_definition(states, weight, bias)
     assert found.dtype == torch.float32 and found.shape == (*shape[:-1], 50)
-    # A number halfway between two whole ones may be rounded to either: a 64th of what the row adds at most.
+    # A number halfway between two whole ones may be rounded to either.
     scale = states.abs().amax(-1, keepdim=True).double() * weight.abs().amax(1)
     assert ((found - expected).abs() <= 1e-5 * scale * shape[-1]).double().mean() > 0.99
     assert ((found - expected).abs() <= scale / 32 + 1e-5).all()
@@ -53,10 +53,13 @@ def test_a_product_is_that_of_its_definition(shape, has_bias):
 
 @torch.no_grad()
 def test_the_sum_of_the_greatest_numbers_is_exact():
-    """Two products of 63 and 127 stay within 16 bits; those of 127 and 127 would not, where there is no VNNI."""
-    states, weight = torch.ones(4, 512), torch.ones(8, 512)
-    torch.testing.assert_close(Int8LinearMap()(states, weight), torch.full((4, 8), 512.0), rtol=1e-5, atol=0)
-    torch.testing.assert_close(Int8LinearMap()(-states, weight), torch.full((4, 8), -512.0), rtol=1e-5, atol=0)
+    """Two products of 255 and 63 stay within 16 bits; those of 255 and 127 would not, where there is no VNNI."""
+    states, weight = torch.ones(4, 513), torch.ones(8, 513)
+    states[:, 0] = 0
+    for sign in (1, -1):
+        expected = torch.full((4, 8), 512.0 * sign)
+        torch.testing.assert_close(Int8LinearMap()(states, sign * weight), expected, rtol=1e-5, atol=0)
+        torch.testing.assert_close(Int8LinearMap()(sign * states, weight), expected, rtol=1e-5, atol=0)
 
 
 @torch.no_grad()
@@ -199,19 +202,22 @@ def test_a_weight_is_converted_once(monkeypatch):
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("rows", [1, 2, 255, 256, 257, 513])
-def test_states_are_rounded_to_the_definition(rows):
-    """Bytes around 64, of at most 63 on each side; of a row of zeros all are 64."""
-    torch.set_flush_denormal(False)  # a training in this process may have turned the least numbers into zeros
-    states = drawn(rows, 5)
-    states[rows // 2] = 0.0
-    rounded, scales = int8.rounded_states(states)
-    expected = states.abs().amax(-1, keepdim=True) / 63
-    assert rounded.dtype == torch.uint8 and scales.shape == (rows, 1) and (scales > 0).all()
-    zero = expected == 0
-    torch.testing.assert_close(scales[~zero], expected[~zero])
-    assert torch.equal(rounded, ((states / scales).round() + 64).to(torch.uint8))
-    assert (rounded[rows // 2] == 64).all() and int(rounded.max()) <= 127 and int(rounded.min()) >= 1
+@pytest.mark.parametrize(("rows", "width"), [(2, 5), (3, 64), (257, 5), (513, 33)])
+def test_states_are_rounded_to_the_definition(rows, width):
+    """Bytes from 0 for the least number of a row to 255 for its greatest; rows of one number are that number."""
+    states = drawn(rows, width)
+    states[rows // 2] = 2.5
+    rounded, scales, least = int8.rounded_states(states)
+    assert rounded.dtype == torch.uint8 and rounded.shape == states.shape and rounded.is_contiguous()
+    assert scales.shape == (rows, 1) and least.shape == (rows,)
+    spread = states.amax(1) - states.amin(1)
+    torch.testing.assert_close(scales[:, 0], spread / 255, rtol=1e-5, atol=0)
+    torch.testing.assert_close(least, states.amin(1), rtol=0, atol=1e-6 * float(states.abs().max()))
+    others = spread > 0
+    expected = ((states - states.amin(1, keepdim=True)) / scales).round()[others]
+    assert ((rounded[others] - expected).abs() <= 1).all() and (rounded[others] == expected).double().mean() > 0.99
+    assert (rounded[others].amin(1) == 0).all() and (rounded[others].amax(1) == 255).all()
+    assert torch.equal(rounded[rows // 2] * scales[rows // 2] + least[rows // 2], states[rows // 2])
 
 
 @torch.no_grad()

@@ -1,9 +1,10 @@
 """Linear maps in int8, for a trained model on a CPU: a product of whole numbers is faster, and its matrix is a quarter.
 
-Each row of a weight has a scale of its own, and so has each row of the states, so that what a row gives does not depend
-on the rows beside it. Weights get 8 bits. States get 7, because two products of 8 bits and 8 bits together exceed
-the 16 bits in which processors without VNNI add them. Sums, the bias and everything between two maps stay float32.
-oneDNN makes the product, which torch brings along and its compiler calls (`onednn::qlinear_pointwise`).
+Each row of a weight has a scale of its own. Each row of the states has a scale and a least number, so that what a row
+gives does not depend on the rows beside it. States get 8 bits. Weights get 7, because two products of 8 bits and 8
+bits together exceed the 16 bits in which processors without VNNI add them. Sums, the bias and everything between two
+maps stay float32. oneDNN makes the product, which torch brings along and its compiler calls
+(`onednn::qlinear_pointwise`); states are rounded by what torch has for tables of embeddings.
 """
 
 from __future__ import annotations
@@ -24,13 +25,26 @@ from unified.runtime.announcements import log_once
 
 logger = logging.getLogger(__name__)
 
-_GREATEST_WEIGHT, _GREATEST_STATE = 127, 63
-#: The unsigned byte that stands for zero in states.
-_ZERO = 64
-#: Rows that are rounded together.
-_BLOCK = 256
+_GREATEST_WEIGHT, _GREATEST_STATE = 63, 255
 
 Model = TypeVar("Model", bound=nn.Module)
+
+
+@dataclass(frozen=True)
+class Int8Weight:
+    """A weight (N, K) in whole numbers.
+
+    Attributes:
+        packed: as oneDNN takes them, which alone can read this.
+        scales: (N,), what a number 1 of each row stands for.
+        sums: (N,), the sum of each row as it was rounded: what the product adds for a state of 1.
+        zeros: int32 (N,), as oneDNN asks for them.
+    """
+
+    packed: torch.Tensor
+    scales: torch.Tensor
+    sums: torch.Tensor
+    zeros: torch.Tensor
 
 
 @dataclass(frozen=True)
@@ -40,12 +54,12 @@ class _Conversion:
     Attributes:
         weight: held, so that no other weight takes its place in memory.
         version: torch's count of the changes of the weight in place; None where torch does not count.
-        converted: as oneDNN takes it.
+        converted: what the product takes.
     """
 
     weight: torch.Tensor
     version: int | None
-    converted: tuple[torch.Tensor, torch.Tensor]
+    converted: Int8Weight
 
 
 class Int8LinearMap(LinearMap):
@@ -86,12 +100,13 @@ class Int8LinearMap(LinearMap):
             raise UnifiedError("a quantized model computes in float32 on a CPU alone")
         if states.numel() == 0:
             return functional.linear(states, weight, bias)
-        rounded, scales = rounded_states(states.reshape(-1, states.size(-1)))
-        found = int8_product(rounded, *self._converted(weight))
+        rounded, scales, least = rounded_states(states.reshape(-1, states.size(-1)))
+        converted = self._converted(weight)
+        found = int8_product(rounded, converted)
         found = found.mul_(scales) if bias is None else torch.addcmul(bias, found, scales, out=found)
-        return found.view(*states.shape[:-1], -1)
+        return found.addr_(least, converted.sums).view(*states.shape[:-1], -1)
 
-    def _converted(self, weight: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    def _converted(self, weight: torch.Tensor) -> Int8Weight:
         key = weight.data_ptr(), weight.shape, weight.stride()
         version = None if weight.is_inference() else weight._version
         found = self._known.get(key)
@@ -150,33 +165,38 @@ def quantize(model: Model) -> Model:
 def has_int8_product() -> bool:
     """Whether this torch has what :class:`Int8LinearMap` calls."""
     try:
-        return callable(torch.ops.onednn.qlinear_pointwise) and torch.backends.mkldnn.is_available()
+        called = torch.ops.onednn.qlinear_pointwise, torch.ops.quantized.embedding_bag_byte_prepack
     except AttributeError:
         return False
+    return all(map(callable, called)) and torch.backends.mkldnn.is_available()
 
 
-def rounded_states(states: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Rows (M, K) as uint8, and their scales (M, 1); block by block, so that what lies between stays in the cache."""
-    rounded, scales = torch.empty_like(states, dtype=torch.uint8), states.new_empty(len(states), 1)
-    for block, of_block, scale in zip(*(one.split(_BLOCK) for one in (states, rounded, scales)), strict=True):
-        torch.amax(block.abs(), -1, keepdim=True, out=scale)  # vector_norm takes ten times as long
-        scale.clamp_min_(torch.finfo(torch.float32).tiny).div_(_GREATEST_STATE)
-        of_block.copy_((block / scale).round_().add_(_ZERO))
-    return rounded, scales
+def rounded_states(states: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Rows (M, K) as uint8, with their scales (M, 1) and their least numbers (M,).
+
+    A byte times the scale, plus the least number, is about the state. Where a row has what is no number, so is its
+    least.
+    """
+    width = states.size(1)
+    packed = torch.ops.quantized.embedding_bag_byte_prepack(states)  # behind the bytes: scale, least number
+    scales = packed[:, width : width + 4].clone(memory_format=torch.contiguous_format).view(torch.float32)
+    # The least number that torch gives does not know of those that are none.
+    least = torch.sub(states.amax(1), scales.squeeze(1), alpha=_GREATEST_STATE)
+    return packed[:, :width].contiguous(), scales, least
 
 
-def int8_weight(weight: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """A weight (N, K) as oneDNN takes it, and the scales (N,) of its rows."""
+def int8_weight(weight: torch.Tensor) -> Int8Weight:
+    """A weight (N, K) as :func:`int8_product` takes it."""
     weight = weight.detach()
     scales = weight.abs().amax(1).clamp_min(torch.finfo(torch.float32).tiny) / _GREATEST_WEIGHT
     rounded = (weight / scales.unsqueeze(1)).round_().to(torch.int8)
-    return torch.ops.onednn.qlinear_prepack(rounded, None), scales
+    packed = torch.ops.onednn.qlinear_prepack(rounded, None)
+    return Int8Weight(packed, scales, rounded.sum(1) * scales, torch.zeros(len(scales), dtype=torch.int32))
 
 
-def int8_product(states: torch.Tensor, weight: torch.Tensor, scales: torch.Tensor) -> torch.Tensor:
-    """Bytes (..., K), and what :func:`int8_weight` gives -> (..., N), float32."""
-    zeros = torch.zeros(1, dtype=torch.int32).expand(len(scales))
+def int8_product(states: torch.Tensor, weight: Int8Weight) -> torch.Tensor:
+    """Bytes (M, K), and what :func:`int8_weight` gives -> (M, N), float32."""
     found: torch.Tensor = torch.ops.onednn.qlinear_pointwise(
-        states, 1.0, _ZERO, weight, scales, zeros, None, 1.0, 0, torch.float32, "none", [], ""
+        states, 1.0, 0, weight.packed, weight.scales, weight.zeros, None, 1.0, 0, torch.float32, "none", [], ""
     )
     return found
