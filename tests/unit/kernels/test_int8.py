@@ -221,6 +221,15 @@ def test_states_are_rounded_to_the_definition(rows, width):
 
 
 @torch.no_grad()
+@pytest.mark.parametrize("size", [1e3, 1.0, 1e-4, 1e-6, 1e-8, 1e-12])
+def test_bytes_and_scales_give_the_states_again(size):
+    states = drawn(40, 65).double() * size
+    rounded, scales, least = int8.rounded_states(states.float())
+    found = rounded.double() * scales + least.unsqueeze(1)
+    assert ((found - states).abs() <= 0.51 * scales + 1e-6 * states.abs().amax(1, keepdim=True) + 1.1e-8).all()
+
+
+@torch.no_grad()
 def test_one_number_is_a_product_too_and_none_is_torchs(monkeypatch):
     calls, multiply = [], int8.int8_product
     monkeypatch.setattr(int8, "int8_product", lambda *given: calls.append(given) or multiply(*given))

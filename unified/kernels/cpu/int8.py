@@ -174,8 +174,8 @@ def has_int8_product() -> bool:
 def rounded_states(states: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """Rows (M, K) as uint8, with their scales (M, 1) and their least numbers (M,).
 
-    A byte times the scale, plus the least number, is about the state. Where a row has what is no number, so is its
-    least.
+    A byte times the scale, plus the least number, is the state, to half a scale and 1e-8, which torch adds to how far
+    a row's numbers lie apart. Where a row has what is no number, so is its least.
     """
     width = states.size(1)
     packed = torch.ops.quantized.embedding_bag_byte_prepack(states)  # behind the bytes: scale, least number
