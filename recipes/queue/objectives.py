@@ -68,7 +68,7 @@ class Objective:
         name: in tables and in names of entries.
         mixture: as ``--objectives`` takes it.
         scorings: as ``unified evaluate minimal-pairs --scoring`` takes them.
-        updates: of the pre-training; all but the untrained model have the same.
+        updates: of the pre-training; all but the untrained model have the same, and what is no model has none.
     """
 
     name: str
@@ -97,6 +97,9 @@ OTHERS = (
     *(Objective(name, name, ("left_to_right",)) for name in ("bert_style", "deshuffling", "mass_style", "drop_tokens")),
     Objective("untrained", CLOZE, updates=1),
 )
+
+#: No model, but the floor of minimal pairs: how often the tokens of a sentence are (:mod:`token_counts`).
+COUNTS = Objective("token_counts", "", ("words", "pieces"), updates=0)
 
 #: Objectives of the table, each with its seeds.
 COMPARED = (*((system, SEEDS) for system in SYSTEMS), *((other, SEEDS[:1]) for other in OTHERS))
@@ -194,6 +197,18 @@ def evaluation(objective: Objective, seed: int, what: str) -> Entry:
     )
 
 
+def counted() -> Entry:
+    """Minimal pairs by :data:`COUNTS`."""
+    return Entry(
+        name=f"objectives/{COUNTS.name}/{PAIRS}",
+        table=TABLE,
+        commands=(words("python", "{recipes}/queue/token_counts.py", "{data/wikipedia}/prepared", *EVALUATIONS[PAIRS]),),
+        figures=tuple(Figures("numbers", f"{tokens}/scores.json", tokens) for tokens in COUNTS.scorings),
+        settings={"objective": COUNTS.name, "what": PAIRS},
+        outcomes=outcomes(COUNTS, PAIRS),
+    )
+
+
 def outcomes(objective: Objective, what: str) -> tuple[Figures, ...]:
     """Files with the scores of single items that a run leaves; none of perplexity, which is not compared by them."""
     if what in TASKS:
@@ -240,4 +255,5 @@ def of(objective: Objective, seed: int) -> list[Entry]:
 
 def entries(seed: int) -> list[Entry]:
     """All that is measured with one seed: the six systems, and with the first seed all other objectives."""
-    return [entry for objective, seeds in COMPARED if seed in seeds for entry in of(objective, seed)]
+    floor = [counted()] if seed == SEEDS[0] else []
+    return floor + [entry for objective, seeds in COMPARED if seed in seeds for entry in of(objective, seed)]

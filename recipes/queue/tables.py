@@ -151,15 +151,15 @@ def comparison(lines: Lines, compared: Sequence[Compared], tuned: Sequence[Objec
         measured = [shown(values(f"/{task}", f"valid.{name}")) for task, name in tasks]
         for number, scoring in enumerate(objective.scorings):
             pairs = values(f"/{objectives.PAIRS}", f"{scoring}.accuracy")
-            bits = values("/perplexity", f"{scoring}.bits_per_character")
+            bits = shown(values("/perplexity", f"{scoring}.bits_per_character"), 2) if objective.updates else ""
             more = measured if number == 0 and measured else [""] * len(objectives.MEASURES)
-            last = [losses, minutes(trained, seconds)] if number == 0 else ["", ""]
-            rows.append([objective.name, scoring, shown(pairs), shown(bits, 2), *more, *last])
+            last = [losses, minutes(trained, seconds)] if number == 0 and objective.updates else ["", ""]
+            rows.append([objective.name, scoring, shown(pairs), bits, *more, *last])
     return table(heads, 2, rows)
 
 
 #: Models that the others are compared with on the same items, of minimal pairs each by its first scoring.
-BESIDE = ("next_token", "bert", "untrained")
+BESIDE = ("next_token", "bert", objectives.COUNTS.name, "untrained")
 #: That model of them beside which fine-tunings are shown.
 WITHOUT = "untrained"
 
@@ -260,7 +260,9 @@ def objectives_table(lines: Lines) -> str:
         (objective, [f"{objectives.TABLE}/{objective.name}-{seed}" for seed in seeds])
         for objective, seeds in objectives.COMPARED
     ]
-    whole = comparison(lines, compared, [objective for objective, _ in compared], "processor_seconds")
+    tuned = [objective for objective, _ in compared]
+    compared.append((objectives.COUNTS, [f"{objectives.TABLE}/{objectives.COUNTS.name}"]))
+    whole = comparison(lines, compared, tuned, "processor_seconds")
     return whole + same_pairs(lines, compared) + same_items(lines, compared) + other_settings(lines)
 
 
