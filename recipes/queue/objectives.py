@@ -202,7 +202,9 @@ def counted() -> Entry:
     return Entry(
         name=f"objectives/{COUNTS.name}/{PAIRS}",
         table=TABLE,
-        commands=(words("python", "{recipes}/queue/token_counts.py", "{data/wikipedia}/prepared", *EVALUATIONS[PAIRS]),),
+        commands=(
+            words("python", "{recipes}/queue/token_counts.py", "{data/wikipedia}/prepared", *EVALUATIONS[PAIRS]),
+        ),
         figures=tuple(Figures("numbers", f"{tokens}/scores.json", tokens) for tokens in COUNTS.scorings),
         settings={"objective": COUNTS.name, "what": PAIRS},
         outcomes=outcomes(COUNTS, PAIRS),

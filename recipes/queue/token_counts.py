@@ -37,8 +37,10 @@ def words_of(text: str) -> list[str]:
     return _WORD.findall(text.lower())
 
 
-def scored(paradigms: Sequence[Paradigm], tokens_of: Callable[[str], Iterable[str]], counts: Counter[str]) -> PairScores:
-    """Both sentences of all pairs by the sum of the logarithms of their tokens' shares, with one added to each count."""
+def scored(
+    paradigms: Sequence[Paradigm], tokens_of: Callable[[str], Iterable[str]], counts: Counter[str]
+) -> PairScores:
+    """Both sentences of pairs by the sum of the logarithms of their tokens' shares, with one added to each count."""
     total = sum(counts.values()) + len(counts)
 
     def score(sentence: str) -> float:
