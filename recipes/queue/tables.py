@@ -249,7 +249,7 @@ def other_settings(lines: Lines) -> str:
             rows.append([task, measure, setting or objectives.USUAL, *scores, ahead])
     if all(row[3:5] == [MISSING] * 2 for row in rows if row[2] in objectives.SETTINGS[row[0]]):
         return ""
-    heads = ["task", "measure", "rate", *objectives.BY_SETTINGS, "difference"]
+    heads = ["task", "measure", f"learning rate ({objectives.USUAL} above)", *objectives.BY_SETTINGS, "difference"]
     text = "\n".join(table_lines(heads, rows))
     return f"\n\nFine-tuned with other settings, seed {objectives.SEEDS[0]}:\n\n{text}"
 
@@ -331,7 +331,7 @@ def published_table(lines: Lines) -> str:
     """A row for each task with published figures: theirs, ours, and what separates them; below, where they stand."""
     rows = []
     for task, (figures, ours) in published.rows().items():
-        cells = [task, published.systems(figures), "", published.NOT_RUN]
+        cells = [task, published.systems(figures), "", published.NO_FIGURE]
         if ours is not None:
             found = [lines[name]["figures"] for name in ours.lines if name in lines]
             scores = {
@@ -380,7 +380,7 @@ READS: dict[str, tuple[str, ...]] = {published.TABLE: published.READS}
 
 
 def of_earlier_runs(found: Sequence[Line], lines: Lines, entries: Mapping[str, Entry]) -> str:
-    """A sentence that names lines which belong to an earlier run, with other figures, of what they need.
+    """A sentence that names lines whose figures are of an earlier run, which gave others when it was repeated.
 
     Args:
         found: all lines, in the order in which they were added.
@@ -398,7 +398,8 @@ def of_earlier_runs(found: Sequence[Line], lines: Lines, entries: Mapping[str, E
     if not named:
         return ""
     texts = "; ".join(f"{need} ({', '.join(names)})" for need, names in named.items())
-    return f"\n\nFigures of an earlier run of what stands first, which gave others when it was repeated: {texts}."
+    cells = "These cells are of an earlier run of what stands first, with the same seed"
+    return f"\n\n{cells}; it gave other figures when it was repeated: {texts}."
 
 
 def section(table: str, results: Path) -> str:

@@ -209,7 +209,7 @@ def test_the_table_compares_settings_of_fine_tuning(tmp_path):
     add("objectives/bert-1/mrpc/2e-4-10-epochs", 81.0, "11 00")
     text = tables.section("objectives", tmp_path).split("other settings, seed 1:")[1]
     rows = [[cell.strip() for cell in row.split("|")[1:-1]] for row in text.splitlines() if row.startswith("|")]
-    assert rows[0] == ["task", "measure", "rate", "bert", "untrained", "difference"]
+    assert rows[0] == ["task", "measure", "learning rate (5e-4 above)", "bert", "untrained", "difference"]
     assert rows[2] == ["sst2", "accuracy", "5e-4", "70.0", "60.0", "missing"]
     assert rows[3][:5] == ["sst2", "accuracy", "1e-4", "75.0", "50.0"] and rows[3][5].startswith("+50.0 [")
     assert ["mrpc", "f1", "2e-4, 10 epochs", "81.0", "missing", "missing"] in rows
