@@ -10,6 +10,7 @@ from torch import nn
 from tests.support.checkpoint_samples import checkpoint, data_folder
 from unified import UnifiedLM, masks
 from unified.attention import BackendChoice
+from unified.errors import UnifiedError
 from unified.kernels.cpu import accelerate, quantize
 from unified.kernels.cpu import linear as by_onednn
 from unified.kernels.cpu.blocked import BlockedAttention
@@ -170,3 +171,13 @@ def test_a_plain_model_is_plain():
     model = language_model("unified_lm_tiny")
     assert not any(type(module).__module__.startswith("unified.kernels.cpu") for module in model.modules())
     assert type(model.transformer.backend) is BackendChoice
+
+
+@pytest.mark.parametrize("function", [accelerate, quantize])
+@pytest.mark.parametrize(
+    ("given", "called"), [("x", "str 'x'"), (None, "NoneType None"), (nn.Linear, f"type {nn.Linear}")]
+)
+def test_what_is_no_module_is_refused(function, given, called):
+    with pytest.raises(UnifiedError) as raised:
+        function(given)
+    assert str(raised.value) == f"model must be a torch.nn.Module, got {called}"

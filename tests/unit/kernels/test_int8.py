@@ -152,14 +152,42 @@ def test_what_it_cannot_do_is_refused(monkeypatch):
         Int8LinearMap()(states.requires_grad_(), weight)
     with torch.no_grad(), pytest.raises(UnifiedError, match="^a quantized model computes in float32 on a CPU alone"):
         Int8LinearMap()(states.double(), weight)
-    with torch.no_grad(), pytest.raises(UnifiedError, match="^a quantized model computes in float32 on a CPU alone"):
-        Int8LinearMap()(states, weight.to("meta"))
+    for other in ((states, weight.to("meta")), (states, weight, torch.ones(4).double())):
+        with torch.no_grad(), pytest.raises(UnifiedError, match="^a quantized model computes in float32 on a CPU"):
+            Int8LinearMap()(*other)
     for model in (nn.Linear(4, 4).double(), nn.Linear(4, 4, device="meta")):
         with pytest.raises(UnifiedError, match="^only a model of float32 on a CPU can be quantized"):
             quantize(model)
     monkeypatch.setattr(torch.backends.mkldnn, "is_available", lambda: False)
     with pytest.raises(UnifiedError, match="^this torch has no int8 product of oneDNN"):
         quantize(nn.Linear(4, 4))
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("layout", [torch.strided, torch.jagged, torch.sparse_coo, torch.sparse_csr])
+def test_nested_and_sparse_tensors_are_refused(layout):
+    states, weight = drawn(3, 8), drawn(4, 8, seed=1)
+    if layout in (torch.strided, torch.jagged):
+        given = [(torch.nested.nested_tensor([states, states[:2]], layout=layout), weight)]
+    else:
+        given = [(states.to_sparse(layout=layout), weight), (states, weight.to_sparse(layout=layout))]
+    for other in given:
+        with pytest.raises(UnifiedError) as raised:
+            Int8LinearMap()(*other)
+        assert str(raised.value) == (
+            "a quantized model takes no nested or sparse tensors: pad the rows, or make it dense"
+        )
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("shape", [(), (7,), (3, 9)])
+def test_shapes_that_do_not_fit_are_named_by_torch(shape):
+    linear = nn.Linear(8, 4)
+    with pytest.raises(RuntimeError) as expected:
+        linear(torch.ones(shape))
+    with pytest.raises(RuntimeError) as raised:
+        quantize(linear)(torch.ones(shape))
+    assert str(raised.value) == str(expected.value)
 
 
 def test_a_product_is_missing_where_torch_has_it_no_more(monkeypatch):

@@ -19,6 +19,7 @@ from torch.nn import functional
 
 from unified.arguments import counted
 from unified.errors import UnifiedError
+from unified.kernels.cpu.checks import require_module
 from unified.kernels.cpu.linear import FewRowsLinear, FewRowsLinearMap, Linear, OneDnnLinearMap
 from unified.kernels.plain import LinearMap
 from unified.runtime.announcements import log_once
@@ -91,14 +92,16 @@ class Int8LinearMap(LinearMap):
         """(..., K) states, (N, K) weight and (N,) bias -> (..., N), all float32 on a CPU.
 
         Raises:
-            UnifiedError: gradients are wanted, or something is not float32 on a CPU.
+            UnifiedError: gradients are wanted, or something is not float32 on a CPU, nested or sparse.
         """
-        learnt = any(one is not None and one.requires_grad for one in (states, weight, bias))
-        if torch.is_grad_enabled() and learnt:
+        given = [one for one in (states, weight, bias) if one is not None]
+        if torch.is_grad_enabled() and any(one.requires_grad for one in given):
             raise UnifiedError("a quantized model has no gradients: compute under torch.no_grad(), train another copy")
-        if not all(one.is_cpu and one.dtype == torch.float32 for one in (states, weight)):
+        if not all(one.is_cpu and one.dtype == torch.float32 for one in given):
             raise UnifiedError("a quantized model computes in float32 on a CPU alone")
-        if states.numel() == 0:
+        if any(one.is_nested or one.layout is not torch.strided for one in given):
+            raise UnifiedError("a quantized model takes no nested or sparse tensors: pad the rows, or make it dense")
+        if states.numel() == 0 or states.shape[-1:] != weight.shape[1:]:  # torch names shapes that do not fit
             return functional.linear(states, weight, bias)
         rounded, scales, least = rounded_states(states.reshape(-1, states.size(-1)))
         converted = self._converted(weight)
@@ -138,9 +141,10 @@ def quantize(model: Model) -> Model:
     number of its linear maps in int8 is logged once.
 
     Raises:
-        UnifiedError: this torch has no int8 product for this processor, the model is not float32 on a CPU, or none of
-            its modules is a linear map.
+        UnifiedError: ``model`` is no module of torch or not float32 on a CPU, none of its modules is a linear map, or
+            this torch has no int8 product for this processor.
     """
+    require_module(model)
     if not has_int8_product():
         raise UnifiedError("this torch has no int8 product of oneDNN")
     if any(not one.is_cpu or one.dtype != torch.float32 for one in model.parameters()):

@@ -12,6 +12,7 @@ from torch import nn
 
 from unified.attention import AUTOMATIC, BackendChoice, register
 from unified.kernels.cpu.blocked import BlockedAttention
+from unified.kernels.cpu.checks import require_module
 from unified.kernels.cpu.dropout import Dropout
 from unified.kernels.cpu.linear import (
     FewRowsLinear,
@@ -75,7 +76,11 @@ def accelerate(model: Model) -> Model:
 
     Args:
         model: any module of torch, before or after its parameters are loaded.
+
+    Raises:
+        UnifiedError: ``model`` is no module of torch.
     """
+    require_module(model)
     counts = Counter(type(module) for module in model.modules())
     swapped: dict[type[nn.Module], type[nn.Module]] = {}
     done: list[str] = []
