@@ -25,7 +25,7 @@ from unified.inference.generate_output import lines
 from unified.inference.language_model import UnifiedLM
 from unified.inference.sentences import FileSentences, FolderSentences
 from unified.inference.source_limits import require_room
-from unified.runtime.parallel import ordered_map
+from unified.runtime.parallel import kept_workers
 from unified.runtime.progress import Progress, StepProgress
 from unified.tokenization import FILES
 
@@ -90,7 +90,7 @@ class ChunkWriter:
     int8: bool
     folder: Path
 
-    def __call__(self, number: int) -> ChunkCounts:
+    def write(self, number: int) -> ChunkCounts:
         """Write chunk ``number``."""
         lm = _loaded(self)
         counts, texts = ChunkCounts(len(self.indices(number))), dict[int, str]()
@@ -228,14 +228,15 @@ def _write_chunks(job: ChunkWriter, processes: int) -> None:
         Progress.say(f"generate: {job.folder}: {job.chunks - len(missing)} of {job.chunks} chunks are there already")
     left = sum(len(job.indices(number)) for number in missing)
     processes = min(processes, max(len(missing), 1))
-    if not job.always_has_room:
-        # All of them before the first is written: a refusal at the end would throw away what is finished.
-        deque(ordered_map(job.require_room, missing, processes), maxlen=0)
     total = ChunkCounts()
-    with StepProgress("generate", len(job.sentences), "sentences", len(job.sentences) - left) as progress:
-        for counts in ordered_map(job, missing, processes):
-            total.add(counts)
-            progress.advance(steps=counts.sentences)
+    with kept_workers(job, processes) as workers:
+        if not job.always_has_room:
+            # All of them before the first is written: a refusal at the end would throw away what is finished.
+            deque(workers.ordered_map(ChunkWriter.require_room, missing), maxlen=0)
+        with StepProgress("generate", len(job.sentences), "sentences", len(job.sentences) - left) as progress:
+            for counts in workers.ordered_map(ChunkWriter.write, missing):
+                total.add(counts)
+                progress.advance(steps=counts.sentences)
     if total.divided:
         Progress.say(f"generate: {total.divided:,} of these {total.sentences:,} sources were divided into windows")
     if total.cut:

@@ -2,6 +2,8 @@
 
 import hashlib
 import os
+import time
+from contextlib import contextmanager
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -17,6 +19,7 @@ from unified.inference.language_model import UnifiedLM
 from unified.inference.sentences import FileSentences
 from unified.inference.several_processes import ChunkCounts, ChunkWriter, spread
 from unified.inference.source_windows import ShortSources
+from unified.runtime.parallel import Workers
 
 TEXTS = ["5", "6 7", "8 9 10", "11 12 13 14", "15 ä"]
 #: Ids of the texts, as the model below encodes them.
@@ -113,18 +116,18 @@ def test_chunks_divide_the_sentences_and_have_numbered_files(job):
 @pytest.mark.parametrize("prompt", [False, True])
 def test_a_chunk_holds_its_sentences_and_those_are_numbered_in_the_whole(job, model, prompt):
     job = replace(job, prompt=prompt)
-    assert job(1) == ChunkCounts(2)
+    assert job.write(1) == ChunkCounts(2)
     more = {"prompt": prompt, "batch_size": 7, "indices": [2, 3], "max_source": 0}
     assert model.asked == [("hypotheses", IDS[2:4], job.config, more)]
     expected = [line(i, TEXTS[i], f"{TEXTS[i]} {i}" if prompt else i) for i in (2, 3)]
     assert job.path(1).read_bytes() == "".join(expected).encode()
-    job(2)
+    job.write(2)
     assert job.path(2).read_bytes() == line(4, "15 ä", "15 ä 4" if prompt else 4).encode("utf-8")
 
 
 def test_longer_sources_are_cut_to_their_first_tokens(job, model):
     job = replace(job, max_source=2, chunk=5)
-    assert job(0) == ChunkCounts(5, 2, 2)
+    assert job.write(0) == ChunkCounts(5, 2, 2)
     assert model.asked[0][1] == [[5], [6, 7], [8, 9], [11, 12], [15, 99]]
 
 
@@ -141,7 +144,7 @@ def test_longer_sources_are_divided_into_windows_where_asked(job, model, max_sou
     """Without a limit they are as long as the positions leave, 12 less the 9 tokens to write."""
     config = GenerationConfig(max_length=9, beam=3)
     job = replace(job, config=config, max_source=max_source, windows=True, chunk=5)
-    assert job(0) == counts
+    assert job.write(0) == counts
     limit = max_source or 3
     more = {"prompt": False, "batch_size": 7, "indices": divided, "max_source": limit}
     windows, hypotheses = model.asked
@@ -166,7 +169,7 @@ def test_each_text_has_the_length_that_generate_gives_it(job, model, prompt, len
     model.lengths = lengths
     config = GenerationConfig(max_length=12, beam=3)
     job = replace(job, prompt=prompt, max_source=max_source, config=config, default_lengths=True, chunk=5)
-    assert job(0).sentences == 5
+    assert job.write(0).sentences == 5
     asked = [(more["indices"], config.max_length, sources) for _, sources, config, more in model.asked]
     assert sorted(asked) == sorted((own, length, [IDS[i][:read] for i in own]) for own, length, read in expected)
     texts = [f"{' '.join(TEXTS[i].split()[: max_source or 9])} {i}" if prompt else i for i in range(5)]
@@ -187,15 +190,15 @@ def test_a_model_is_loaded_once_and_again_where_another_is_asked_for(job, monkey
     monkeypatch.setattr(torch, "set_num_threads", lambda threads: made.append(threads))
     job = replace(job, threads=3)
     for number in range(3):
-        job(number)
+        job.write(number)
     assert loaded == [(job.checkpoint, job.data, "cpu")] and made == [3]
     changes = [{"int8": True}, {"device": "meta"}, {"checkpoint": job.data}, {"data": job.folder}]
     for change in changes:
-        replace(job, **change)(0)
+        replace(job, **change).write(0)
         assert len(kept) == 1  # the model before it goes
     assert len(loaded) == 5 and made == [3, 3, "int8", 3, 3, 3]
     monkeypatch.setattr(os, "getpid", lambda: -1)  # a fork has its parent's memory
-    replace(job, **changes[-1])(0)
+    replace(job, **changes[-1]).write(0)
     assert len(loaded) == 6
 
 
@@ -382,18 +385,39 @@ def test_counts_of_chunks_are_added():
 def test_no_process_is_started_without_a_chunk(job, model, tmp_path, monkeypatch, processes, there, taken):
     asked = []
 
-    def first_chunks(function, items, workers):
-        yield from map(function, list(items)[:there])
+    def first_chunks(workers, function, items):
+        yield from (function(workers.held, item) for item in items[:there])
         raise Interrupted("killed")
 
-    def all_chunks(function, items, workers):
-        asked.append((list(items), workers))
-        return map(function, items)
+    @contextmanager
+    def noted(held, number):
+        asked.append(number)
+        yield Workers(held)
 
     job = replace(job, max_source=None)  # no text can be too long then, and none is looked at beforehand
-    monkeypatch.setattr(several_processes, "ordered_map", first_chunks)
-    with pytest.raises(Interrupted):
+    with monkeypatch.context() as patched, pytest.raises(Interrupted):
+        patched.setattr(Workers, "ordered_map", first_chunks)
         spread(job, tmp_path / "out", 1)
-    monkeypatch.setattr(several_processes, "ordered_map", all_chunks)
+    assert names(job.folder) - {"claim.json"} == {job.path(number).name for number in range(there)}
+    monkeypatch.setattr(several_processes, "kept_workers", noted)
     spread(job, tmp_path / "out", processes)
-    assert asked == [(list(range(there, 3)), taken)]
+    assert asked == [taken] and (tmp_path / "out").read_text(encoding="utf-8") == "".join(PLAIN)
+
+
+def test_each_process_loads_the_model_once(job, model, tmp_path, monkeypatch):
+    """Also where texts are looked at before the first of them is written."""
+    load, noted = UnifiedLM.from_pretrained, tmp_path / "loaded"
+
+    def loaded(*given):
+        with open(noted, "a") as stream:
+            stream.write(f"{os.getpid()}\n")
+        while noted.read_text().count("\n") < 2:  # so that both processes load it
+            time.sleep(0.01)
+        return load(*given)
+
+    monkeypatch.setattr(UnifiedLM, "from_pretrained", loaded)
+    assert not job.always_has_room
+    spread(replace(job, chunk=1, threads=1), tmp_path / "out", 2)
+    processes = noted.read_text().split()
+    assert len(processes) == len(set(processes)) == 2 and str(os.getpid()) not in processes
+    assert (tmp_path / "out").read_text(encoding="utf-8") == "".join(PLAIN)

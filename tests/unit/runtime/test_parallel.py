@@ -1,5 +1,6 @@
 """Work in several processes: results in order, what is taken ahead, and what a worker process is."""
 
+import operator
 import os
 import signal
 import subprocess
@@ -16,7 +17,7 @@ import torch
 
 from unified.errors import Interrupted
 from unified.runtime import parallel
-from unified.runtime.parallel import available_cores, ordered_map
+from unified.runtime.parallel import available_cores, kept_workers, ordered_map
 
 
 def test_cores_are_those_that_this_process_may_use(monkeypatch):
@@ -139,9 +140,9 @@ def here(monkeypatch):
         def __init__(self, workers, initializer, initargs):
             initializer(*initargs)
 
-        def submit(self, call, item):
+        def submit(self, call, *given):
             done = Future()
-            done.set_result(call(item))
+            done.set_result(call(*given))
             return done
 
         def shutdown(self, cancel_futures):
@@ -236,3 +237,31 @@ def test_a_killed_worker_is_an_interruption(count):
     with pytest.raises(Interrupted) as raised:
         list(ordered_map(die_at_seven, range(count), workers=3))
     assert str(raised.value) == "a worker process was killed; is there enough memory? Fewer processes need less"
+
+
+def raised_to(base, exponent):
+    return os.getpid(), base**exponent
+
+
+def divided_by(base, divisor):
+    return os.getpid(), base // divisor
+
+
+def test_processes_stay_for_several_maps_over_what_they_hold():
+    before = set(active_children())
+    with kept_workers(10, workers=2) as workers:
+        powers = list(workers.ordered_map(raised_to, range(20)))
+        started = set(active_children()) - before
+        parts = list(workers.ordered_map(divided_by, iter([1, 2, 3])))
+        assert set(active_children()) - before == started and len(started) == 2
+    assert [found for _, found in powers] == [10**n for n in range(20)] and [found for _, found in parts] == [10, 5, 3]
+    assert {process for process, _ in powers + parts} <= {process.pid for process in started}
+    assert set(active_children()) == before
+    with kept_workers(10, workers=1) as alone:
+        assert list(alone.ordered_map(raised_to, [2])) == [(os.getpid(), 100)]
+
+
+def test_a_process_that_is_killed_in_a_later_map_is_an_interruption():
+    with pytest.raises(Interrupted), kept_workers(die_at_seven, workers=2) as workers:
+        assert list(workers.ordered_map(operator.call, range(3))) == [None] * 3
+        list(workers.ordered_map(operator.call, [7]))
