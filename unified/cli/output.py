@@ -16,8 +16,8 @@ from unified.cli.configuration import FILE_NAME as OPTIONS
 from unified.cli.needed_options import require_with
 from unified.errors import UnifiedError
 from unified.files.claims import FILE_NAME as CLAIM
-from unified.files.destination import MANIFEST, require_folders, resolved
-from unified.files.whole import require_new
+from unified.files.destination import MANIFEST, require_folders
+from unified.files.whole import require_new, resolved
 from unified.reports.results import FILE_NAME as RESULTS
 from unified.reports.results import command_of
 

@@ -47,10 +47,10 @@ from unified.data.markers import markers_of, with_markers
 from unified.data.sampling import TextSample
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
-from unified.files.destination import check_destination, describe, new_folder, resolved, write_manifest
+from unified.files.destination import check_destination, describe, new_folder, write_manifest
 from unified.files.rows import has_fields, is_hub, require_rows
 from unified.files.text_files import without_compression
-from unified.files.whole import write_whole_bytes
+from unified.files.whole import resolved, write_whole_bytes
 from unified.runtime.parallel import ordered_map
 from unified.runtime.progress import Progress
 from unified.tokenization import Tokenizer, ordinary_symbols, word_starts

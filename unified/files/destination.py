@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import glob
 import json
 import os
@@ -16,7 +15,7 @@ from unified.errors import UnifiedError
 from unified.files.hashes import file_hash
 from unified.files.json_text import read_object
 from unified.files.shapes import Each, misfit
-from unified.files.whole import to_disk, write_whole_text
+from unified.files.whole import resolved, to_disk, write_whole_text
 from unified.runtime.progress import Progress
 
 MANIFEST = "manifest.json"
@@ -94,21 +93,6 @@ def check_destination(destination: Path, overwrite: bool, advice: str = ANOTHER)
         raise UnifiedError(
             f"{destination}: holds {held}, so it will not be replaced; move it away or name another folder"
         )
-
-
-def resolved(path: str | os.PathLike[str]) -> Path:
-    """The absolute path of a file or folder, which need not be there, without symbolic links.
-
-    Raises:
-        UnifiedError: a link leads back to itself.
-    """
-    found = Path(os.path.realpath(path))
-    try:
-        found.stat()
-    except OSError as error:
-        if error.errno == errno.ELOOP:
-            raise UnifiedError(f"{os.fspath(path)}: a symbolic link that leads back to itself") from None
-    return found
 
 
 def require_folders(path: Path, of: str) -> None:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from unified.errors import UnifiedError
-from unified.files.destination import resolved
+from unified.files.whole import resolved
 
 #: Name of the file that is locked in the folder of a training.
 TRAINING = "training.lock"

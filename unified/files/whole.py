@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 from collections.abc import Iterator
@@ -17,26 +18,29 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
     """Opens a new file that takes the place of ``path`` when the block ends; where the block fails, ``path`` stays.
 
     It is written beside ``path``, brought to the disk, and renamed. So a kill at any moment leaves the old file or the
-    new one at ``path``, never a part; beside it may be left ``.NAME.PROCESS.partial``.
+    new one at ``path``, never a part; beside it may be left ``.NAME.PROCESS.partial``. Where ``path`` is a symbolic
+    link, the link stays, and all this happens to what it leads to.
 
     Raises:
-        UnifiedError: ``path`` is a folder, a device or a pipe, in whose place no file may come.
+        UnifiedError: ``path`` is a folder, a device or a pipe, in whose place no file may come, or a link that leads
+            back to itself.
         OSError: the file cannot be written; its ``filename`` is ``path``.
     """
     if path.exists() and not path.is_file():
         raise UnifiedError(f"{path}: a folder, a device or a pipe, which would be replaced; name a file")
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    target = resolved(path)
+    partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
     try:
         with open_output(partial, name=path) as stream:
             yield stream
             to_disk(stream)
         with naming_output(path):
-            os.replace(partial, path)
+            os.replace(partial, target)
     except BaseException:
         with suppress(OSError):  # of a disk that does not let anything be removed, either; the first error says more
             partial.unlink()
         raise
-    folder = os.open(path.parent, os.O_RDONLY)
+    folder = os.open(target.parent, os.O_RDONLY)
     try:
         os.fsync(folder)  # the new name must reach the disk, too
     finally:
@@ -64,6 +68,21 @@ def open_output(path: Path, mode: Literal["w", "a"] = "w", name: Path | None = N
         OSError: the file cannot be written; its ``filename`` is ``name``.
     """
     return io.BufferedWriter(_NamedFile(path, mode, path if name is None else name))
+
+
+def resolved(path: str | os.PathLike[str]) -> Path:
+    """The absolute path of a file or folder, which need not be there, without symbolic links.
+
+    Raises:
+        UnifiedError: a link leads back to itself.
+    """
+    found = Path(os.path.realpath(path))
+    try:
+        found.stat()
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise UnifiedError(f"{os.fspath(path)}: a symbolic link that leads back to itself") from None
+    return found
 
 
 def require_new(path: Path, overwrite: bool) -> None:

@@ -36,6 +36,12 @@ def test_dictionaries_of_fairseq_preprocess_get_mask_and_sentinels_at_the_end(tm
     assert len(SENTINELS) == ours.special.sentinel_count == 100
 
 
+def test_a_dictionary_that_is_a_link_stays_one(tmp_path):
+    (tmp_path / "dict.txt").symlink_to("other.txt")
+    Vocabulary(["a"]).save(tmp_path / "dict.txt")
+    assert (tmp_path / "dict.txt").is_symlink() and Vocabulary.load(tmp_path / "other.txt").symbols[4] == "a"
+
+
 def test_loading_what_was_saved_changes_nothing(tmp_path):
     first = Vocabulary(SYMBOLS, counts=[5] * 8)
     with plain_locale():

@@ -17,10 +17,9 @@ from unified.files.destination import (
     describe,
     manifest_outputs,
     new_folder,
-    resolved,
     write_manifest,
 )
-from unified.files.whole import write_whole_text
+from unified.files.whole import resolved, write_whole_text
 
 
 def made(destination: Path, files: dict[str, str], overwrite: bool = False) -> None:
@@ -179,14 +178,6 @@ def test_a_link_to_itself_is_no_folder(tmp_path):
         with pytest.raises(UnifiedError), new_folder(path, overwrite=True):
             pytest.fail("it begins")
     assert sorted(os.listdir(tmp_path)) == ["loop", "other"]
-
-
-def test_links_are_followed_to_what_need_not_be_there(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    Path("link").symlink_to("far/away")
-    assert (
-        resolved("link/new") == tmp_path.resolve() / "far/away/new" and resolved(Path("a")) == tmp_path.resolve() / "a"
-    )
 
 
 def test_a_device_is_no_folder():

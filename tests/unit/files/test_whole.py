@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.full_disk import full_disk
 from unified.errors import UnifiedError
-from unified.files.whole import open_output, to_disk, whole_file, write_whole_bytes, write_whole_text
+from unified.files.whole import open_output, resolved, to_disk, whole_file, write_whole_bytes, write_whole_text
 
 
 def test_the_content_and_then_the_name_reach_the_disk(tmp_path, monkeypatch):
@@ -161,3 +161,45 @@ def test_an_error_of_a_file_written_in_place_names_it_as_the_user_does(tmp_path,
 def test_a_full_device_is_named(tmp_path):
     with pytest.raises(OSError, match="No space left on device: '/dev/full'"), open_output(Path("/dev/full")) as stream:
         stream.write(b"x")
+
+
+def test_links_are_followed_to_what_need_not_be_there(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("link").symlink_to("far/away")
+    assert (
+        resolved("link/new") == tmp_path.resolve() / "far/away/new" and resolved(Path("a")) == tmp_path.resolve() / "a"
+    )
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_what_a_link_leads_to_is_replaced(tmp_path, there):
+    """Beside which the new content is written: a name on another file system could not be taken at once."""
+    target, link, chain = tmp_path / "far" / "it", tmp_path / "link", tmp_path / "chain"
+    target.parent.mkdir()
+    link.symlink_to("far/it")
+    chain.symlink_to("link")
+    if there:
+        target.write_bytes(b"old")
+    with whole_file(chain) as stream:
+        stream.write(b"new")
+        assert sorted(os.listdir(target.parent)) == [f".it.{os.getpid()}.partial", "it"][: 1 + there]
+        assert not there or target.read_bytes() == b"old"
+    assert target.read_bytes() == b"new" and os.listdir(target.parent) == ["it"]
+    assert (os.readlink(link), os.readlink(chain)) == ("far/it", "link")
+    assert sorted(os.listdir(tmp_path)) == ["chain", "far", "link"]
+
+
+def test_errors_of_a_link_name_it(tmp_path):
+    (tmp_path / "loop").symlink_to("loop")
+    with pytest.raises(UnifiedError) as refused:
+        write_whole_text(tmp_path / "loop", "text")
+    assert str(refused.value) == f"{tmp_path / 'loop'}: a symbolic link that leads back to itself"
+    (tmp_path / "link").symlink_to("none/it")
+    with pytest.raises(FileNotFoundError) as raised:
+        write_whole_text(tmp_path / "link", "text")
+    assert raised.value.filename == str(tmp_path / "link")
+    (tmp_path / "none").mkdir()
+    with pytest.raises(OSError, match="File too large") as raised, full_disk(5):
+        write_whole_text(tmp_path / "link", "longer")
+    assert raised.value.filename == str(tmp_path / "link") and os.listdir(tmp_path / "none") == []
+    assert sorted(os.listdir(tmp_path)) == ["link", "loop", "none"]

@@ -15,6 +15,7 @@ from unified.corpus.tokenizer_source import TokenizerSource
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
 from unified.tokenization import load_tokenizer, ordinary_symbols, word_starts
+from unified.tokenization.json_tokenizer import JsonTokenizer
 from unified.tokenization.symbol_tokenizer import SymbolTokenizer
 from unified.tokenization.wordpiece import WordPieceTokenizer
 
@@ -212,6 +213,21 @@ def test_lowercase_is_inside_the_model(kind, tmp_path):
     tokenizer = load_tokenizer(tmp_path)
     assert tokenizer.decode(tokenizer.encode("ABC ÄÉ dE")) == "abc äé de"
     assert not any(c.isupper() for symbol in ordinary_symbols(tokenizer) for c in symbol)
+
+
+@pytest.mark.parametrize("kind", [*KINDS, "json"])
+def test_files_that_are_links_stay_links(tokenizers, kind, tmp_path):
+    json = JsonTokenizer(tokenizers["wordpiece"].content, {})
+    saved = {**tokenizers, "json": json}[kind].save
+    for folder in ("plain", "links", "far"):
+        (tmp_path / folder).mkdir()
+    saved(tmp_path / "plain")
+    files = {path.name: path.read_bytes() for path in (tmp_path / "plain").iterdir()}
+    for name in files:
+        (tmp_path / "links" / name).symlink_to(tmp_path / "far" / name)
+    saved(tmp_path / "links")
+    assert files and all(path.is_symlink() for path in (tmp_path / "links").iterdir())
+    assert {path.name: path.read_bytes() for path in (tmp_path / "far").iterdir()} == files
 
 
 @pytest.mark.parametrize("kind", KINDS)

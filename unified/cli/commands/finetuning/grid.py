@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from unified.errors import TrainingFailed, UnifiedError
 from unified.files.claims import Claim, claimed_folder
-from unified.files.destination import resolved
 from unified.files.hashes import hashes
 from unified.files.rows import is_hub
+from unified.files.whole import resolved
 from unified.reports.results import FILE_NAME, read_results, write_whole
 from unified.tasks.grids import (
     Choice,
