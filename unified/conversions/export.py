@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -35,6 +37,8 @@ OWN_SETTINGS = "unified"
 _NEVER = -1e4
 #: Name of the file of the parameters.
 WEIGHTS = "model.safetensors"
+#: What safetensors says of an error of the system, within its own words and without the name of the file.
+_SYSTEM_ERROR = re.compile(r"\(os error (\d+)\)")
 #: Types of the weights in a folder.
 DTYPES = (torch.float32, torch.float16, torch.bfloat16)
 
@@ -185,6 +189,7 @@ def write_folder(
 
     Raises:
         UnifiedError: ``dtype`` is none of :data:`DTYPES`, or cannot hold a parameter, whose name is said.
+        OSError: a file cannot be written; its ``filename`` is the path below ``destination``.
     """
     if dtype not in DTYPES:
         raise UnifiedError(f"dtype must be one of {', '.join(map(str, DTYPES))}, got {shown(dtype)}")
@@ -198,6 +203,9 @@ def write_folder(
         save_tokenizer(folder)
         try:
             save_file(found, folder / WEIGHTS, metadata={"format": "pt"})
-        except SafetensorError as error:  # of the system, in whose words it does not name the file
-            raise UnifiedError(f"{destination / WEIGHTS}: {error}") from None
+        except SafetensorError as error:
+            number = _SYSTEM_ERROR.search(str(error))
+            if number is None:
+                raise
+            raise OSError(int(number[1]), os.strerror(int(number[1])), str(folder / WEIGHTS)) from None
         shutil.copymode(folder / "config.json", folder / WEIGHTS)  # else its owner alone may read it

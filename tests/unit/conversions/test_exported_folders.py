@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import stat
 from dataclasses import replace
@@ -9,13 +10,13 @@ from pathlib import Path
 
 import pytest
 import torch
-from safetensors import safe_open
+from safetensors import SafetensorError, safe_open
 
 from tests.support.full_disk import full_disk
 from tests.support.task_folders import WORDS, tokenizer
 from unified.checkpoints.conversion import Conversion
 from unified.checkpoints.trained import Trained, write
-from unified.conversions import formats
+from unified.conversions import export, formats
 from unified.conversions.bert import no_bert
 from unified.conversions.export import Source, has_plain_layers, short_name, write_folder
 from unified.conversions.modern_bert import no_modern_bert
@@ -311,6 +312,18 @@ def test_a_roberta_is_of_transformers_where_it_has_their_settings(tmp_path, monk
 
 @pytest.mark.parametrize(("room", "name"), [(0, "config.json"), (100, "model.safetensors")])
 def test_a_full_disk_names_the_file_that_cannot_be_written(tmp_path, room, name):
-    with pytest.raises((UnifiedError, OSError), match="File too large") as raised, full_disk(room):
+    with pytest.raises(OSError, match="File too large") as raised, full_disk(room):
         write_folder(tmp_path / "out", {"a": 1}, {"weight": torch.zeros(1000)}, lambda folder: None, torch.float32)
-    assert str(tmp_path / "out" / name) in str(raised.value) and not list(tmp_path.iterdir())
+    path = str(tmp_path / "out" / name)
+    assert (raised.value.errno, raised.value.filename) == (errno.EFBIG, path) and not list(tmp_path.iterdir())
+    assert str(raised.value) == f"[Errno {errno.EFBIG}] File too large: '{path}'"
+
+
+def test_an_error_of_safetensors_itself_keeps_its_words(tmp_path, monkeypatch):
+    def fails(*_, **__):
+        raise SafetensorError("a bug")
+
+    monkeypatch.setattr(export, "save_file", fails)
+    with pytest.raises(SafetensorError, match="^a bug$"):
+        write_folder(tmp_path / "out", {"a": 1}, {"weight": torch.zeros(9)}, lambda folder: None, torch.float32)
+    assert not list(tmp_path.iterdir())
