@@ -20,6 +20,7 @@ from fairseq_plugins.trust import check_criterion, check_model
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
 from unified.kernels.cpu import keep_freed_memory
+from unified.runtime.sockets import place_sockets
 from unified.training.batches import Cut
 from unified.training.model_checks import require_positions
 
@@ -104,6 +105,9 @@ class DictionaryTask(FairseqTask):
             epoch=epoch,
             **keywords,
         )
+        if iterator.num_workers:
+            with refusing():
+                place_sockets()
         update_freq = self.cfg.update_freq[min(epoch, len(self.cfg.update_freq)) - 1]
         return EpochRows(iterator, Cut(max_tokens, max_sentences, num_shards * update_freq), update_freq)
 

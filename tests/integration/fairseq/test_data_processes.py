@@ -2,40 +2,23 @@
 
 import gc
 import multiprocessing
+import subprocess
 import time
 from argparse import Namespace
 
 import numpy as np
 import pytest
-import torch
-from fairseq.data import FairseqDataset
 
 from fairseq_plugins.dataset import RowFairseqDataset
 from fairseq_plugins.task import DictionaryTask
+from tests.support.batches_by_workers import Numbers
+from tests.support.fairseq_runs import ROOT, environment
+from tests.support.prepared_python import interpreter
 from tests.support.token_files import SPECIAL, numbered_documents, random_sizes, write_documents
 from unified.data.vocabulary import Vocabulary
 from unified.objectives import parse_objectives
 from unified.planning.documents import DocumentTexts
 from unified.training.row_dataset import RowDataset
-
-
-class Numbers(FairseqDataset):
-    """The numbers from 0 to 5, in order."""
-
-    def __len__(self):
-        return 6
-
-    def __getitem__(self, index):
-        return index
-
-    def ordered_indices(self):
-        return range(6)
-
-    def num_tokens(self, index):
-        return 1
-
-    def collater(self, samples):
-        return torch.tensor(samples)
 
 
 @pytest.mark.parametrize("packed", [True, False])
@@ -68,3 +51,14 @@ def test_nothing_is_left_of_an_epoch():
             assert not multiprocessing.active_children()
     finally:
         gc.enable()
+
+
+def test_batches_come_where_the_folder_of_temporary_files_has_a_long_name(tmp_path):
+    """The sockets of the processes could not have its name before theirs; whoever waited for them waited forever."""
+    folder = tmp_path / ("x" * 100)
+    folder.mkdir()
+    found = subprocess.run(
+        [interpreter(), "-m", "tests.support.batches_by_workers", str(folder)],
+        cwd=ROOT, env=environment(), capture_output=True, text=True,
+    )  # fmt: skip
+    assert found.stdout == f"[[0, 1], [2, 3], [4, 5]] {folder}\n", found.stderr[-3000:]

@@ -148,6 +148,17 @@ def test_an_epoch_has_the_batches_of_fairseq_and_its_position_in_rows(make):
     assert by_tokens.cut == Cut(9, None, 1) and (by_tokens.num_shards, by_tokens.epoch, data.epoch) == (1, 1, 1)
 
 
+def test_sockets_of_worker_processes_are_placed_where_there_are_some(make, monkeypatch):
+    def no_place():
+        raise UnifiedError("TMPDIR is long")
+
+    monkeypatch.setattr(module, "place_sockets", no_place)
+    assert make().get_batch_iterator(Numbers(), max_sentences=1, num_workers=0).num_workers == 0
+    with pytest.raises(SystemExit) as raised:
+        make().get_batch_iterator(Numbers(), max_sentences=1, num_workers=2)
+    assert str(raised.value) == "unified_lm: error: TMPDIR is long"
+
+
 @pytest.mark.parametrize(("epoch", "update_freq"), [(1, 4), (2, 7), (3, 2), (4, 2), (9, 2)])
 def test_updates_have_as_many_batches_as_the_epoch_says_and_later_epochs_as_the_last(make, epoch, update_freq):
     found = make(update_freq=[4, 7, 2]).get_batch_iterator(Numbers(), max_sentences=1, num_shards=3, epoch=epoch)

@@ -30,6 +30,7 @@ from unified.objectives.mixture import Mixture
 from unified.objectives.t5 import Deshuffling, RandomSpans
 from unified.objectives.unilm import Bidirectional, LeftToRight, RightToLeft, Seq2Seq
 from unified.planning.documents import DocumentTexts
+from unified.runtime.sockets import place_sockets
 from unified.training.row_dataset import RowDataset, longest_text
 
 UNILM = Mixture((Bidirectional(), Seq2Seq(), LeftToRight(), RightToLeft()), (2, 2, 1, 1))
@@ -48,6 +49,12 @@ def documents(tmp_path):
 @pytest.fixture
 def pairs(tmp_path):
     return write_pairs(tmp_path, random_pairs(80))
+
+
+@pytest.fixture(autouse=True, scope="module")
+def sockets():
+    """Workers of torch's loader fail where TMPDIR is long, and who waits for them waits forever."""
+    place_sockets()
 
 
 def stream(dataset, workers, epochs=(1, 2), batch_size=4):
