@@ -16,7 +16,7 @@ from unified.data.text import Text
 from unified.data.texts import Texts
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
-from unified.objectives.arrays import check_arrays, require_example
+from unified.objectives.arrays import naming_objective, require_example
 from unified.objectives.check import check_examples, check_first_examples
 from unified.objectives.contract import Objective, Supply, require_consistent
 
@@ -50,7 +50,8 @@ def check_objective(objective: Objective, seed: int = 1) -> None:
             raise UnifiedError(f"objective {objective.name}: {problem}")
         if not problem:
             for texts in sample_texts(objective, word_starts, seed):
-                _check_batch(objective, texts, seed, longest)
+                with naming_objective(objective.name):
+                    _check_batch(objective, texts, seed, longest)
 
 
 def _check_lengths_grow(objective: Objective) -> None:
@@ -76,8 +77,8 @@ def _check_batch(objective: Objective, texts: Texts, seed: int, longest: int) ->
         )
     for text in texts.texts():
         one = objective(text, np.random.default_rng(seed))
-        check_arrays(objective.name, require_example(objective.name, one), objective.own_heads)
-        check_examples(objective, Texts.of([text]), Examples.of([one]), positions)
+        made = Examples.of([require_example(one, objective.own_heads)])
+        check_examples(objective, Texts.of([text]), made, positions)
 
 
 def sample_texts(objective: Objective, word_starts: bool = True, seed: int = 1) -> Iterator[Texts]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 
 import numpy as np
 
@@ -22,109 +23,117 @@ PER_TOKEN = ("tokens", "positions", "token_types")
 OwnHeads = Mapping[str, Callable[[TransformerConfig], PredictionHead]]
 
 
-def refusal(called: str, problem: str) -> UnifiedError:
-    """An error that names an objective and what is wrong with it."""
-    return UnifiedError(f"objective {called} {problem}")
+class WrongExample(UnifiedError):
+    """An objective makes what is no example, or contradicts its declarations; see :func:`naming_objective`."""
 
 
-def require_example(called: str, made: object) -> Example:
-    """Returns what the call of an objective has made, if that is an Example of a mask, targets and flat arrays.
-
-    This is asked of every example of a run; :func:`check_arrays` looks closer at the first ones.
-
-    Args:
-        called: what the objective is called.
+@contextmanager
+def naming_objective(called: str) -> Iterator[None]:
+    """A ``with`` block whose refusals of examples name their objective, as its mixture calls it.
 
     Raises:
-        UnifiedError: names the objective and the first thing that is wrong.
+        UnifiedError: the block raises :class:`WrongExample`.
+    """
+    try:
+        yield
+    except WrongExample as error:
+        raise UnifiedError(f"objective {called} {error.details}") from None
+
+
+def require_example(made: object, own_heads: OwnHeads) -> Example:
+    """Returns what the call of an objective has made, if that is an Example whose arrays fit together.
+
+    Args:
+        own_heads: see :func:`check_arrays`.
+
+    Raises:
+        WrongExample: names the first thing that is wrong.
     """
     if not isinstance(made, Example):
-        raise refusal(called, f"returns {type(made).__name__} when called; expected an Example")
+        raise WrongExample(f"returns {type(made).__name__} when called; expected an Example")
     if not isinstance(made.mask, AttentionMask):
-        raise refusal(called, f"makes examples whose mask is {type(made.mask).__name__}; expected an AttentionMask")
+        raise WrongExample(f"makes examples whose mask is {type(made.mask).__name__}; expected an AttentionMask")
     if not isinstance(made.targets, Mapping):
         kind = type(made.targets).__name__
-        raise refusal(called, f"makes examples whose targets are {kind}; expected a dictionary by head")
+        raise WrongExample(f"makes examples whose targets are {kind}; expected a dictionary by head")
     for head, targets in made.targets.items():
         if not isinstance(targets, ExampleTargets):
             kind = type(targets).__name__
-            raise refusal(called, f"has {kind} as targets of the head {head!r}; expected an ExampleTargets")
+            raise WrongExample(f"has {kind} as targets of the head {head!r}; expected an ExampleTargets")
     for name in PER_TOKEN:
         shape = np.shape(getattr(made, name))
         if len(shape) != 1:
-            raise refusal(called, f"makes examples whose {name} have shape {shape}; expected (T,)")
+            raise WrongExample(f"makes examples whose {name} have shape {shape}; expected (T,)")
+    check_arrays(made, own_heads)
     return made
 
 
-def check_arrays(called: str, made: Example | Examples, own_heads: OwnHeads) -> None:
+def check_arrays(made: Example | Examples, own_heads: OwnHeads) -> None:
     """Refuse arrays that do not fit together, or that the heads which read them cannot take.
 
     Args:
-        called: what the objective is called.
         own_heads: what makes the heads that the library lacks; those that are no classes may read anything.
 
     Raises:
-        UnifiedError: names the objective and the array.
+        WrongExample: names the array.
     """
     for name in PER_TOKEN:
         count = len(getattr(made, name))
         if count != len(made.tokens):
-            raise refusal(called, f"made {count} {name} for {counted(len(made.tokens), 'token')}")
+            raise WrongExample(f"made {count} {name} for {counted(len(made.tokens), 'token')}")
     if made.entities is not None:
         entities = np.asarray(made.entities)
         if entities.shape != (len(made.tokens),) or entities.dtype != bool:
-            raise refusal(called, f"made entities of {_kind(entities)}; expected bool ({len(made.tokens)},)")
+            raise WrongExample(f"made entities of {_kind(entities)}; expected bool ({len(made.tokens)},)")
     for head, targets in made.targets.items():
-        _check_targets(called, head, targets)
+        _check_targets(head, targets)
         reader = own_heads.get(head, LANGUAGE_HEADS.get(head))
         if isinstance(reader, type) and issubclass(reader, PredictionHead):
-            _check_reader(called, head, targets, reader)
+            _check_reader(head, targets, reader)
 
 
-def labels_of(called: str, head: str, targets: ExampleTargets) -> np.ndarray:
+def labels_of(head: str, targets: ExampleTargets) -> np.ndarray:
     """The labels of a head; targets without any are refused."""
     if targets.labels is None:
-        raise refusal(called, f"made no labels for the head {head!r}")
+        raise WrongExample(f"made no labels for the head {head!r}")
     return targets.labels
 
 
-def _check_targets(called: str, head: str, targets: ExampleTargets) -> None:
+def _check_targets(head: str, targets: ExampleTargets) -> None:
     """Refuse arrays of the targets of a head that do not fit together."""
-    labels, indices = np.asarray(labels_of(called, head, targets)), np.asarray(targets.output_indices)
+    labels, indices = np.asarray(labels_of(head, targets)), np.asarray(targets.output_indices)
     for name, numbers in (("output_indices", indices), ("labels", labels)):
         if numbers.dtype != np.int64:
-            raise refusal(called, f"made {name} of dtype {numbers.dtype} for the head {head!r}; expected int64")
+            raise WrongExample(f"made {name} of dtype {numbers.dtype} for the head {head!r}; expected int64")
     if indices.ndim != 2:
-        raise refusal(called, f"made output_indices of shape {indices.shape} for the head {head!r}; expected (N, k)")
+        raise WrongExample(f"made output_indices of shape {indices.shape} for the head {head!r}; expected (N, k)")
     if not isinstance(targets.inputs, Mapping):
         kind = type(targets.inputs).__name__
-        raise refusal(called, f"has {kind} as inputs of the head {head!r}; expected a dictionary by name")
+        raise WrongExample(f"has {kind} as inputs of the head {head!r}; expected a dictionary by name")
     numbers_of_each = {"labels": labels, "weights": targets.weights, "divisors": targets.divisors}
     each = {name: np.asarray(array) for name, array in numbers_of_each.items() if array is not None}
     inputs = {name: np.asarray(array) for name, array in targets.inputs.items()}
     for name, array in (each | inputs).items():
         if array.ndim and len(array) != len(indices):
             made = f"{len(array)} {name} for {counted(len(indices), 'prediction')}"
-            raise refusal(called, f"made {made} of the head {head!r}")
+            raise WrongExample(f"made {made} of the head {head!r}")
     for name, array in each.items():
         if array.ndim != 1 or array.dtype.kind not in "fiu":
-            raise refusal(called, f"made {name} of {_kind(array)} for the head {head!r}; expected numbers (N,)")
+            raise WrongExample(f"made {name} of {_kind(array)} for the head {head!r}; expected numbers (N,)")
     for name, array in inputs.items():
         if not array.ndim or array.dtype.kind not in "biuf":
-            raise refusal(called, f"made {name} of {_kind(array)} for the head {head!r}; expected numbers (N, ...)")
+            raise WrongExample(f"made {name} of {_kind(array)} for the head {head!r}; expected numbers (N, ...)")
 
 
-def _check_reader(called: str, head: str, targets: ExampleTargets, reader: type[PredictionHead]) -> None:
+def _check_reader(head: str, targets: ExampleTargets, reader: type[PredictionHead]) -> None:
     """Refuse targets that have other numbers of states than the head reads, or other inputs."""
     states = np.shape(targets.output_indices)[1]
     if states != reader.states_read:
         columns = counted(states, "column")
-        raise refusal(
-            called, f"made output_indices of {columns} for the head {head!r}, which reads {reader.states_read}"
-        )
+        raise WrongExample(f"made output_indices of {columns} for the head {head!r}, which reads {reader.states_read}")
     if set(targets.inputs) != set(reader.inputs):
         given, read = (", ".join(names) or "none" for names in (targets.inputs, reader.inputs))
-        raise refusal(called, f"gives the head {head!r} the inputs {given}; it reads {read}")
+        raise WrongExample(f"gives the head {head!r} the inputs {given}; it reads {read}")
 
 
 def _kind(array: np.ndarray) -> str:

@@ -10,7 +10,7 @@ from unified.data.randomness import Draws
 from unified.data.targets import BOUNDARY, EXTRACTIVE, NEXT_SENTENCE, TOKEN
 from unified.data.texts import Texts
 from unified.data.vocabulary import SpecialTokens
-from unified.objectives.arrays import PER_TOKEN, check_arrays, labels_of, refusal, require_example
+from unified.objectives.arrays import PER_TOKEN, WrongExample, check_arrays, labels_of
 from unified.objectives.contract import Objective
 from unified.objectives.leaks import leak_of_copies
 
@@ -18,91 +18,74 @@ from unified.objectives.leaks import leak_of_copies
 FIRST_EXAMPLES = 8
 
 
-def check_first_examples(
-    objective: Objective, texts: Texts, draws: Draws, positions: int, name: str | None = None
-) -> None:
+def check_first_examples(objective: Objective, texts: Texts, draws: Draws, positions: int) -> None:
     """Makes examples and refuses them where they contradict the objective's declarations, or leak labels.
 
     Args:
         draws: random numbers of the examples.
         positions: the number of position ids that the model has; every id must be below it.
-        name: what the objective is called in its mixture; its own name where it has no other.
 
     Raises:
-        UnifiedError: names the objective and the first thing that is wrong.
+        WrongExample: names the first thing that is wrong.
     """
-    called = name or objective.name
-    if type(objective).examples is Objective.examples:  # of single texts: joining wants arrays that fit
-        for example in map(objective, texts.texts(), draws.generators("example")):
-            check_arrays(called, require_example(called, example), objective.own_heads)
-    check_examples(objective, texts, objective.examples(texts, draws), positions, name)
+    check_examples(objective, texts, objective.examples(texts, draws), positions)
     problem = leak_of_copies(objective, texts, draws)
     if problem:
-        raise refusal(called, problem)
+        raise WrongExample(problem)
 
 
-def check_examples(
-    objective: Objective, texts: Texts, examples: Examples, positions: int, name: str | None = None
-) -> None:
+def check_examples(objective: Objective, texts: Texts, examples: Examples, positions: int) -> None:
     """Refuses examples that contradict the objective's declarations.
 
     Args:
         texts: what the examples were made of.
         positions: the number of position ids that the model has; every id must be below it.
-        name: what the objective is called in its mixture; its own name where it has no other.
 
     Raises:
-        UnifiedError: names the objective and the first thing that is wrong.
+        WrongExample: names the first thing that is wrong.
     """
-    called = name or objective.name
     if len(examples) != len(texts):
-        raise refusal(called, f"made {counted(len(examples), 'example')} of {counted(len(texts), 'text')}")
-    _check_arrays(called, objective, examples)
+        raise WrongExample(f"made {counted(len(examples), 'example')} of {counted(len(texts), 'text')}")
+    _check_arrays(objective, examples)
     tokens = texts.lengths.sum(0)
-    check_lengths(objective, examples, objective.lengths(tokens), tokens, name)
+    check_lengths(objective, examples, objective.lengths(tokens), tokens)
     for example in examples.split():
-        _check_ids(called, objective, example, texts.special, positions)
-        _check_predictions(called, objective, example, texts.special)
-    check_sentinels(objective, examples, texts, name)
+        _check_ids(objective, example, texts.special, positions)
+        _check_predictions(objective, example, texts.special)
+    check_sentinels(objective, examples, texts)
 
 
-def check_lengths(
-    objective: Objective, examples: Examples, allowed: np.ndarray, tokens: np.ndarray, name: str | None = None
-) -> None:
+def check_lengths(objective: Objective, examples: Examples, allowed: np.ndarray, tokens: np.ndarray) -> None:
     """Refuse examples longer than planned.
 
     Args:
         allowed: int64 (n,), tokens that each example may have.
         tokens: int64 (n,), tokens of each text.
-        name: what the objective is called in its mixture; its own name where it has no other.
 
     Raises:
-        UnifiedError: names the objective and the lengths.
+        WrongExample: names the lengths.
     """
-    called = name or objective.name
     too_long = np.flatnonzero(examples.lengths > allowed)
     if too_long.size:
         one = too_long[0]
         made = f"made {counted(examples.lengths[one], 'token')} of {tokens[one]}"
-        raise refusal(called, f"{made}; its special_tokens, or lengths, allows {allowed[one]}")
+        raise WrongExample(f"{made}; its special_tokens, or lengths, allows {allowed[one]}")
 
 
-def check_sentinels(objective: Objective, examples: Examples, texts: Texts, name: str | None = None) -> None:
+def check_sentinels(objective: Objective, examples: Examples, texts: Texts) -> None:
     """Refuse labels that are sentinels which the objective did not declare.
 
     A softmax over the declared symbols alone would not have them.
 
     Args:
         texts: what the examples were made of.
-        name: what the objective is called in its mixture; its own name where it has no other.
 
     Raises:
-        UnifiedError: names the objective and the sentinel.
+        WrongExample: names the sentinel.
     """
     if TOKEN not in examples.targets:
         return
-    called = name or objective.name
-    labels = labels_of(called, TOKEN, examples.targets[TOKEN])
+    labels = labels_of(TOKEN, examples.targets[TOKEN])
     special, declared = texts.special, objective.target_sentinels(int(texts.lengths.sum(0).max()))
     first = special.first_sentinel + declared
     beyond = labels[(labels >= first) & (labels < special.first_sentinel + special.sentinel_count)]
@@ -110,31 +93,31 @@ def check_sentinels(objective: Objective, examples: Examples, texts: Texts, name
         beyond = np.setdiff1d(beyond, texts.tokens)  # those of the text itself may be predicted
     if beyond.size:
         sentinel = int(beyond[0]) - special.first_sentinel
-        raise refusal(called, f"has sentinel {sentinel} as a target; its target_sentinels allows {declared}")
+        raise WrongExample(f"has sentinel {sentinel} as a target; its target_sentinels allows {declared}")
 
 
-def _check_arrays(called: str, objective: Objective, examples: Examples) -> None:
+def _check_arrays(objective: Objective, examples: Examples) -> None:
     """Refuse arrays that do not fit together, hold anything but whole numbers, or are of heads not declared."""
     strange = sorted({*examples.objectives} - {objective.name})
     if strange:
-        raise refusal(called, f"made an example of the objective {strange[0]!r}; its name declares {objective.name!r}")
+        raise WrongExample(f"made an example of the objective {strange[0]!r}; its name declares {objective.name!r}")
     for name in PER_TOKEN:
         array = getattr(examples, name)
         if array.dtype != np.int64:
-            raise refusal(called, f"made {name} of dtype {array.dtype}; expected int64")
+            raise WrongExample(f"made {name} of dtype {array.dtype}; expected int64")
     for head, targets in examples.targets.items():
         if len(targets.output_indices) and head not in objective.heads:
-            raise refusal(called, f"makes predictions for the head {head!r}; its heads declares {objective.heads}")
-    check_arrays(called, examples, objective.own_heads)
+            raise WrongExample(f"makes predictions for the head {head!r}; its heads declares {objective.heads}")
+    check_arrays(examples, objective.own_heads)
     for head, targets in examples.targets.items():
         for name, array in (("weights", targets.weights), ("divisors", targets.divisors)):
             if array is not None and not (np.isfinite(array) & (array >= 0)).all():
-                raise refusal(called, f"made {name} for the head {head!r} that are negative or not finite")
+                raise WrongExample(f"made {name} for the head {head!r} that are negative or not finite")
         if targets.divisors is not None and len(targets) and not targets.divisors.any():
-            raise refusal(called, f"made divisors for the head {head!r} that are all 0")
+            raise WrongExample(f"made divisors for the head {head!r} that are all 0")
 
 
-def _check_ids(called: str, objective: Objective, example: Example, special: SpecialTokens, positions: int) -> None:
+def _check_ids(objective: Objective, example: Example, special: SpecialTokens, positions: int) -> None:
     """Refuse tokens, labels, token types and positions outside of their tables."""
     vocabulary = special.first_sentinel + special.sentinel_count
     tables = {
@@ -145,10 +128,10 @@ def _check_ids(called: str, objective: Objective, example: Example, special: Spe
     for name, (size, known) in tables.items():
         outside = _outside(getattr(example, name), size)
         if outside.size:
-            raise refusal(called, f"has {outside[0]} among its {name}; {known.format(size)}")
+            raise WrongExample(f"has {outside[0]} among its {name}; {known.format(size)}")
 
 
-def _check_predictions(called: str, objective: Objective, example: Example, special: SpecialTokens) -> None:
+def _check_predictions(objective: Objective, example: Example, special: SpecialTokens) -> None:
     """Refuse predictions outside of the example, and labels and inputs outside of their tables."""
     vocabulary = special.first_sentinel + special.sentinel_count
     of_vocabulary, of_two = (vocabulary, "the vocabulary has {}"), (2, "expected 0 or 1")
@@ -157,27 +140,27 @@ def _check_predictions(called: str, objective: Objective, example: Example, spec
         outside = _outside(targets.output_indices, len(example.tokens))
         if outside.size:
             what = f"of the head {head!r} in an example of {counted(len(example.tokens), 'token')}"
-            raise refusal(called, f"has {outside[0]} among the indices {what}")
+            raise WrongExample(f"has {outside[0]} among the indices {what}")
         if head in tables:
             size, known = tables[head]
-            outside = _outside(labels_of(called, head, targets), size)
+            outside = _outside(labels_of(head, targets), size)
             if outside.size:
                 what = f"among the labels of the head {head!r}"
-                raise refusal(called, f"has {outside[0]} {what}; {known.format(size)}")
+                raise WrongExample(f"has {outside[0]} {what}; {known.format(size)}")
     if TOKEN in example.targets and (np.diff(example.targets[TOKEN].output_indices[:, 0]) <= 0).any():
-        raise refusal(called, "has indices of the head 'token' that do not increase")
+        raise WrongExample("has indices of the head 'token' that do not increase")
     if BOUNDARY in example.targets:
         outside = _outside(example.targets[BOUNDARY].inputs["distances"], objective.boundary_offsets)
         if outside.size:
             limit = f"boundary_offsets allows distances below {objective.boundary_offsets}"
-            raise refusal(called, f"has the distance {outside[0]} for the head 'boundary'; its {limit}")
+            raise WrongExample(f"has the distance {outside[0]} for the head 'boundary'; its {limit}")
     if example.query_stream and not objective.query_stream:
-        raise refusal(called, "makes examples with a query stream; its query_stream declares none")
+        raise WrongExample("makes examples with a query stream; its query_stream declares none")
     problem = query_stream_problem(example)
     if problem:
-        raise refusal(called, f"makes examples whose query stream cannot be made: {problem}")
+        raise WrongExample(f"makes examples whose query stream cannot be made: {problem}")
     if objective.mark_entities and example.entities is None:
-        raise refusal(called, "declares mark_entities, and its examples have no entities")
+        raise WrongExample("declares mark_entities, and its examples have no entities")
 
 
 def _outside(values: np.ndarray, size: int) -> np.ndarray:

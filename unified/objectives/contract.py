@@ -226,7 +226,7 @@ class Objective(NamedSettings, ABC):
     def examples(self, texts: Texts, draws: Draws) -> Examples:
         """Makes the examples of many texts, here one by one; see :class:`BatchedObjective`."""
         made = map(self, texts.texts(), draws.generators("example"))
-        return Examples.of([require_example(self.name, example) for example in made])
+        return Examples.of([require_example(example, self.own_heads) for example in made])
 
 
 class BatchedObjective(Objective):

@@ -14,6 +14,7 @@ from unified.data.extents import ranges
 from unified.data.randomness import Draws
 from unified.data.texts import Texts
 from unified.errors import UnifiedError
+from unified.objectives.arrays import naming_objective
 from unified.objectives.check import FIRST_EXAMPLES, check_first_examples, check_lengths, check_sentinels
 from unified.objectives.contract import Objective, Supply
 from unified.objectives.mixture import Mixture
@@ -183,24 +184,20 @@ class RowDataset:
         drawn = self._objectives[indices]
         # Each objective makes all its examples at once; then they are put back in the order of the rows.
         of_objective = [np.flatnonzero(drawn == number) for number in np.unique(drawn)]
-        made = [self._named(indices[own]) for own in of_objective]
+        made = [self._made(indices[own]) for own in of_objective]
         examples = made[0] if len(made) == 1 else Examples.joined(made, np.argsort(np.concatenate(of_objective)))
         return examples, per_row
 
     def _members_of(self, row: int) -> np.ndarray:
         return self._members[self._offsets[row] : self._offsets[row + 1]]
 
-    def _named(self, indices: np.ndarray) -> Examples:
-        """Examples of one objective, under its name in the mixture."""
-        name = self.mixture.names[self._objectives[indices[0]]]
-        return replace(self._made(indices), objectives=[name] * len(indices))
-
     def _check_first_examples(self) -> None:
         """Compares the first examples of every objective with its declarations, before training."""
         for number, (name, objective) in enumerate(self.mixture):
             first = np.flatnonzero(self._objectives == number)[:FIRST_EXAMPLES]
             if first.size:
-                check_first_examples(objective, *self._texts(first)[:2], self.row_length, name)
+                with naming_objective(name):
+                    check_first_examples(objective, *self._texts(first)[:2], self.row_length)
 
     def _texts(self, indices: np.ndarray) -> tuple[Texts, Draws, np.ndarray]:
         """Texts of one objective, the random numbers of their examples, and the tokens planned for each text."""
@@ -211,14 +208,15 @@ class RowDataset:
         return plan.texts(own, objective, draws, self.epoch), draws, plan.lengths[own]
 
     def _made(self, indices: np.ndarray) -> Examples:
-        """Examples of one objective."""
+        """Examples of one objective, under its name in the mixture."""
         of_mixture = self._objectives[indices[0]]
         objective, name = self.mixture.objectives[of_mixture], self.mixture.names[of_mixture]
         texts, draws, planned = self._texts(indices)
-        made = objective.examples(texts, draws)
-        check_lengths(objective, made, self._lengths[indices], planned, name)
-        check_sentinels(objective, made, texts, name)
-        return made
+        with naming_objective(name):
+            made = objective.examples(texts, draws)
+            check_lengths(objective, made, self._lengths[indices], planned)
+            check_sentinels(objective, made, texts)
+        return replace(made, objectives=[name] * len(indices))
 
     @property
     def lengths(self) -> np.ndarray:

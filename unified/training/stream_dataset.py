@@ -22,6 +22,7 @@ from unified.data.texts import Texts
 from unified.data.token_files import TokenFile
 from unified.data.vocabulary import SpecialTokens
 from unified.errors import UnifiedError
+from unified.objectives.arrays import naming_objective
 from unified.objectives.check import FIRST_EXAMPLES, check_first_examples
 from unified.objectives.contract import Objective
 from unified.planning.instances import RANDOM_SECOND_SHARE
@@ -141,8 +142,8 @@ class StreamDataset:
         self.split(streams)
         self.set_epoch(1)
         first = range(min(len(self), FIRST_EXAMPLES))
-        texts, draws = self.texts(first)
-        check_first_examples(objective, texts, draws, row_length, called)
+        with naming_objective(called):
+            check_first_examples(objective, *self.texts(first), row_length)
 
     def split(self, streams: int) -> None:
         """Cut the corpus into ``streams`` streams.
@@ -179,7 +180,8 @@ class StreamDataset:
 
     def examples(self, rows: Sequence[int]) -> tuple[Examples, np.ndarray]:
         """The examples of some rows, one each, as :meth:`.RowDataset.examples` gives them."""
-        examples = self.objective.examples(*self.texts(rows))
+        with naming_objective(*self.objective_names):
+            examples = self.objective.examples(*self.texts(rows))
         return replace(examples, objectives=[*self.objective_names] * len(rows)), np.ones(len(rows), dtype=np.int64)
 
     def texts(self, rows: Sequence[int]) -> tuple[Texts, Draws]:

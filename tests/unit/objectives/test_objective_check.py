@@ -15,7 +15,7 @@ from unified.data.targets import TOKEN, ExampleTargets
 from unified.data.texts import Text, Texts
 from unified.errors import UnifiedError
 from unified.objectives import OBJECTIVES, Mixture, parse_objectives
-from unified.objectives.check import check_examples, check_lengths, check_sentinels
+from unified.objectives.check import check_examples, check_first_examples, check_lengths, check_sentinels
 from unified.objectives.xlnet import XLNet
 from unified.planning.documents import DocumentTexts
 from unified.testing import check_objective, sample_texts
@@ -235,8 +235,8 @@ class Few(Suffix):
 def test_every_text_has_an_example():
     texts = next(sample_texts(Suffix()))
     made = Few().examples(texts, Draws.from_generator(np.random.default_rng(0), len(texts)))
-    with pytest.raises(UnifiedError, match=f"objective mine made {len(texts) - 1} examples of {len(texts)} texts"):
-        check_examples(Few(), texts, made, 300, "mine")
+    with pytest.raises(UnifiedError, match=f"^made {len(texts) - 1} examples of {len(texts)} texts$"):
+        check_examples(Few(), texts, made, 300)
 
 
 @pytest.mark.parametrize(
@@ -261,7 +261,7 @@ def test_what_other_heads_may_not_be_asked(name, head, changes, message):
         wrong = replace(targets, labels=np.full_like(targets.labels, value))
     else:
         wrong = replace(targets, inputs={**targets.inputs, field: np.full_like(targets.inputs[field], value)})
-    with pytest.raises(UnifiedError, match=f"objective {name} {message}"):
+    with pytest.raises(UnifiedError, match=f"^{message}"):
         check_examples(objective, texts, replace(made, targets={**made.targets, head: wrong}), 300)
 
 
@@ -291,13 +291,13 @@ def test_sentinels_are_those_that_the_longest_text_allows_or_that_stand_in_a_tex
     check_sentinels(Suffix(), replace(made, targets={TOKEN: replace(made.targets[TOKEN], labels=markers)}), others)
 
 
-def test_lengths_of_an_objective_without_another_name():
+def test_an_example_longer_than_allowed_is_named():
     texts = next(sample_texts(Suffix()))
     made = Suffix().examples(texts, Draws.from_generator(np.random.default_rng(0), len(texts)))
     allowed = made.lengths.copy()
     check_lengths(Suffix(), made, allowed, texts.lengths.sum(0))
     allowed[1] -= 1
-    message = f"objective suffix made {made.lengths[1]} tokens of {texts.lengths.sum(0)[1]}; .* allows {allowed[1]}"
+    message = f"^made {made.lengths[1]} tokens of {texts.lengths.sum(0)[1]}; .* allows {allowed[1]}"
     with pytest.raises(UnifiedError, match=message):
         check_lengths(Suffix(), made, allowed, texts.lengths.sum(0))
 
@@ -339,6 +339,42 @@ def test_a_refusal_names_the_objective_as_the_mixture_does(file, fault):
     mixture = Mixture((Suffix(), Wrong(fault=fault)), (1.0, 1.0), ("first", "second"))
     with pytest.raises(UnifiedError, match="^objective second "):
         RowDataset(DocumentTexts(file, SPECIAL), mixture, 64, seed=1)
+
+
+@pytest.mark.parametrize("fault", ["shape", "labels", "square weights"])
+def test_what_is_wrong_later_in_a_run_is_named_too(file, fault, monkeypatch):
+    """Rows whose first examples are right are made; then the objective makes others."""
+    rows = RowDataset(DocumentTexts(file, SPECIAL), Mixture((Suffix(),), (1.0,), ("second",)), 64, seed=1)
+    make = Suffix.__call__
+    monkeypatch.setattr(Suffix, "__call__", lambda self, text, rng: FAULTS[fault][0](make(self, text, rng)))
+    with pytest.raises(UnifiedError, match=f"^objective second {FAULTS[fault][1]}"):
+        rows.examples(range(len(rows)))
+
+
+def test_what_is_wrong_later_in_a_stream_is_named_too(file, monkeypatch):
+    rows = StreamDataset(RunningText(file, SPECIAL), OneByOne(), None, 32, seed=1, name="mine")
+    monkeypatch.setattr(OneByOne, "__call__", lambda self, text, rng: None)
+    with pytest.raises(UnifiedError, match="^objective mine returns NoneType when called"):
+        rows.examples([0])
+
+
+@dataclass(frozen=True)
+class OneByOne(Suffix):
+    """Reads streams, text by text."""
+
+    reads_streams = True
+
+
+def test_first_examples_are_made_once(monkeypatch):
+    """Of its own tokens, that is; the search for leaks makes those of other tokens."""
+    seen, make = [], Suffix.__call__
+    texts = next(sample_texts(Suffix()))
+    monkeypatch.setattr(
+        Suffix, "__call__", lambda self, text, rng: seen.append(text.tokens.tolist()) or make(self, text, rng)
+    )
+    check_first_examples(Suffix(), texts, Draws.from_generator(np.random.default_rng(0), len(texts)), 300)
+    own = [text.tokens.tolist() for text in texts.texts()]
+    assert [tokens for tokens in seen if tokens in own and len(tokens) > 2] == [one for one in own if len(one) > 2]
 
 
 def test_a_refused_declaration_names_the_objective_as_the_mixture_does():

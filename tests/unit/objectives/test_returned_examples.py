@@ -8,12 +8,11 @@ import pytest
 from docs.examples.suffix_objective import Suffix
 from docs.examples.word_lengths import WordLengthHead, WordLengths
 from unified import masks
-from unified.data.randomness import Draws
 from unified.data.targets import TOKEN, ExampleTargets
 from unified.errors import UnifiedError
 from unified.model import PRESETS
 from unified.model.heads import LANGUAGE_HEADS, language_heads
-from unified.testing import check_objective, sample_texts
+from unified.testing import check_objective
 
 
 @dataclass(frozen=True)
@@ -160,13 +159,6 @@ def test_the_head_of_boundaries_is_given_distances():
 
     with pytest.raises(UnifiedError, match="^objective suffix gives the head 'boundary' the inputs none; it reads dis"):
         check_objective(Boundaries())
-
-
-def test_what_is_returned_later_in_a_run_is_named_too():
-    texts = next(sample_texts(Suffix()))
-    draws = Draws.from_generator(np.random.default_rng(0), len(texts))
-    with pytest.raises(UnifiedError, match="^objective suffix returns NoneType when called"):
-        Returns(what="nothing").examples(texts, draws)
 
 
 def test_the_classes_of_heads_are_those_of_a_model():
