@@ -64,7 +64,8 @@ class DataFolder:
             base = self.path / f"{split}.{first}-{second}"
             if Path(f"{base}.{self.source}.idx").exists():
                 return (f"{base}.{self.source}", f"{base}.{self.target}")
-        raise UnifiedError(f"{self.path}: has no split {split!r} for {self.source}-{self.target}")
+        there = ", ".join(sorted(file.name for file in self.path.glob("*.idx"))) or "no *.idx file"
+        raise UnifiedError(f"{self.path}: has no split {split!r} for {self.source}-{self.target}; it holds {there}")
 
     def vocabulary(self) -> Vocabulary:
         """The dictionary; both sides of pairs must share one, as they share one Transformer."""

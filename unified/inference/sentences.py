@@ -6,6 +6,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from unified.arguments import counted
+from unified.data.prepared_folder import DataFolder
 from unified.data.token_files import TokenFile
 from unified.data.vocabulary import ESCAPED_UNKNOWN
 from unified.errors import UnifiedError
@@ -21,7 +22,10 @@ class FolderSentences:
     """
 
     def __init__(self, folder: Path, subset: str, source: str | None, target: str | None):
-        source_prefix, target_prefix = _prefixes(folder, subset, source, target)
+        data = DataFolder.open(str(folder), source, target)
+        if not data.paired:
+            raise UnifiedError(f"{folder}: holds documents, no source/target pairs; --input reads a file of sources")
+        source_prefix, target_prefix = data.prefixes(subset)
         self.sources, self.targets = TokenFile(source_prefix), TokenFile(target_prefix)
         if len(self.sources) != len(self.targets):
             raise UnifiedError(
@@ -70,32 +74,3 @@ class FileSentences:
     def texts(self, lm: UnifiedLM, i: int) -> tuple[str, str | None]:
         """Source as text, and no reference."""
         return self.lines[i], None
-
-
-def _prefixes(folder: Path, subset: str, source: str | None, target: str | None) -> tuple[Path, Path]:
-    """Paths without ending of both sides of a split, ``subset.source-target.source`` and ``….target``.
-
-    Raises:
-        UnifiedError: there is no such split, or the languages must be named.
-    """
-    if not folder.is_dir():
-        raise UnifiedError(f"{folder}: no such data folder; `unified prepare` makes one")
-    found = {}
-    for index in folder.glob(f"{subset}.*-*.*.idx"):
-        pair, side = index.name.removesuffix(".idx").split(".")[-2:]
-        first, _, second = pair.partition("-")
-        if side == first:
-            found[first, second] = folder / f"{subset}.{pair}"
-    for (first, second), base in list(found.items()):
-        found[second, first] = base  # either direction can be written
-    wanted = [sides for sides in found if source in (None, sides[0]) and target in (None, sides[1])]
-    if source is None and target is None:
-        wanted = wanted[: len(wanted) // 2]  # as the files say
-    if len(wanted) != 1:
-        known = ", ".join(f"{first}-{second}" for first, second in found) or "none"
-        raise UnifiedError(
-            f"{folder}: needs one source/target pair in split {subset!r}, found {known}; "
-            "see --gen-subset, --source-lang and --target-lang, or give a text file with --input"
-        )
-    (first, second), base = wanted[0], found[wanted[0]]
-    return Path(f"{base}.{first}"), Path(f"{base}.{second}")

@@ -294,8 +294,8 @@ def test_a_source_that_is_too_long_is_named(samples, tmp_path, capsys, processes
     ("options", "message"),
     [
         ([], "nothing to write from"),
-        (["{samples}/pairs", "--gen-subset", "valid"], "needs one source/target pair in split 'valid', found none"),
-        (["{samples}/pairs", "-s", "en"], "found source-target, target-source; see --gen-subset"),
+        (["{samples}/pairs", "--gen-subset", "valid"], "pairs: has no split 'valid' for source-target"),
+        (["{samples}/pairs", "-s", "en"], "pairs: holds no pairs for -s en; its language pairs are"),
         (["{samples}/nowhere"], "nowhere: no such data folder"),
         (["--input", "{samples}/nowhere.txt"], "nowhere.txt: no such file"),
         (["--input", "{samples}/model.pt"], "model.pt: not raw text but a zip archive"),

@@ -113,7 +113,7 @@ def test_every_option_reaches_the_processes(asked):
 
 
 def test_a_split_of_a_folder_is_read_unless_there_is_a_file(asked):
-    assert files(asked("data", "--model", "cut")[0])[0] == "test.source-target.source.idx"
+    assert files(asked("data", "--model", "cut", "-s", "source")[0])[0] == "test.source-target.source.idx"
     only_source = asked("data", "--model", "cut", "--gen-subset", "valid", "-s", "target")[0]
     assert files(only_source)[0] == "valid.source-target.target.idx"
     only_target = asked("data", "--model", "cut", "--gen-subset", "valid", "-t", "en")[0]
@@ -220,5 +220,5 @@ def test_int8_is_for_a_cpu(models, monkeypatch, capsys):
         "unified generate: error: --int8 computes on a CPU; --device cuda does not go with it\n"
     )
     monkeypatch.setattr("unified.inference.several_processes.spread", lambda writer, *_: print(writer.device))
-    assert main(["generate", "data", "--output", "out.txt", "--model", "cut", "--device", "cuda"]) == 0
+    assert main(["generate", "--input", "input.txt", "--output", "out.txt", "--model", "cut", "--device", "cuda"]) == 0
     assert capsys.readouterr().out == "cuda\n"

@@ -41,9 +41,15 @@ def test_a_folder_of_pairs_has_them_by_either_name(tmp_path, order):
             assert folder.prefixes(split) == (f"{base}.{source}", f"{base}.{target}")
         with pytest.raises(UnifiedError) as caught:
             folder.prefixes("test")
-        assert str(caught.value) == f"{path}: has no split 'test' for {source}-{target}"
+        there = ", ".join(f"{split}.{order}.{side}.idx" for split in ("train", "x.y") for side in ("de", "en"))
+        assert str(caught.value) == f"{path}: has no split 'test' for {source}-{target}; it holds {there}"
         assert folder.vocabulary().symbols == Vocabulary(["a", "b"]).symbols
         assert DataFolder.open(str(path), source, None) == DataFolder.open(str(path), None, target) == folder
+
+
+def test_a_split_is_missing_where_nothing_is(tmp_path):
+    with pytest.raises(UnifiedError, match=f"^{tmp_path}: has no split 'train' for a-b; it holds no "):
+        DataFolder.open(str(tmp_path), "a", "b").prefixes("train")
 
 
 def test_sides_of_pairs_must_share_a_dictionary(tmp_path):

@@ -83,26 +83,28 @@ def test_one_pair_of_several_is_named(folder):
     split(folder, "test.de-en", ("de", "en"))
     split(folder, "other.de-fr", ("de", "fr"))
     assert FolderSentences(folder, "test", "en", None).sources.prefix.endswith("test.de-en.en")
-    with pytest.raises(UnifiedError) as raised:
-        FolderSentences(folder, "test", None, None)
-    message = str(raised.value)
-    assert message.startswith(f"{folder}: needs one source/target pair in split 'test', found ")
-    assert message.endswith("; see --gen-subset, --source-lang and --target-lang, or give a text file with --input")
-    pairs = message.partition("found ")[2].partition(";")[0].split(", ")
-    assert sorted(pairs) == ["de-en", "en-de", "source-target", "target-source"]
-    for sides in (("de", "source"), ("fr", None)):
-        with pytest.raises(UnifiedError, match="needs one source/target pair"):
+    for sides, says in (
+        ((None, None), "holds several language pairs .*; choose with -s and -t"),
+        (("xx", None), "holds no pairs for -s xx; its language pairs are "),
+        (("fr", None), "has no split 'test' for fr-de"),
+        (("de", "source"), "has no split 'test' for de-source"),
+    ):
+        with pytest.raises(UnifiedError, match=f"^{folder}: {says}"):
             FolderSentences(folder, "test", *sides)
-    with pytest.raises(UnifiedError, match="in split 'valid', found none; "):
-        FolderSentences(folder, "valid", None, None)
+
+
+def test_documents_are_no_pairs(tmp_path):
+    write(tmp_path / "test", [[5, 6]])
+    with pytest.raises(UnifiedError, match=f"^{tmp_path}: holds documents, no source/target pairs; --input reads"):
+        FolderSentences(tmp_path, "test", None, None)
 
 
 def test_folders_that_are_none_and_sides_of_two_lengths_are_refused(folder):
-    with pytest.raises(UnifiedError, match="/no: no such data folder; `unified prepare` makes one$"):
+    with pytest.raises(UnifiedError, match="/no: no such data folder; make one with `unified prepare`"):
         FolderSentences(folder / "no", "test", None, None)
     split(folder, "uneven.a-b", ("a", "b"), b=[[5]])
     with pytest.raises(UnifiedError) as raised:
-        FolderSentences(folder, "uneven", None, None)
+        FolderSentences(folder, "uneven", "a", None)
     base = f"{folder}/uneven.a-b"
     assert str(raised.value) == f"{base}.a holds 2 items, {base}.b 1; they must pair one to one"
 
@@ -111,10 +113,10 @@ def test_a_side_that_is_missing_is_named(folder):
     """A source without its target names the missing file; a target alone is no pair."""
     split(folder, "lone.a-b", ("a",))
     with pytest.raises(UnifiedError, match=r"/lone\.a-b\.b\.idx"):
-        FolderSentences(folder, "lone", None, None)
+        FolderSentences(folder, "lone", "a", None)
     split(folder, "alone.a-b", ("b",))
-    with pytest.raises(UnifiedError, match="in split 'alone', found none; "):
-        FolderSentences(folder, "alone", None, None)
+    with pytest.raises(UnifiedError, match="has no split 'alone' for a-b"):
+        FolderSentences(folder, "alone", "a", None)
 
 
 @pytest.mark.parametrize("name", ["lines.txt", "lines.txt.gz"])
