@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
-from typing import Any, TextIO, cast
+from typing import TextIO, cast
 
 from unified.cli.configuration import config_first
 from unified.cli.loudness import loudness
@@ -76,22 +77,19 @@ def _whole_output() -> Iterator[None]:
         sys.stdout.flush()
 
 
-class _StandardOutput:
+class _StandardOutput(io.TextIOBase):
     """Standard output whose errors name it; the system does not say which file cannot be written."""
 
     def __init__(self, stream: TextIO):
         self._stream = stream
 
-    def write(self, text: str) -> int:
+    def write(self, text: str, /) -> int:
         with naming_output("standard output"):
             return self._stream.write(text)
 
     def flush(self) -> None:
         with naming_output("standard output"):
             self._stream.flush()
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._stream, name)
 
 
 def _end_output() -> None:
