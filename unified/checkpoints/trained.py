@@ -21,7 +21,7 @@ from typing import Any
 import torch
 
 from unified.arguments import require_integer, shown
-from unified.checkpoints.files import fingerprint, save
+from unified.checkpoints.files import fingerprint, load_checkpoint, save
 from unified.checkpoints.heads import OPTIONAL_HEADS, heads_of_objectives
 from unified.checkpoints.parameters import loaded
 from unified.data.vocabulary import Vocabulary
@@ -135,49 +135,78 @@ class Trained:
     objectives: str = ""
 
 
-def read(path: Path, content: dict[str, Any], folder: Path) -> Trained:
-    """Reads a loaded checkpoint, and the dictionary in ``folder``.
+@dataclass(frozen=True)
+class Checkpoint:
+    """A checkpoint file that has been loaded.
+
+    Attributes:
+        path: of the file.
+        content: what it holds.
+        folder: where its dictionary and its tokenizer are.
+    """
+
+    path: Path
+    content: dict[str, Any]
+    folder: Path
+
+    @classmethod
+    def load(cls, path: Path, data: str | os.PathLike[str] | None = None, mapped: bool = False) -> Checkpoint:
+        """Loads a file and finds the folder with its dictionary.
+
+        Args:
+            data: the folder with the dictionary, see :func:`unified.load`.
+            mapped: as in :func:`unified.checkpoints.files.load_safely`.
+
+        Raises:
+            UnifiedError: a file is missing or damaged.
+        """
+        content = load_checkpoint(path, mapped=mapped)
+        return cls(path, content, find_data(path, content, data))
+
+    def trained(self) -> Trained:
+        """Reads what the file holds, and the dictionary.
+
+        Raises:
+            UnifiedError: it is no checkpoint of a language model, or dictionary and parameters do not belong together.
+        """
+        path, content = self.path, self.content
+        settings = _plain(_plain(content.get("cfg")).get("model"))
+        parameters = content.get("model")
+        if not settings or not isinstance(parameters, dict) or _TOKENS not in parameters:
+            raise UnifiedError(f"{path}: not a checkpoint of a unified_lm model")
+        for name, value in parameters.items():
+            if not isinstance(name, str) or not isinstance(value, torch.Tensor):
+                raise UnifiedError(f"{path}: the parameter {shown(name)} is {shown(value)}, not a tensor by a name")
+        writes = settings.get("writes")
+        if not isinstance(writes, str) or writes not in (*SCHEMES, "nothing"):
+            raise UnifiedError(f"{path}: does not say how the model writes (writes={shown(writes)})")
+        vocabulary = Vocabulary.load(dictionary_file(self.folder))
+        _check_vocabulary(path, parameters, vocabulary, self.folder)
+        names = {field.name for field in fields(TransformerConfig)} - {"vocabulary_size", "attention_backend"}
+        config = TransformerConfig(vocabulary_size=len(vocabulary), **{n: settings[n] for n in names & settings.keys()})
+        core = {name.removeprefix(_CORE): value for name, value in parameters.items() if name != _FINGERPRINT}
+        heads = heads_of(content)
+        longest = sequence_length(content) if heads else None
+        objectives = trained_objectives(content)
+        return Trained(config, writes, core, vocabulary, heads, longest, pair_lengths(content), objectives)
+
+
+def restore(checkpoint: Checkpoint) -> tuple[UnifiedModel, Trained, list[str]]:
+    """The model of a checkpoint, what the file holds, and names of the parameters that it lacks, which are random.
 
     Raises:
-        UnifiedError: it is no checkpoint of a language model, or dictionary and parameters do not belong together.
+        UnifiedError: as :meth:`Checkpoint.trained`, or the parameters do not fit the model.
     """
-    settings = _plain(_plain(content.get("cfg")).get("model"))
-    parameters = content.get("model")
-    if not settings or not isinstance(parameters, dict) or _TOKENS not in parameters:
-        raise UnifiedError(f"{path}: not a checkpoint of a unified_lm model")
-    for name, value in parameters.items():
-        if not isinstance(name, str) or not isinstance(value, torch.Tensor):
-            raise UnifiedError(f"{path}: the parameter {shown(name)} is {shown(value)}, not a tensor by a name")
-    writes = settings.get("writes")
-    if not isinstance(writes, str) or writes not in (*SCHEMES, "nothing"):
-        raise UnifiedError(f"{path}: does not say how the model writes (writes={shown(writes)})")
-    vocabulary = Vocabulary.load(dictionary_file(folder))
-    _check_vocabulary(path, parameters, vocabulary, folder)
-    names = {field.name for field in fields(TransformerConfig)} - {"vocabulary_size", "attention_backend"}
-    config = TransformerConfig(vocabulary_size=len(vocabulary), **{n: settings[n] for n in names & settings.keys()})
-    core = {name.removeprefix(_CORE): value for name, value in parameters.items() if name != _FINGERPRINT}
-    heads = heads_of(content)
-    longest = sequence_length(content) if heads else None
-    return Trained(config, writes, core, vocabulary, heads, longest, pair_lengths(content), trained_objectives(content))
-
-
-def restore(path: Path, content: dict[str, Any], folder: Path) -> tuple[UnifiedModel, Vocabulary, str, list[str]]:
-    """The model of a loaded checkpoint, the vocabulary in ``folder``, and the name of the decoding scheme.
-
-    The last are names of the model's parameters that the checkpoint lacks, which are random.
-
-    Raises:
-        UnifiedError: as :func:`read`, or the parameters do not fit the model.
-    """
+    path = checkpoint.path
     with naming(path):
-        trained = read(path, content, folder)
+        trained = checkpoint.trained()
         own = heads_of_objectives(trained.parameters, trained.heads)
         if own:
             logger.info("%s: left out, as only training reads it: %s", path, ", ".join(f"head {name}" for name in own))
         unused = [f"heads.{name}." for name in own]
         built = partial(UnifiedModel.for_language, trained.config)
         model, new = loaded(built, trained.parameters, OPTIONAL_HEADS, unused)
-    return accelerate(model).eval(), trained.vocabulary, trained.writes, new
+    return accelerate(model).eval(), trained, new
 
 
 def heads_of(content: dict[str, Any]) -> dict[str, dict[str, Any]]:

@@ -9,8 +9,8 @@ from pathlib import Path
 import torch
 
 from unified.arguments import INTEGER_LIMIT, shown
-from unified.checkpoints.files import fingerprint, load_checkpoint
-from unified.checkpoints.trained import dictionary_file, find_checkpoint, find_data, read, write
+from unified.checkpoints.files import fingerprint
+from unified.checkpoints.trained import Checkpoint, dictionary_file, find_checkpoint, write
 from unified.data.vocabulary import APPENDED, Vocabulary
 from unified.errors import UnifiedError
 from unified.files.destination import new_folder
@@ -60,12 +60,10 @@ def change_vocabulary(source: Path, data: Path, destination: Path, seed: int = S
     """
     if not -INTEGER_LIMIT <= seed < INTEGER_LIMIT:
         raise UnifiedError(f"seed must be an integer of 64 bits, got {shown(seed)}")
-    path = find_checkpoint(source)
-    content = load_checkpoint(path)
-    old_folder = find_data(path, content)
-    trained = read(path, content, old_folder)
+    checkpoint = Checkpoint.load(find_checkpoint(source))
+    trained = checkpoint.trained()
     old, new = trained.vocabulary, Vocabulary.load(dictionary_file(Path(data)))
-    _check_tokenizers(old_folder, Path(data))
+    _check_tokenizers(checkpoint.folder, Path(data))
     _check_shared(old, new, Path(data))
     parameters = over_symbols(trained.parameters, old.symbols, new.symbols, trained.config.initializer_range, seed)
     config = trained.config.with_vocabulary(len(new))

@@ -16,10 +16,9 @@ from safetensors import SafetensorError
 from safetensors.torch import save_file
 
 from unified.arguments import shown
-from unified.checkpoints.files import load_checkpoint
 from unified.checkpoints.heads import OPTIONAL_HEADS, head_of
 from unified.checkpoints.parameters import load_parameters
-from unified.checkpoints.trained import Trained, find_checkpoint, find_data, read
+from unified.checkpoints.trained import Checkpoint, Trained, find_checkpoint
 from unified.checkpoints.vocabularies import BIASES, BY_SYMBOL, SCORED
 from unified.conversions.task_heads import Family
 from unified.data.markers import markers_of
@@ -66,10 +65,9 @@ class Source:
         Raises:
             UnifiedError: there is none, its dictionary is missing or another, or its parameters do not fit.
         """
-        path = find_checkpoint(path)
-        content = load_checkpoint(path)
-        data = find_data(path, content)
-        source = cls(str(path), read(path, content, data), load_tokenizer(data) if tokenizer_files(data) else None)
+        checkpoint = Checkpoint.load(find_checkpoint(path))
+        tokenizer = load_tokenizer(checkpoint.folder) if tokenizer_files(checkpoint.folder) else None
+        source = cls(str(checkpoint.path), checkpoint.trained(), tokenizer)
         load_parameters(UnifiedModel.for_language(source.config), source.of_language, OPTIONAL_HEADS)
         return source
 

@@ -7,8 +7,8 @@ import os
 import re
 from pathlib import Path
 
-from unified.checkpoints.files import load_checkpoint
-from unified.checkpoints.trained import CHECKPOINTS, find_checkpoint, find_data
+from unified.arguments import require_path
+from unified.checkpoints.trained import CHECKPOINTS, Checkpoint, find_checkpoint
 from unified.conversions.formats import CONFIG, format_of, read_folder
 from unified.conversions.remote_code import DICTIONARY_NAME
 from unified.errors import UnifiedError, naming
@@ -46,6 +46,21 @@ def checkpoint_named(name: str | os.PathLike[str]) -> Path:
     return find_checkpoint(_converted(folder) if _is_of_transformers(folder) else folder)
 
 
+def load_named(
+    path: str | os.PathLike[str], data: str | os.PathLike[str] | None = None, mapped: bool = False
+) -> Checkpoint:
+    """The checkpoint of a model.
+
+    Args:
+        path: its name, see :func:`checkpoint_named`.
+        data, mapped: as in :meth:`Checkpoint.load`.
+
+    Raises:
+        UnifiedError: as these.
+    """
+    return Checkpoint.load(checkpoint_named(require_path("path", path)), data, mapped)
+
+
 def folder_named(name: str | os.PathLike[str]) -> Path:
     """The path that ``name`` is, or the folder of the hub's model of that name.
 
@@ -70,8 +85,7 @@ def tokenizer_named(name: str | os.PathLike[str]) -> Path:
         return _fetched(str(name), weights=False)
     if not _is_of_ours(path):
         return path
-    checkpoint = find_checkpoint(path)
-    return find_data(checkpoint, load_checkpoint(checkpoint, mapped=True))
+    return Checkpoint.load(find_checkpoint(path), mapped=True).folder
 
 
 def _may_be_of_hub(name: str) -> bool:

@@ -11,15 +11,8 @@ from typing import Any
 import torch
 
 from unified.arguments import by_length, counted, require_list, require_path, require_texts
-from unified.checkpoints.trained import (
-    Trained,
-    heads_of,
-    pair_lengths,
-    require_no_training,
-    restore,
-    trained_objectives,
-    write,
-)
+from unified.checkpoints.trained import Checkpoint, Trained, heads_of, require_no_training, restore, write
+from unified.conversions.named_models import load_named
 from unified.data.targets import TOKEN
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
@@ -31,7 +24,7 @@ from unified.generation.schemes import NO_ENTITIES_IN_WRITING, NO_SCHEME
 from unified.inference.filling import FillingModel
 from unified.inference.source_limits import require_room, warn_of_cuts, warn_of_long_windows
 from unified.inference.source_windows import ShortSources, Source, shortened
-from unified.inference.trained_model import CheckpointFiles, require_alike
+from unified.inference.trained_model import require_alike, tokenizer_of
 from unified.model import UnifiedModel
 from unified.runtime.devices import usable_device
 from unified.tokenization import Tokenizer, parts_of
@@ -91,24 +84,23 @@ class UnifiedLM(FillingModel):
                 model was fine-tuned for a task that predicts no tokens; or the machine has no such device.
         """
         device = usable_device(device)
-        return cls.of_files(CheckpointFiles.read(path, data), device)
+        return cls.of_checkpoint(load_named(path, data), device)
 
     @classmethod
-    def of_files(cls, files: CheckpointFiles, device: str | torch.device = "cpu") -> UnifiedLM:
-        """The model of a checkpoint that has been read.
+    def of_checkpoint(cls, checkpoint: Checkpoint, device: str | torch.device = "cpu") -> UnifiedLM:
+        """The model of a checkpoint that has been loaded.
 
         Raises:
             UnifiedError: see :meth:`from_pretrained`.
         """
         try:
-            require_no_heads(heads_of(files.content))
+            require_no_heads(heads_of(checkpoint.content))
         except UnifiedError as error:
-            raise UnifiedError(f"{files.path}: {error}") from None
-        model, vocabulary, writes, untrained = restore(files.path, files.content, files.folder)
-        lengths = pair_lengths(files.content)
-        found = cls(model.to(device), vocabulary, files.tokenizer, writes, files.folder, lengths)
-        found.untrained = frozenset(untrained)
-        found.objectives = trained_objectives(files.content)
+            raise UnifiedError(f"{checkpoint.path}: {error}") from None
+        model, trained, untrained = restore(checkpoint)
+        tokenizer, folder = tokenizer_of(checkpoint.folder), checkpoint.folder
+        found = cls(model.to(device), trained.vocabulary, tokenizer, trained.writes, folder, trained.lengths)
+        found.untrained, found.objectives = frozenset(untrained), trained.objectives
         return found
 
     @classmethod

@@ -7,20 +7,17 @@ import os
 import re
 import warnings
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Self
+from typing import Self
 
 import torch
 
 from unified.arguments import require_path, require_text, require_texts, shown
-from unified.checkpoints import load_checkpoint
-from unified.checkpoints.trained import Trained, dictionary_file, find_data
+from unified.checkpoints.trained import Trained, dictionary_file
 from unified.conversions.export import Source
 from unified.conversions.formats import export
-from unified.conversions.named_models import checkpoint_named
 from unified.data.vocabulary import UNKNOWN, Vocabulary
 from unified.errors import UnifiedError
 from unified.inference.embedding import embedded
@@ -34,35 +31,6 @@ from unified.tokenization.symbol_tokenizer import SymbolTokenizer
 _PIECE = re.compile(r"(?:##|▁|Ġ)\w")
 #: Letters that hardly any vocabulary has: signs of Egyptian, of Sumerian and of Bamum.
 _RARE = ("\U00013000", "\U00012000", "\U00016800")
-
-
-@dataclass(frozen=True)
-class CheckpointFiles:
-    """A checkpoint that has been read.
-
-    Attributes:
-        path: its file.
-        content: what the file holds, see :mod:`unified.checkpoints.trained`.
-        folder: where its dictionary and its tokenizer are.
-        tokenizer: from ``folder``; where that has none, text is the dictionary's symbols, separated by white space.
-    """
-
-    path: Path
-    content: dict[str, Any]
-    folder: Path
-    tokenizer: Tokenizer
-
-    @classmethod
-    def read(cls, path: str | os.PathLike[str], data: str | os.PathLike[str] | None = None) -> CheckpointFiles:
-        """Read the file ``path``, or that of the folder ``path``; the arguments are those of :func:`unified.load`.
-
-        Raises:
-            UnifiedError: a file is missing or damaged.
-        """
-        path = checkpoint_named(require_path("path", path))
-        content = load_checkpoint(path)
-        folder = find_data(path, content, data)
-        return cls(path, content, folder, tokenizer_of(folder))
 
 
 def tokenizer_of(folder: Path) -> Tokenizer:

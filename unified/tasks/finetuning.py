@@ -12,9 +12,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from unified.checkpoints import load_checkpoint
-from unified.checkpoints.trained import dictionary_file, find_data, read
-from unified.conversions.named_models import checkpoint_named
+from unified.conversions.named_models import load_named
 from unified.corpus.annotate import Annotator
 from unified.data.markers import with_markers
 from unified.data.vocabulary import Vocabulary
@@ -57,11 +55,9 @@ class Start:
         Raises:
             UnifiedError: as :func:`unified.load`.
         """
-        checkpoint = checkpoint_named(path)
-        content = load_checkpoint(checkpoint)
-        folder = find_data(checkpoint, content)
-        config = read(checkpoint, content, folder).config
-        return cls(checkpoint, config, Vocabulary.load(dictionary_file(folder)), load_tokenizer(folder))
+        checkpoint = load_named(path)
+        trained = checkpoint.trained()
+        return cls(checkpoint.path, trained.config, trained.vocabulary, load_tokenizer(checkpoint.folder))
 
     def with_changes(self, **changes: Any) -> Start:
         """The model with other fields of its configuration; None keeps the model's own.

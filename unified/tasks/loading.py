@@ -7,11 +7,12 @@ import os
 import torch
 
 from unified.arguments import require_path
-from unified.checkpoints.trained import heads_of
+from unified.checkpoints.trained import Checkpoint, heads_of
+from unified.conversions.named_models import load_named
 from unified.corpus.annotate import Annotator
 from unified.errors import UnifiedError
 from unified.inference.language_model import UnifiedLM, require_no_heads
-from unified.inference.trained_model import CheckpointFiles, TrainedModel, require_alike
+from unified.inference.trained_model import TrainedModel, require_alike
 from unified.runtime.devices import usable_device
 from unified.tasks.heads.named_entities import NOTHING_TO_MARK
 from unified.tasks.task_model import NO_HEADS, TaskModel
@@ -44,7 +45,7 @@ def load(
     """
     device = usable_device(device)
     names = [require_path(f"paths[{i}]", path) for i, path in enumerate(paths)]
-    models = [_loaded(CheckpointFiles.read(path, data), device, annotator) for path in names]
+    models = [_loaded(load_named(path, data), device, annotator) for path in names]
     require_alike(names, models)
     if len(models) == 1:
         return models[0]
@@ -53,12 +54,12 @@ def load(
     return TaskModel.together(names, for_tasks) if for_tasks else UnifiedLM.together(names, writing)
 
 
-def _loaded(files: CheckpointFiles, device: torch.device, annotator: Annotator | None) -> UnifiedLM | TaskModel:
-    if heads_of(files.content):
-        return TaskModel.of_files(files, device, annotator)
+def _loaded(checkpoint: Checkpoint, device: torch.device, annotator: Annotator | None) -> UnifiedLM | TaskModel:
+    if heads_of(checkpoint.content):
+        return TaskModel.of_checkpoint(checkpoint, device, annotator)
     if annotator is not None:
         raise UnifiedError(NOTHING_TO_MARK)
-    return UnifiedLM.of_files(files, device)
+    return UnifiedLM.of_checkpoint(checkpoint, device)
 
 
 def require_task_model(model: TrainedModel) -> TaskModel:

@@ -12,12 +12,13 @@ from typing import Any
 import torch
 
 from unified.arguments import counted, require_list, require_texts
-from unified.checkpoints.trained import Trained, heads_of, sequence_length
+from unified.checkpoints.trained import Checkpoint, Trained, heads_of, sequence_length
+from unified.conversions.named_models import load_named
 from unified.corpus.annotate import Annotator
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
 from unified.inference.sequences import Codec
-from unified.inference.trained_model import CheckpointFiles, TrainedModel, require_alike
+from unified.inference.trained_model import TrainedModel, require_alike, tokenizer_of
 from unified.model import UnifiedModel
 from unified.runtime.devices import usable_device
 from unified.tasks.found_thresholds import found_thresholds
@@ -73,28 +74,29 @@ class TaskModel(TrainedModel):
                 device.
         """
         device = usable_device(device)
-        return cls.of_files(CheckpointFiles.read(path, data), device, annotator)
+        return cls.of_checkpoint(load_named(path, data), device, annotator)
 
     @classmethod
-    def of_files(
-        cls, files: CheckpointFiles, device: str | torch.device, annotator: Annotator | None = None
+    def of_checkpoint(
+        cls, checkpoint: Checkpoint, device: str | torch.device, annotator: Annotator | None = None
     ) -> TaskModel:
-        """The model of a checkpoint that has been read.
+        """The model of a checkpoint that has been loaded.
 
         Raises:
             UnifiedError: see :meth:`from_pretrained`.
         """
-        if not heads_of(files.content):
-            raise UnifiedError(f"{files.path}: {NO_HEADS}")
-        model, tasks, vocabulary = restore_tasks(files.path, files.content, files.folder)
-        codec = Codec.for_model(model.config, files.tokenizer, vocabulary, sequence_length(files.content))
+        if not heads_of(checkpoint.content):
+            raise UnifiedError(f"{checkpoint.path}: {NO_HEADS}")
+        model, trained, tasks = restore_tasks(checkpoint)
+        vocabulary, tokenizer = trained.vocabulary, tokenizer_of(checkpoint.folder)
+        codec = Codec.for_model(model.config, tokenizer, vocabulary, sequence_length(checkpoint.content))
         model.to(device)
-        for name, threshold in found_thresholds(files.path, tasks).items():
+        for name, threshold in found_thresholds(checkpoint.path, tasks).items():
             task = tasks[name]
             if isinstance(task, SpanAnswers):
                 tasks[name] = task.with_threshold(threshold.value, threshold.found_on)
         predictors = {name: Predictor(model, name, task, codec, annotator=annotator) for name, task in tasks.items()}
-        return cls(model, vocabulary, files.tokenizer, files.folder, predictors)
+        return cls(model, vocabulary, tokenizer, checkpoint.folder, predictors)
 
     @classmethod
     def ensemble(

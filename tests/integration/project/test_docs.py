@@ -158,7 +158,7 @@ def test_api_md_names_what_a_model_does_with_the_parameters_of_the_code(kind, si
         "searches",
         "source_limit",
         "tokens_left",
-        "of_files",
+        "of_checkpoint",
         "together",
         "shared_properties",
         "eval",

@@ -16,6 +16,7 @@ from tests.support.tiny_models import model, vocabulary
 from unified import masks
 from unified.checkpoints.files import fingerprint, load_checkpoint
 from unified.checkpoints.trained import (
+    Checkpoint,
     Trained,
     contents,
     dictionary_file,
@@ -23,7 +24,6 @@ from unified.checkpoints.trained import (
     find_data,
     heads_of,
     pair_lengths,
-    read,
     restore,
     sequence_length,
     trained_objectives,
@@ -163,6 +163,14 @@ def test_a_checkpoint_that_names_no_data_folder_is_refused(tmp_path, task):
 # What is in a checkpoint
 
 
+def test_a_checkpoint_is_loaded_with_the_folder_of_its_dictionary(tmp_path):
+    content, path = written(tmp_path), tmp_path / "checkpoint_last.pt"
+    loaded = Checkpoint.load(path)
+    assert (loaded.path, loaded.folder) == (path, tmp_path) and loaded.content.keys() == content.keys()
+    touched(tmp_path / "data" / "dict.txt")
+    assert Checkpoint.load(path, tmp_path / "data", mapped=True).folder == tmp_path / "data"
+
+
 def test_a_checkpoint_does_not_depend_on_where_it_is_written(tmp_path):
     """A conversion is made anew in another cache, and a run that began from it goes on with the same contents."""
     for name in ("one", "two"):
@@ -179,7 +187,7 @@ def test_what_is_written_is_read(tmp_path):
         {"heads": {"t": {"head": "tagging", "settings": {"labels": ("a", "b")}}}, "longest": 24},
     ):
         own = trained(**changes)
-        found = read(tmp_path / "x.pt", written(tmp_path, **changes), tmp_path)
+        found = Checkpoint(tmp_path / "x.pt", written(tmp_path, **changes), tmp_path).trained()
         assert (
             found.config == replace(lm.config, attention_backend="auto") and found.vocabulary.symbols == WORDS.symbols
         )
@@ -273,27 +281,28 @@ def test_objectives_must_be_a_text():
 def test_what_is_no_checkpoint_is_refused(tmp_path, change, said):
     content, path = written(tmp_path), tmp_path / "x.pt"
     change(content)
-    assert refusal(read, path, content, tmp_path) == f"{path}: {said.replace('HERE', str(tmp_path))}"
+    assert refusal(Checkpoint(path, content, tmp_path).trained) == f"{path}: {said.replace('HERE', str(tmp_path))}"
 
 
 def test_the_dictionary_decides_how_many_symbols_a_model_has(tmp_path):
     content = written(tmp_path)
     content["cfg"]["model"]["vocabulary_size"] = 7
-    assert read(tmp_path / "x.pt", content, tmp_path).config.vocabulary_size == len(WORDS)
+    assert Checkpoint(tmp_path / "x.pt", content, tmp_path).trained().config.vocabulary_size == len(WORDS)
 
 
 def test_a_checkpoint_without_a_fingerprint_is_read(tmp_path):
     content = written(tmp_path)
     del content["model"]["dictionary_version"]
-    assert read(tmp_path / "x.pt", content, tmp_path).writes == "cloze"
+    assert Checkpoint(tmp_path / "x.pt", content, tmp_path).trained().writes == "cloze"
 
 
 # The model
 
 
 def test_a_restored_model_is_that_of_the_checkpoint_in_eval_mode(tmp_path):
-    lm, found, words, writes, new = model(), *restore(tmp_path / "x.pt", written(tmp_path), tmp_path)
-    assert (words.symbols, writes, new, found.training) == (WORDS.symbols, "cloze", [], False)
+    checkpoint = Checkpoint(tmp_path / "x.pt", written(tmp_path), tmp_path)
+    lm, found, kept, new = model(), *restore(checkpoint)
+    assert (kept.vocabulary.symbols, kept.writes, new, found.training) == (WORDS.symbols, "cloze", [], False)
     ids = torch.randint(4, 16, (2, 7))
     given = ids, torch.arange(7).expand(2, -1), torch.zeros_like(ids), masks.batch([masks.bidirectional(7)] * 2)
     with torch.no_grad():
@@ -305,10 +314,10 @@ def test_a_language_model_may_lack_the_next_sentence_head_alone(tmp_path):
     pooler = [name for name in content["model"] if name.startswith("core.heads.next_sentence.")]
     for name in pooler:
         del content["model"][name]
-    assert restore(path, content, tmp_path)[3] == [name.removeprefix("core.") for name in pooler]
+    assert restore(Checkpoint(path, content, tmp_path))[2] == [name.removeprefix("core.") for name in pooler]
     del content["model"]["core.heads.token.bias"]
     wanted = f"{path}: the checkpoint's parameters do not fit the model: missing: heads.token.bias"
-    assert refusal(restore, path, content, tmp_path) == wanted
+    assert refusal(restore, Checkpoint(path, content, tmp_path)) == wanted
 
 
 def test_heads_of_objectives_are_left_out_and_named(tmp_path, caplog):
@@ -316,8 +325,7 @@ def test_heads_of_objectives_are_left_out_and_named(tmp_path, caplog):
     caplog.set_level("INFO", "unified.checkpoints.trained")
 
     def told() -> list[str]:
-        restored = restore(path, content, tmp_path)
-        assert restored[3] == []
+        assert restore(Checkpoint(path, content, tmp_path))[2] == []
         return [one.getMessage() for one in caplog.records if one.name == "unified.checkpoints.trained"]
 
     assert told() == []

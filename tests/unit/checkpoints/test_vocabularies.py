@@ -10,7 +10,7 @@ import torch
 
 from tests.support.tiny_models import model, vocabulary
 from unified.checkpoints import fingerprint, load_checkpoint
-from unified.checkpoints.trained import Trained, read, write
+from unified.checkpoints.trained import Checkpoint, Trained, write
 from unified.checkpoints.vocabularies import (
     BIASES,
     BY_SYMBOL,
@@ -129,8 +129,8 @@ def test_a_checkpoint_goes_over_to_the_dictionary_and_tokenizer_of_a_data_folder
     kept = (*Vocabulary([]).symbols[:4], *words[1:], *APPENDED)
     assert change == VocabularyChange(kept=kept, new=("more", "again"), left_out=("w0",))
     content = load_checkpoint(tmp_path / "out" / "checkpoint_last.pt")
-    found = read(tmp_path / "x", content, tmp_path / "out")
-    before = read(tmp_path / "x", load_checkpoint(source / "checkpoint_last.pt"), source)
+    found = Checkpoint(tmp_path / "x", content, tmp_path / "out").trained()
+    before = Checkpoint.load(source / "checkpoint_last.pt").trained()
     expected = over_symbols(before.parameters, before.vocabulary.symbols, found.vocabulary.symbols, 0.3)
     assert all(torch.equal(found.parameters[name], expected[name]) for name in expected)
     assert (found.writes, found.objectives) == ("cloze", "bert")

@@ -12,10 +12,10 @@ from tests.support.untrained_models import task_model
 from unified import UnifiedLM
 from unified.checkpoints import load_checkpoint
 from unified.checkpoints.files import save
+from unified.conversions.named_models import load_named
 from unified.generation import GenerationConfig, Hypothesis
 from unified.generation.lengths import PairLengths
 from unified.inference import language_model
-from unified.inference.trained_model import CheckpointFiles
 from unified.model.model import NO_TOKEN_HEAD
 from unified.tasks.heads.classification import Classification
 from unified.tokenization.symbol_tokenizer import SymbolTokenizer
@@ -33,9 +33,9 @@ def handle(writes="cloze", lengths=PairLengths(), **changes) -> UnifiedLM:  # no
 
 def test_a_loaded_model_is_on_a_cpu_unless_another_device_is_named(saved, monkeypatch):
     """All models of an ensemble."""
-    files = CheckpointFiles.read(saved)
-    assert UnifiedLM.of_files(files).device == UnifiedLM.from_pretrained(saved).device == torch.device("cpu")
-    assert UnifiedLM.of_files(files, "meta").device == torch.device("meta")
+    checkpoint = load_named(saved)
+    assert UnifiedLM.of_checkpoint(checkpoint).device == UnifiedLM.from_pretrained(saved).device == torch.device("cpu")
+    assert UnifiedLM.of_checkpoint(checkpoint, "meta").device == torch.device("meta")
     asked = []
 
     def usable(device):

@@ -10,11 +10,11 @@ from safetensors.torch import load_file
 
 from tests.support.task_folders import language_model, tokenizer, vocabulary
 from unified import load
-from unified.checkpoints.trained import find_data
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
 from unified.inference import trained_model
-from unified.inference.trained_model import CheckpointFiles, TrainedModel, require_alike, tokenizer_of
+from unified.inference.language_model import UnifiedLM
+from unified.inference.trained_model import TrainedModel, require_alike, tokenizer_of
 from unified.model import TransformerConfig, UnifiedModel
 from unified.tokenization.symbol_tokenizer import SymbolTokenizer
 from unified.tokenization.wordpiece import WordPieceTokenizer
@@ -39,15 +39,14 @@ def test_a_checkpoint_is_read_with_its_dictionary_and_tokenizer(tmp_path):
     folder = language_model(tmp_path / "model")
     file = folder / "checkpoint_last.pt"
     for path in (folder, file, str(file)):
-        read = CheckpointFiles.read(path)
-        assert (read.path, read.folder) == (file, folder) and isinstance(read.tokenizer, WordPieceTokenizer)
-        assert read.folder == find_data(file, read.content) and read.content
-    assert refusal(CheckpointFiles.read, 3).startswith("path: expected the path of a file or folder, got ")
+        found = UnifiedLM.from_pretrained(path)
+        assert found.folder == folder and isinstance(found.tokenizer, WordPieceTokenizer)
+    assert refusal(UnifiedLM.from_pretrained, 3).startswith("path: expected the path of a file or folder, got ")
     elsewhere = tmp_path / "data"
     elsewhere.mkdir()
     KNOWN.save(elsewhere / "dict.txt")
-    read = CheckpointFiles.read(folder, elsewhere)
-    assert read.folder == elsewhere and isinstance(read.tokenizer, SymbolTokenizer)
+    found = UnifiedLM.from_pretrained(folder, elsewhere)
+    assert found.folder == elsewhere and isinstance(found.tokenizer, SymbolTokenizer)
 
 
 def test_without_a_tokenizer_texts_are_symbols_between_white_space(tmp_path):

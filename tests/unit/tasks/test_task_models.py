@@ -14,7 +14,7 @@ from tests.support.understanding_runs import codec, small_model
 from tests.support.untrained_models import task_model, write_found_threshold
 from unified import load
 from unified.checkpoints import load_checkpoint, save
-from unified.inference.trained_model import CheckpointFiles
+from unified.conversions.named_models import load_named
 from unified.tasks.heads import Classification, Regression, Tagging
 from unified.tasks.heads.coreference import Coreference
 from unified.tasks.heads.items import TextItem
@@ -322,4 +322,4 @@ def test_an_ensemble_is_loaded_from_its_folders(tmp_path):
 
 def test_a_model_is_put_on_the_device_that_is_asked_for(tmp_path):
     folder = task_model(tmp_path / "one", {"a": TASKS["classes"]})
-    assert TaskModel.of_files(CheckpointFiles.read(folder), "meta").device == torch.device("meta")
+    assert TaskModel.of_checkpoint(load_named(folder), "meta").device == torch.device("meta")

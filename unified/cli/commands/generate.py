@@ -7,12 +7,16 @@ import re
 from dataclasses import fields
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from unified.cli.output import add_overwrite_argument, require_output_file
 from unified.cli.values import positive, threads
 from unified.errors import UnifiedError
 from unified.generation.config import BEAM, GenerationConfig
 from unified.generation.penalties import PENALTIES
+
+if TYPE_CHECKING:
+    from unified.checkpoints.trained import Trained
 
 _SUBSET = "test"
 HELP = "generate texts from a trained model, in several processes, resuming after a crash where it stopped"
@@ -124,9 +128,7 @@ def run(args: argparse.Namespace) -> int:
     # Imported here, so that --help does not wait for torch.
     import torch
 
-    from unified.checkpoints.trained import dictionary_file
-    from unified.conversions.named_models import checkpoint_named
-    from unified.data.vocabulary import Vocabulary
+    from unified.conversions.named_models import load_named
     from unified.inference.sentences import FileSentences, FolderSentences
     from unified.inference.several_processes import ChunkWriter, spread
     from unified.runtime.devices import usable_device
@@ -142,12 +144,12 @@ def run(args: argparse.Namespace) -> int:
     if usable_device(args.device, "--device").type != "cpu" and args.int8:
         raise UnifiedError(f"--int8 computes on a CPU; --device {args.device} does not go with it")
     torch.set_num_threads(args.threads)
-    checkpoint, output = checkpoint_named(args.model), Path(args.output)
+    checkpoint = load_named(args.model, args.data, mapped=True)  # each process loads the model itself
+    trained, output = checkpoint.trained(), Path(args.output)
     options = {field.name: getattr(args, field.name) for field in fields(GenerationConfig)}
-    data, prompt, options["max_length"] = _of_checkpoint(checkpoint, args)
-    vocabulary = Vocabulary.load(dictionary_file(data))
+    prompt, options["max_length"] = _prompt_and_length(trained, args)
     try:
-        config = GenerationConfig.of_options(vocabulary, **options)
+        config = GenerationConfig.of_options(trained.vocabulary, **options)
     except UnifiedError as error:
         raise UnifiedError(_with_options(error.details)) from None
     sentences: FileSentences | FolderSentences
@@ -158,8 +160,8 @@ def run(args: argparse.Namespace) -> int:
         sentences = FolderSentences(Path(args.data), subset, args.source_lang, args.target_lang)
     spread(
         ChunkWriter(
-            checkpoint=checkpoint,
-            data=data,
+            checkpoint=checkpoint.path,
+            data=checkpoint.folder,
             sentences=sentences,
             config=config,
             default_lengths=args.max_length is None,
@@ -186,23 +188,18 @@ def _with_options(refusal: str) -> str:
     return re.sub(rf"(?<![\w'-])({names})(?![\w'-])", lambda name: "--" + name[0].replace("_", "-"), refusal)
 
 
-def _of_checkpoint(checkpoint: Path, args: argparse.Namespace) -> tuple[Path, bool, int]:
-    """Folder of the dictionary, whether sentences are prompts, and most tokens to write from any of them."""
-    from unified.checkpoints import load_checkpoint
-    from unified.checkpoints.trained import find_data, pair_lengths, read
+def _prompt_and_length(trained: Trained, args: argparse.Namespace) -> tuple[bool, int]:
+    """Whether sentences are prompts for a model, and the most tokens to write from any of them."""
     from unified.generation import SCHEMES
 
-    content = load_checkpoint(checkpoint, mapped=True)  # each process loads the model itself
-    data = find_data(checkpoint, content, args.data)
-    trained, lengths = read(checkpoint, content, data), pair_lengths(content)
     prompt: bool | None = args.prompt
     if prompt is None:
         prompt = trained.writes in SCHEMES and SCHEMES[trained.writes].prompt
     if prompt and args.windows:
         raise UnifiedError("--windows divides sources, but the model continues prompts, which are read whole")
-    positions, most = trained.config.position_limit, args.max_length
+    lengths, positions, most = trained.lengths, trained.config.position_limit, args.max_length
     if most is None:
         most = lengths.default_length(positions, 0, prompt=prompt, max_source=args.max_source, least=args.min_length)
     if not prompt and (args.max_source is None or args.windows):
         lengths.source_limit(positions, most)  # refuses texts that leave no position to a source
-    return data, prompt, most
+    return prompt, most
