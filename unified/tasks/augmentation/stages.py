@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -16,15 +15,12 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from unified.arguments import counted
 from unified.errors import UnifiedError
 from unified.files.json_text import NotJson, parse_json
 from unified.files.whole import open_output, to_disk, whole_file
-from unified.runtime.progress import Progress
+from unified.runtime.progress import StepProgress
 
 Row = dict[str, Any]
-#: Seconds between lines that say how far a stage is.
-_INTERVAL = 5.0
 
 
 @dataclass(frozen=True)
@@ -74,22 +70,16 @@ class Stages:
             return
         total, partial = _lines(self.path(inputs[0])), self._partial(name)
         done = _keep_whole_chunks(partial, self.chunk)
-        if done:
-            Progress.say(f"{name}: {done:,} of {total:,} passages were done before")
         rows = islice(self.rows(*inputs), done, None)
-        begun = said = time.monotonic()
-        start = done
-        with open_output(partial, "a", self.path(name)) as stream:
+        with (
+            open_output(partial, "a", self.path(name)) as stream,
+            StepProgress(name, total, "passages", done) as progress,
+        ):
             while chunk := list(islice(rows, self.chunk)):
                 _write(stream, work(chunk))
                 to_disk(stream)
-                done += len(chunk)
-                if time.monotonic() - said >= _INTERVAL:
-                    said = time.monotonic()
-                    left = (said - begun) / (done - start) * (total - done)
-                    Progress.say(f"{name}: {done:,} of {total:,} passages, {left / 60:,.1f} minutes left")
+                progress.advance(steps=len(chunk))
         partial.replace(self.path(name))
-        Progress.say(f"{name}: {counted(total, 'passage')}")
 
     def _partial(self, name: str) -> Path:
         return self.folder / f"{name}.jsonl.partial"
