@@ -36,7 +36,7 @@ OWN_SETTINGS = "unified"
 _NEVER = -1e4
 #: Name of the file of the parameters.
 WEIGHTS = "model.safetensors"
-#: What safetensors says of an error of the system, within its own words and without the name of the file.
+#: safetensors names an error of the system so, within its own words and without the name of the file.
 _SYSTEM_ERROR = re.compile(r"\(os error (\d+)\)")
 #: Types of the weights in a folder.
 DTYPES = (torch.float32, torch.float16, torch.bfloat16)

@@ -15,7 +15,7 @@ from unified.errors import UnifiedError
 
 #: Bytes that the path of a socket may have on every system; on Linux it is four more.
 _MOST = 103
-#: What Python puts behind the folder of temporary files.
+#: Python puts names of this length behind the folder of temporary files.
 _NAMES = "/pymp-12345678/listener-12345678"
 _SHORT = "/tmp"
 
