@@ -17,7 +17,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -30,6 +30,8 @@ from unified.runtime.processes import module_command
 STATE, LOG, LOCK = "state.json", "log.txt", "lock"
 #: Programs that commands name, and the modules that they are.
 _MODULES = {"unified": "unified.cli", "fairseq-train": "fairseq_cli.train"}
+#: Commands that refuse an output which is there, as where the queue was killed and its command ended in peace.
+_REFUSING = ("evaluate", "prepare", "score")
 #: Files of these kinds go when the run is finished and no other entry needs its folder.
 _LARGE = ("*.pt", "*.safetensors")
 #: Seconds between two looks at a command, between two notes of the time it took, and that it has to end.
@@ -115,7 +117,7 @@ class Runner:
         if commit not in state.commits:
             state.commits.append(commit)
         for command in entry.commands[state.done :]:
-            words = [filled(word, self.value) for word in command]
+            words = [filled(word, self.value) for word in replacing(command)]
             status = self._run(words, folder, lock, state)
             if status:
                 state.failed = f"status {status} of: {shlex.join(command)}"
@@ -173,6 +175,12 @@ class Runner:
             "PYTHONWARNINGS": "ignore",  # fairseq's own libraries warn of each other on dozens of lines
             "OMP_NUM_THREADS": str(self.threads),
         }
+
+
+def replacing(command: Sequence[str]) -> list[str]:
+    """Words of a command with ``--overwrite`` where it would refuse what an earlier try of it has left."""
+    overwrites = command[0] == "unified" and command[1] in _REFUSING and "--output" in command
+    return [*command, "--overwrite"] if overwrites and "--overwrite" not in command else [*command]
 
 
 def last_lines(folder: Path) -> str:

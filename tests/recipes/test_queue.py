@@ -232,6 +232,31 @@ def test_a_killed_queue_leaves_its_run_locked(queue):
     assert len(queue.lines("small")) == 1 and queue.text("counts", "steps") == "012345"
 
 
+SCORING = r"""
+from entries import Entry, Figures
+prepare = ("unified", "prepare", "gold", "--output", "data", "--tokenizer", "char")
+score = ("unified", "score", "classification", "gold", "gold", "--output", "score.json")
+make = ("python", "-c", "open('gold', 'w').write('a\\nb\\n' * 50)")
+ENTRIES = [Entry("scored", "small", (make, prepare, score), (Figures("numbers", "score.json"),))]
+"""
+
+
+def test_a_command_that_ended_after_its_queue_was_killed_is_made_again(tmp_path):
+    """What it has left is there, and nobody has noted that it is whole."""
+    queue = Queue(tmp_path, SCORING)
+    first = queue.run()
+    assert first.returncode == 0, first.stdout + first.stderr
+    (line,) = queue.lines("small")
+    assert line["figures"]["accuracy"] == 100 and not [one for one in line["commands"] if "--overwrite" in one]
+    path = queue.file("scored", "state.json")
+    state = json.loads(path.read_text())
+    (queue.folder / "results" / "small.jsonl").unlink()
+    path.write_text(json.dumps({**state, "done": 1, "finished": False}))
+    again = queue.run()
+    assert again.returncode == 0, again.stdout + queue.text("scored", "log.txt")
+    assert [one["figures"] for one in queue.lines("small")] == [line["figures"]]
+
+
 def test_a_run_whose_line_is_written_is_not_called_another_one(queue):
     """The queue may be killed between the line and the note of it; a run of another folder has a line of its own."""
     queue.run("--only", "counts")
