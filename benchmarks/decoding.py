@@ -17,8 +17,9 @@ from __future__ import annotations
 
 import argparse
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from importlib.util import find_spec
 from multiprocessing import get_context
 from pathlib import Path
@@ -120,13 +121,18 @@ def encoder_decoder(size: Size, sources: torch.Tensor, arguments: argparse.Names
     return counting(write, lambda texts: len(texts) * [texts.size(1) - 1])  # the symbol at which it begins takes none
 
 
-def ctranslate2_translator(size: Size, sources: torch.Tensor, arguments: argparse.Namespace) -> Callable[[], list[int]]:
+@contextmanager
+def ctranslate2_translator(
+    size: Size, sources: torch.Tensor, arguments: argparse.Namespace
+) -> Iterator[Callable[[], list[int]]]:
     """BART as CTranslate2 translates, which takes the fastest of its own products for the processor.
 
-    It has a process of its own, because its threads would take the processor from torch's in one process.
+    It has a process of its own, which ends with the block, because its threads would take the processor from torch's in
+    one process.
     """
-    pool = ProcessPoolExecutor(1, get_context("spawn"), _Translator.prepare, (size, sources.tolist(), arguments))
-    return lambda: pool.submit(_Translator.translate).result()
+    given = size, sources.tolist(), arguments
+    with ProcessPoolExecutor(1, get_context("spawn"), _Translator.prepare, given) as pool:
+        yield lambda: pool.submit(_Translator.translate).result()
 
 
 class _Translator:
@@ -203,7 +209,7 @@ def fairseq_transformer(size: Size, sources: torch.Tensor, arguments: argparse.N
     )
 
 
-#: Name -> the package that it needs, and what builds it.
+#: Name -> the package that it needs, and what builds it: a call, or a block in which there is one.
 PEERS = {
     "transformers": ("transformers", encoder_decoder),
     "fairseq": ("fairseq", fairseq_transformer),
@@ -241,14 +247,17 @@ def main() -> None:
     sources[:, -1] = PAD + 1  # the separator
     calls = {OURS: ours(size, sources, arguments)}
     bars: dict[str, float | None] = {}
-    for peer in arguments.peers:
-        package, build = PEERS[peer]
-        if find_spec(package) is None:
-            say(f"decoding: {package} is not installed and left out")
-        else:
-            calls[peer], bars[peer] = build(size, sources, arguments), None if bars else arguments.bar
-    calls = {name: equal_work(name, call, steps_of(arguments)) for name, call in calls.items()}
-    compare("decoding", configuration(arguments, "peers"), calls, arguments.rounds, bars)
+    with ExitStack() as processes:
+        for peer in arguments.peers:
+            package, build = PEERS[peer]
+            if find_spec(package) is None:
+                say(f"decoding: {package} is not installed and left out")
+                continue
+            built = build(size, sources, arguments)
+            calls[peer] = processes.enter_context(built) if isinstance(built, AbstractContextManager) else built
+            bars[peer] = None if bars else arguments.bar
+        calls = {name: equal_work(name, call, steps_of(arguments)) for name, call in calls.items()}
+        compare("decoding", configuration(arguments, "peers"), calls, arguments.rounds, bars)
 
 
 if __name__ == "__main__":

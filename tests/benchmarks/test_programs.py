@@ -7,6 +7,8 @@ import json
 import lzma
 import subprocess
 import sys
+from concurrent.futures import Future
+from contextlib import ExitStack, nullcontext
 
 import numpy as np
 import pytest
@@ -262,6 +264,30 @@ def test_unequal_work_of_decoding_is_refused(benchmark, lines, monkeypatch):
     monkeypatch.setitem(decoding.PEERS, "float32", ("unified", lambda *_: lambda: [4, 3]))
     with pytest.raises(SystemExit, match=r"decoding: unequal work, float32 made \[3, 4\] steps instead of 4"):
         lines(decoding, *options)
+
+
+@pytest.mark.parametrize("steps", [4, 3])
+def test_the_process_of_a_peer_ends_before_the_program(benchmark, lines, monkeypatch, steps):
+    """Of one that is left, Python reports a bad file descriptor at its own end. It also ends where work is unequal."""
+    decoding, happened = benchmark("decoding"), []
+
+    class Pool(ExitStack):
+        def __init__(self, *given):
+            super().__init__()
+            self.callback(happened.append, "ended")
+
+        def submit(self, function):
+            happened.append("asked")
+            done = Future()
+            done.set_result([steps])
+            return done
+
+    monkeypatch.setattr(decoding, "ProcessPoolExecutor", Pool)
+    monkeypatch.setitem(decoding.PEERS, "ctranslate2", ("unified", decoding.ctranslate2_translator))
+    options = ("--size", "tiny", "--sentences", 1, "--source", 8, "--written", 3, "--peers", "ctranslate2", *SMALLEST)
+    with nullcontext() if steps == 4 else pytest.raises(SystemExit, match="unequal work, ctranslate2 made"):
+        assert list(lines(decoding, *options)) == ["decoding / ctranslate2"]
+    assert happened[0] == "asked" and happened.count("ended") == 1 and happened[-1] == "ended"
 
 
 @pytest.mark.parametrize("rows", [0, 16, 48])
