@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,9 +19,10 @@ from unified.errors import UnifiedError
 from unified.generation import SCHEMES, CachedDecoder, GenerationConfig, Hypothesis, generate, score
 from unified.generation.contract import Decoder
 from unified.generation.ensemble import EnsembleDecoder
-from unified.generation.lengths import PairLengths, positions_left
+from unified.generation.lengths import PairLengths
 from unified.generation.schemes import NO_ENTITIES_IN_WRITING, NO_SCHEME
 from unified.inference.filling import FillingModel
+from unified.inference.length_rules import LengthRules
 from unified.inference.source_limits import require_room, warn_of_cuts, warn_of_long_windows
 from unified.inference.source_windows import ShortSources, Source, shortened
 from unified.inference.trained_model import require_alike, tokenizer_of
@@ -149,6 +150,11 @@ class UnifiedLM(FillingModel):
             super()._trained(parameters), writes=self.writes, lengths=self.lengths, objectives=self.objectives
         )
 
+    @property
+    def length_rules(self) -> LengthRules:
+        """The rules of how many tokens of a text it reads, and of how many it writes."""
+        return LengthRules(self.lengths, self.model.config.position_limit)
+
     def shared_properties(self) -> dict[str, object]:
         return {
             **super().shared_properties(),
@@ -206,18 +212,20 @@ class UnifiedLM(FillingModel):
                 the position table, or ``windows`` are asked for of prompts.
         """
         ids = [self.encode_source(text) for text in require_list("texts", texts)]
-        is_prompt = SCHEMES[self.scheme(prompt)].prompt
+        is_prompt, rules = SCHEMES[self.scheme(prompt)].prompt, self.length_rules
         default = "max_length" not in options
         if default:
-            options["max_length"] = self._longest_default(is_prompt, max_source, options.get("min_length"))
+            asked = options.get("min_length")
+            least = asked if isinstance(asked, int) else 1  # any other value is refused below
+            options["max_length"] = rules.default_length(0, prompt=is_prompt, max_source=max_source, least=least)
         config = GenerationConfig.of_options(self.vocabulary, **options)
-        groups = self.searches(map(len, ids), config, default, prompt=prompt, max_source=max_source)
+        groups = rules.searches(map(len, ids), config, default, prompt=is_prompt, max_source=max_source)
         if windows:
             ids = self._fitting(texts, groups, prompt, batch_size, max_source)
         else:
             limits: list[int | None] = [None] * len(ids)
             for own, settings in groups:
-                limit = self.source_limit(settings.max_length, max_source, is_prompt)
+                limit = rules.source_limit(settings.max_length, max_source, is_prompt)
                 for i in own:
                     limits[i] = limit
             if max_source is None:
@@ -233,39 +241,6 @@ class UnifiedLM(FillingModel):
             for i, some in zip(own, found, strict=True):
                 written[i] = [self.decode([*given[i], *one.tokens.tolist()]) for one in some]
         return written if config.nbest > 1 else [some[0] for some in written]
-
-    def searches(
-        self,
-        sizes: Iterable[int],
-        config: GenerationConfig,
-        default_lengths: bool,
-        *,
-        prompt: bool | None = None,
-        max_source: int | None = None,
-    ) -> list[tuple[list[int], GenerationConfig]]:
-        """Divides texts into groups that are searched with the same settings: the indices of each, and its settings.
-
-        Args:
-            sizes: tokens of each text.
-            config: settings of all.
-            default_lengths: each text gets the most tokens to write that :meth:`.PairLengths.default_length` says in
-                place of ``max_length``.
-            prompt, max_source: as for :meth:`generate`.
-        """
-        sizes = list(sizes)
-        if not default_lengths:
-            return [(list(range(len(sizes))), config)] if sizes else []
-        continues = SCHEMES[self.scheme(prompt)].prompt
-        lengths = [
-            self.lengths.default_length(
-                self.model.config.position_limit, size, prompt=continues, max_source=max_source, least=config.min_length
-            )
-            for size in sizes
-        ]
-        return [
-            ([i for i, own in enumerate(lengths) if own == length], replace(config, max_length=length))
-            for length in sorted(set(lengths))
-        ]
 
     def _fitting(
         self,
@@ -317,7 +292,7 @@ class UnifiedLM(FillingModel):
         """
         indices = range(len(sources)) if indices is None else indices
         decoder = self.decoder(prompt)
-        limit = self.source_limit(config.max_length, max_source, decoder.scheme.prompt)
+        limit = self.length_rules.source_limit(config.max_length, max_source, decoder.scheme.prompt)
         if max_source is None:
             warn_of_cuts(sources, [limit] * len(sources))
         sources = [source[:limit] for source in sources]
@@ -359,7 +334,8 @@ class UnifiedLM(FillingModel):
             raise UnifiedError("windows divide sources, but the model continues prompts, which are read whole")
         numbers = range(len(sources)) if indices is None else indices
         best = replace(config, nbest=1)
-        limit = self.source_limit(config.max_length, max_source) or self.tokens_left(config.max_length)
+        rules = self.length_rules
+        limit = rules.source_limit(config.max_length, max_source) or rules.tokens_left(config.max_length)
 
         def write(windows: Sequence[list[int]], owners: Sequence[int]) -> list[str]:
             own = [numbers[i] for i in owners]
@@ -396,8 +372,9 @@ class UnifiedLM(FillingModel):
         decoder = self.decoder(prompt)
         end = [] if decoder.scheme.prompt else [self.special.separator]
         given, written = [self.encode_source(source) for source in sources], [self.encode(target) for target in targets]
-        usual = self.lengths.default_length(self.model.config.position_limit)
-        limits = [self.source_limit(max(usual, len(t)), max_source, decoder.scheme.prompt) for t in written]
+        rules = self.length_rules
+        usual = rules.default_length()
+        limits = [rules.source_limit(max(usual, len(t)), max_source, decoder.scheme.prompt) for t in written]
         if max_source is None:
             warn_of_cuts(given, limits)
         pairs = [(s[:limit], t + end) for s, t, limit in zip(given, written, limits, strict=True)]
@@ -442,22 +419,3 @@ class UnifiedLM(FillingModel):
         width = max(map(len, rows))
         padded = [[*row, *[self.special.pad] * (width - len(row))] for row in rows]
         return torch.tensor(padded, dtype=torch.long, device=self.device)
-
-    def tokens_left(self, length: int) -> int:
-        """Positions left beside ``length`` tokens, begin, separator, and the token that asks for the end symbol."""
-        return positions_left(self.model.config.position_limit, length)
-
-    def source_limit(self, length: int, max_source: int | None = None, prompt: bool = False) -> int | None:
-        """Tokens of a source, or of a prompt, that are read beside a target of ``length``; None for all."""
-        max_source = 0 if prompt and max_source is None else max_source
-        return self.lengths.source_limit(self.model.config.position_limit, length, max_source)
-
-    def _longest_default(self, prompt: bool, max_source: int | None, least: object) -> int:
-        """Most tokens that are written from any text where the user does not say; at least ``least``, if it says."""
-        return self.lengths.default_length(
-            self.model.config.position_limit,
-            0,
-            prompt=prompt,
-            max_source=max_source,
-            least=least if isinstance(least, int) else 1,
-        )

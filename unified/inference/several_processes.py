@@ -125,15 +125,15 @@ class ChunkWriter:
         """Sentences of a chunk that are searched with the same settings: numbers, ids, and settings."""
         indices = self.indices(number)
         sources = [self.sentences.source(lm, i) for i in indices]
-        for own, config in lm.searches(
+        for own, config in lm.length_rules.searches(
             map(len, sources), self.config, self.default_lengths, prompt=self.prompt, max_source=self.max_source
         ):
             yield [indices[at] for at in own], [sources[at] for at in own], config
 
     def _limit(self, lm: UnifiedLM, config: GenerationConfig) -> int:
         """Tokens of a source, or of a window, that are read."""
-        limit = lm.source_limit(config.max_length, self.max_source, self.prompt)
-        return limit or (lm.tokens_left(config.max_length) if self.windows else sys.maxsize)
+        limit = lm.length_rules.source_limit(config.max_length, self.max_source, self.prompt)
+        return limit or (lm.length_rules.tokens_left(config.max_length) if self.windows else sys.maxsize)
 
     def _read(
         self,

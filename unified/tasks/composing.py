@@ -56,7 +56,7 @@ def ask(
     require_text("answer", answer)
     options = {"beam": 3, "max_length": usual_question(model.lengths)} | options
     if max_source is None:
-        max_source = usual_window(model.lengths, model.tokens_left(options["max_length"]))
+        max_source = usual_window(model.lengths, model.length_rules.tokens_left(options["max_length"]))
     counter = TokenCounter(model.encode)
     found = find_answer(passage, answer, start)
     source = question_source(Words.of(passage, counter), found, max_source, counter)

@@ -60,7 +60,7 @@ def continuation(lm: UnifiedLM, text: str) -> Sample | None:
     """The first half of a sentence and what the model writes behind it; None where its positions leave no room."""
     words = text.split()
     begun, rest = " ".join(words[: len(words) // 2]), " ".join(words[len(words) // 2 :])
-    room = lm.tokens_left(len(lm.encode(begun)))
+    room = lm.length_rules.tokens_left(len(lm.encode(begun)))
     if room < 1:
         return None
     [written] = _written(lm, [begun], max_length=min(_WRITTEN, room))

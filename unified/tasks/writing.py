@@ -222,7 +222,7 @@ class Writer:
     windows: bool = False
 
     def __post_init__(self) -> None:
-        left = self.handle.tokens_left(self.config.max_length)
+        left = self.handle.length_rules.tokens_left(self.config.max_length)
         if self.max_source is not None and not 0 < self.max_source <= left:
             raise UnifiedError(
                 f"--max-source {self.max_source}: the model has room for 1 to {left} tokens of a source beside the "
@@ -271,7 +271,7 @@ class Writer:
         """
         if self.max_source is not None:
             return self.max_source
-        limit = self.handle.source_limit(self.config.max_length)
+        limit = self.handle.length_rules.source_limit(self.config.max_length)
         assert limit is not None  # of a source, without ``max_source``
         return limit if self.handle.lengths.learnt_target else min(limit, self.task.training.max_source)
 

@@ -155,9 +155,6 @@ def test_api_md_names_what_a_model_does_with_the_parameters_of_the_code(kind, si
     listed = dict(re.findall(rf"^- `unified\.{kind.__name__}\.(\w+)`: (`\(.*?\)`)?", text, re.MULTILINE))
     methods = {name for name, value in inspect.getmembers(kind, inspect.isroutine) if not name.startswith("_")}
     plumbing = {
-        "searches",
-        "source_limit",
-        "tokens_left",
         "of_checkpoint",
         "together",
         "shared_properties",

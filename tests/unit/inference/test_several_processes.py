@@ -16,6 +16,7 @@ from unified.generation import GenerationConfig
 from unified.generation.lengths import PairLengths
 from unified.inference import several_processes
 from unified.inference.language_model import UnifiedLM
+from unified.inference.length_rules import LengthRules
 from unified.inference.sentences import FileSentences
 from unified.inference.several_processes import ChunkCounts, ChunkWriter, spread
 from unified.inference.source_windows import ShortSources
@@ -31,9 +32,8 @@ class Model:
 
     special = SPECIAL
     unknown_text = "<unk>"
-    lengths = PairLengths()
-    model = SimpleNamespace(config=SimpleNamespace(position_limit=15, max_positions=15))  # 12 beside special symbols
-    searches, source_limit, tokens_left = UnifiedLM.searches, UnifiedLM.source_limit, UnifiedLM.tokens_left
+    model = SimpleNamespace(config=SimpleNamespace(position_limit=15, max_positions=15))
+    length_rules = LengthRules(PairLengths(), 15)  # 12 beside special symbols
 
     def __init__(self):
         self.asked = []
@@ -166,7 +166,7 @@ def test_longer_sources_are_divided_into_windows_where_asked(job, model, max_sou
 )
 def test_each_text_has_the_length_that_generate_gives_it(job, model, prompt, lengths, max_source, expected):
     """Expected for each group of sentences: their numbers, the most tokens to write, and how many are read."""
-    model.lengths = lengths
+    model.length_rules = LengthRules(lengths, 15)
     config = GenerationConfig(max_length=12, beam=3)
     job = replace(job, prompt=prompt, max_source=max_source, config=config, default_lengths=True, chunk=5)
     assert job.write(0).sentences == 5
@@ -364,6 +364,7 @@ def test_sources_without_pairs_are_cut_where_they_leave_less_than_a_quarter_of_t
     job, monkeypatch, tmp_path, capsys
 ):
     short = Model()
+    short.length_rules = LengthRules(PairLengths(), 8)
     short.model = SimpleNamespace(config=SimpleNamespace(position_limit=8, max_positions=8))
     load(monkeypatch, short)
     (job.data / "sources").write_text("5 6 7 8 9\n5 6\n5 6 7 8\n", encoding="utf-8")

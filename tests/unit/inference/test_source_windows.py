@@ -187,7 +187,7 @@ def test_windows_equal_a_loop_by_hand(lm):
     assert cut[0] == found[0] and cut != found
     # By default a window has as many tokens as the positions leave.
     assert lm.generate(texts, windows=True, **options) == lm.generate(
-        texts, windows=True, max_source=lm.tokens_left(14), **options
+        texts, windows=True, max_source=lm.length_rules.tokens_left(14), **options
     )
     # The best hypothesis of each window is read, however many of the final text are wanted.
     several = lm.generate(sources, max_source=60, windows=True, nbest=2, **options)

@@ -11,6 +11,7 @@ from tests.support.task_folders import WORDS, language_model, tokenizer, vocabul
 from unified.data.token_files import TokenFileWriter
 from unified.generation.lengths import PairLengths
 from unified.inference.language_model import UnifiedLM
+from unified.inference.length_rules import LengthRules
 from unified.reports.run_page import Sample
 from unified.tasks.language_samples import continuation, language_samples
 from unified.tokenization import tokenizer_files
@@ -142,7 +143,7 @@ def test_what_is_written_behind_a_beginning_has_room_in_the_positions(tmp_path, 
         begun = [sample.fields for sample in found if "beginning" in sample.fields]
         assert sorted(len(f"{one['beginning']} {one['as it goes on']}".split()) for one in begun) == shown
         for one in begun:
-            most = min(30, lm.tokens_left(len(one["beginning"].split())))
+            most = min(30, lm.length_rules.tokens_left(len(one["beginning"].split())))
             assert most > 0 and one["model"] == lm.generate([one["beginning"]], max_length=most, beam=1)[0]
 
 
@@ -203,9 +204,7 @@ def test_a_text_goes_on_where_a_token_has_room(room):
         def encode(self, text):
             return text.split()
 
-        def tokens_left(self, read):
-            assert read == 2
-            return room
+        length_rules = LengthRules(PairLengths(), 2 + room + 3)  # beside what is read and three special symbols
 
         def generate(self, sources, beam, max_length):
             return [f"{max_length} more"] * len(sources)

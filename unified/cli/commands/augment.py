@@ -357,7 +357,7 @@ def _models(args: argparse.Namespace) -> Models:
     except UnifiedError as error:
         raise UnifiedError(f"--question-model {args.question_model}: {error}") from None
     max_length = usual_question(asks.lengths) if args.max_length is None else args.max_length
-    tokens_left = int(min(asks.tokens_left(max_length), 1 << 30))
+    tokens_left = int(min(asks.length_rules.tokens_left(max_length), 1 << 30))
     if tokens_left < _LEAST_SOURCE:
         raise UnifiedError(
             f"--max-length {max_length}: the model has no room for a passage beside a question of so many tokens; "

@@ -191,15 +191,16 @@ def _with_options(refusal: str) -> str:
 def _prompt_and_length(trained: Trained, args: argparse.Namespace) -> tuple[bool, int]:
     """Whether sentences are prompts for a model, and the most tokens to write from any of them."""
     from unified.generation import SCHEMES
+    from unified.inference.length_rules import LengthRules
 
     prompt: bool | None = args.prompt
     if prompt is None:
         prompt = trained.writes in SCHEMES and SCHEMES[trained.writes].prompt
     if prompt and args.windows:
         raise UnifiedError("--windows divides sources, but the model continues prompts, which are read whole")
-    lengths, positions, most = trained.lengths, trained.config.position_limit, args.max_length
+    rules, most = LengthRules(trained.lengths, trained.config.position_limit), args.max_length
     if most is None:
-        most = lengths.default_length(positions, 0, prompt=prompt, max_source=args.max_source, least=args.min_length)
+        most = rules.default_length(0, prompt=prompt, max_source=args.max_source, least=args.min_length)
     if not prompt and (args.max_source is None or args.windows):
-        lengths.source_limit(positions, most)  # refuses texts that leave no position to a source
+        rules.source_limit(most)  # refuses texts that leave no position to a source
     return prompt, most
