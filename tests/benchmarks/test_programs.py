@@ -268,7 +268,7 @@ def test_unequal_work_of_decoding_is_refused(benchmark, lines, monkeypatch):
 
 @pytest.mark.parametrize("steps", [4, 3])
 def test_the_process_of_a_peer_ends_before_the_program(benchmark, lines, monkeypatch, steps):
-    """Python reports a bad file descriptor where the process outlives the program; it ends where work is unequal, too."""
+    """Python reports a bad file descriptor where the process outlives the program. Unequal work ends it, too."""
     decoding, happened = benchmark("decoding"), []
 
     class Pool(ExitStack):
