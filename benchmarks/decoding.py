@@ -19,7 +19,7 @@ import argparse
 import logging
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from importlib.util import find_spec
 from multiprocessing import get_context
 from pathlib import Path
@@ -209,12 +209,19 @@ def fairseq_transformer(size: Size, sources: torch.Tensor, arguments: argparse.N
     )
 
 
-#: Name -> the package that it needs, and what builds it: a call, or a block in which there is one.
+def here(
+    build: Callable[..., Callable[[], list[int]]],
+) -> Callable[..., AbstractContextManager[Callable[[], list[int]]]]:
+    """What builds a call in this process, as a block with nothing to end."""
+    return lambda *given: nullcontext(build(*given))
+
+
+#: Name -> the package that it needs, and what builds the block in which its call can be made.
 PEERS = {
-    "transformers": ("transformers", encoder_decoder),
-    "fairseq": ("fairseq", fairseq_transformer),
+    "transformers": ("transformers", here(encoder_decoder)),
+    "fairseq": ("fairseq", here(fairseq_transformer)),
     "ctranslate2": ("ctranslate2", ctranslate2_translator),
-    "float32": ("unified", in_float32),
+    "float32": ("unified", here(in_float32)),
 }
 
 
@@ -253,8 +260,7 @@ def main() -> None:
             if find_spec(package) is None:
                 say(f"decoding: {package} is not installed and left out")
                 continue
-            built = build(size, sources, arguments)
-            calls[peer] = processes.enter_context(built) if isinstance(built, AbstractContextManager) else built
+            calls[peer] = processes.enter_context(build(size, sources, arguments))
             bars[peer] = None if bars else arguments.bar
         calls = {name: equal_work(name, call, steps_of(arguments)) for name, call in calls.items()}
         compare("decoding", configuration(arguments, "peers"), calls, arguments.rounds, bars)

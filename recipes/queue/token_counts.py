@@ -4,7 +4,7 @@
 
 PREPARED is the folder of ``unified prepare`` that models are trained on, PAIRS one of minimal pairs. Tokens are the
 pieces that the models read (``pieces``) and, since these tell capitals apart, words and marks in lower case
-(``words``). Of each, a folder gets ``examples.jsonl``, as ``unified evaluate minimal-pairs`` writes it, and
+(``words``). Of each, a folder gets ``examples.jsonl`` with the scores of both sentences of every pair, and
 ``scores.json`` with the accuracy and its interval of 95 %.
 """
 

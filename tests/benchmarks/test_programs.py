@@ -261,7 +261,7 @@ def test_unequal_work_of_decoding_is_refused(benchmark, lines, monkeypatch):
     decoding = benchmark("decoding")
     options = ("--size", "tiny", "--sentences", 2, "--source", 8, "--written", 3, "--peers", "float32", *SMALLEST)
     assert lines(decoding, *options)["decoding / float32"]["ratio"] > 0
-    monkeypatch.setitem(decoding.PEERS, "float32", ("unified", lambda *_: lambda: [4, 3]))
+    monkeypatch.setitem(decoding.PEERS, "float32", ("unified", decoding.here(lambda *_: lambda: [4, 3])))
     with pytest.raises(SystemExit, match=r"decoding: unequal work, float32 made \[3, 4\] steps instead of 4"):
         lines(decoding, *options)
 
