@@ -212,7 +212,7 @@ def fairseq_transformer(size: Size, sources: torch.Tensor, arguments: argparse.N
 def here(
     build: Callable[..., Callable[[], list[int]]],
 ) -> Callable[..., AbstractContextManager[Callable[[], list[int]]]]:
-    """What builds a call in this process, as a block with nothing to end."""
+    """Let ``build`` give its call as a block that ends nothing, as the call runs in this process."""
     return lambda *given: nullcontext(build(*given))
 
 
