@@ -61,48 +61,64 @@ NEXT_TOKEN = "bert(next_sentence=False,left_to_right=True)"
 
 
 @dataclass(frozen=True)
-class Objective:
-    """A way of pre-training, and the ways of scoring sentences that it teaches.
+class System:
+    """Something that scores sentences.
 
     Attributes:
         name: in tables and in names of entries.
-        mixture: as ``--objectives`` takes it.
-        scorings: as ``unified evaluate minimal-pairs --scoring`` takes them.
-        updates: of the pre-training; all but the untrained model have the same, and what is no model has none.
+        scorings: the ways in which it scores them. Models take them as ``unified evaluate minimal-pairs --scoring``.
     """
 
     name: str
+    scorings: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Objective(System):
+    """A way of pre-training, and the ways of scoring sentences that it teaches.
+
+    Attributes:
+        mixture: as ``--objectives`` takes it.
+        updates: of the pre-training; all but the untrained model have the same.
+    """
+
     mixture: str
-    scorings: tuple[str, ...] = ("pseudo_likelihood",)
     updates: int = UPDATES
 
 
+FROM_BOTH_SIDES, FROM_LEFT = ("pseudo_likelihood",), ("left_to_right",)
+INFILLING = ("infilling",)
 SYSTEMS = (
-    Objective("random_spans", "random_spans", ("infilling",)),
-    Objective("unilm", DEFAULT_PRETRAINING, ("pseudo_likelihood", "left_to_right")),
-    Objective("bert", "bert"),
-    Objective("spanbert", "spanbert"),
-    Objective("xlnet", "xlnet", ("pseudo_likelihood", "left_to_right")),
-    Objective("anna", "anna(span_share=0.0,word_share=0.6666)"),
+    Objective("random_spans", INFILLING, "random_spans"),
+    Objective("unilm", FROM_BOTH_SIDES + FROM_LEFT, DEFAULT_PRETRAINING),
+    Objective("bert", FROM_BOTH_SIDES, "bert"),
+    Objective("spanbert", FROM_BOTH_SIDES, "spanbert"),
+    Objective("xlnet", FROM_BOTH_SIDES + FROM_LEFT, "xlnet"),
+    Objective("anna", FROM_BOTH_SIDES, "anna(span_share=0.0,word_share=0.6666)"),
 )
 OTHERS = (
-    Objective("next_token", NEXT_TOKEN, ("left_to_right",)),
-    Objective("cloze", CLOZE),
-    Objective("next_token-cloze", f"next={NEXT_TOKEN}:1,cloze={CLOZE}:1", ("pseudo_likelihood", "left_to_right")),
-    Objective("prefix_lm", "prefix_lm", ("left_to_right",)),
-    Objective("bidirectional", "bidirectional"),
-    *(Objective(name, name, ("left_to_right",)) for name in ("left_to_right", "seq2seq")),
-    Objective("right_to_left", "right_to_left", ("right_to_left",)),
-    Objective("replace_spans", "replace_spans", ("infilling",)),
-    *(Objective(name, name, ("left_to_right",)) for name in ("bert_style", "deshuffling", "mass_style", "drop_tokens")),
-    Objective("untrained", CLOZE, updates=1),
+    Objective("next_token", FROM_LEFT, NEXT_TOKEN),
+    Objective("cloze", FROM_BOTH_SIDES, CLOZE),
+    Objective("next_token-cloze", FROM_BOTH_SIDES + FROM_LEFT, f"next={NEXT_TOKEN}:1,cloze={CLOZE}:1"),
+    Objective("prefix_lm", FROM_LEFT, "prefix_lm"),
+    Objective("bidirectional", FROM_BOTH_SIDES, "bidirectional"),
+    *(Objective(name, FROM_LEFT, name) for name in ("left_to_right", "seq2seq")),
+    Objective("right_to_left", ("right_to_left",), "right_to_left"),
+    Objective("replace_spans", INFILLING, "replace_spans"),
+    *(Objective(name, FROM_LEFT, name) for name in ("bert_style", "deshuffling", "mass_style", "drop_tokens")),
+    Objective("untrained", FROM_BOTH_SIDES, CLOZE, updates=1),
 )
 
-#: No model, but the floor of minimal pairs: how often the tokens of a sentence are (:mod:`token_counts`).
-COUNTS = Objective("token_counts", "", ("words", "pieces"), updates=0)
+#: The floor of minimal pairs, which is no model: how often the tokens of a sentence are (:mod:`token_counts`).
+COUNTS = System("token_counts", ("words", "pieces"))
 
+#: The systems are compared with these of :data:`OTHERS`, which have as many seeds.
+BASES = ("next_token", "untrained")
 #: Objectives of the table, each with its seeds.
-COMPARED = (*((system, SEEDS) for system in SYSTEMS), *((other, SEEDS[:1]) for other in OTHERS))
+COMPARED = (
+    *((system, SEEDS) for system in SYSTEMS),
+    *((other, SEEDS if other.name in BASES else SEEDS[:1]) for other in OTHERS),
+)
 
 PAIRS = "minimal-pairs"
 #: Evaluations without fine-tuning, with their data and settings; windows are as long as rows without their two ends.
@@ -211,11 +227,11 @@ def counted() -> Entry:
     )
 
 
-def outcomes(objective: Objective, what: str) -> tuple[Figures, ...]:
+def outcomes(system: System, what: str) -> tuple[Figures, ...]:
     """Files with the scores of single items that a run leaves; none of perplexity, which is not compared by them."""
     if what in TASKS:
         return (Figures(OUTCOMES[what], "run/predictions.valid.jsonl"),)
-    scorings = objective.scorings if what == PAIRS else ()
+    scorings = system.scorings if what == PAIRS else ()
     return tuple(Figures("pairs", f"{scoring}/examples.jsonl", scoring) for scoring in scorings)
 
 
@@ -256,6 +272,6 @@ def of(objective: Objective, seed: int) -> list[Entry]:
 
 
 def entries(seed: int) -> list[Entry]:
-    """All that is measured with one seed: the six systems, and with the first seed all other objectives."""
+    """All that is measured with one seed: the six systems and :data:`BASES`, with the first seed all objectives."""
     floor = [counted()] if seed == SEEDS[0] else []
     return floor + [entry for objective, seeds in COMPARED if seed in seeds for entry in of(objective, seed)]

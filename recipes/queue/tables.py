@@ -30,7 +30,7 @@ import published  # noqa: E402
 import questions  # noqa: E402
 from entries import Entry, Plan  # noqa: E402
 from lines import Line, latest, read_lines  # noqa: E402
-from objectives import Objective  # noqa: E402
+from objectives import Objective, System  # noqa: E402
 from outcomes import difference  # noqa: E402
 
 from unified.arguments import counted  # noqa: E402
@@ -41,8 +41,11 @@ from unified.reports.seeds import seed_scores  # noqa: E402
 PAGE = ROOT / "docs" / "background" / "results.md"
 MISSING = "missing"
 Lines = Mapping[str, Line]
-#: An objective, and the names of its pre-trainings.
-Compared = tuple[Objective, Sequence[str]]
+Rows = list[list[str]]
+#: An objective with the names of its pre-trainings.
+Trained = tuple[Objective, Sequence[str]]
+#: A system with what its entries are named by: the lines of ``NAME/minimal-pairs`` have its scores.
+Compared = tuple[System, Sequence[str]]
 
 
 def shown(values: Sequence[float], digits: int = 1) -> str:
@@ -130,15 +133,17 @@ def own_losses(figures: Sequence[Mapping[str, float]]) -> str:
     return "; ".join(named) or MISSING
 
 
-def comparison(lines: Lines, compared: Sequence[Compared], tuned: Sequence[Objective], seconds: str) -> str:
+#: Columns of :func:`rows_of_models`.
+HEADS = ("objective", "scoring", "minimal pairs", "bits a character", *objectives.MEASURES, "own loss", "minutes")
+
+
+def rows_of_models(lines: Lines, compared: Sequence[Trained], tuned: Sequence[Objective], seconds: str) -> Rows:
     """A row for each objective and way of scoring it: minimal pairs, every fine-tuning, its own loss.
 
     Args:
-        compared: objectives, and the names of their pre-trainings.
         tuned: objectives that are fine-tuned.
         seconds: field of a line that gives the column of minutes.
     """
-    heads = ["objective", "scoring", "minimal pairs", "bits a character", *objectives.MEASURES, "own loss", "minutes"]
     rows = []
     for objective, names in compared:
 
@@ -151,11 +156,21 @@ def comparison(lines: Lines, compared: Sequence[Compared], tuned: Sequence[Objec
         measured = [shown(values(f"/{task}", f"valid.{name}")) for task, name in tasks]
         for number, scoring in enumerate(objective.scorings):
             pairs = values(f"/{objectives.PAIRS}", f"{scoring}.accuracy")
-            bits = shown(values("/perplexity", f"{scoring}.bits_per_character"), 2) if objective.updates else ""
+            bits = shown(values("/perplexity", f"{scoring}.bits_per_character"), 2)
             more = measured if number == 0 and measured else [""] * len(objectives.MEASURES)
-            last = [losses, minutes(trained, seconds)] if number == 0 and objective.updates else ["", ""]
+            last = [losses, minutes(trained, seconds)] if number == 0 else ["", ""]
             rows.append([objective.name, scoring, shown(pairs), bits, *more, *last])
-    return table(heads, 2, rows)
+    return rows
+
+
+def rows_of_counts(lines: Lines, entry: str) -> Rows:
+    """A row for each way in which counts score minimal pairs, which is all that they do."""
+    found = [lines[entry]["figures"]] if entry in lines else []
+    return [
+        [objectives.COUNTS.name, scoring, shown([figures[f"{scoring}.accuracy"] for figures in found])]
+        + [""] * (len(HEADS) - 3)
+        for scoring in objectives.COUNTS.scorings
+    ]
 
 
 #: Models that the others are compared with on the same items, of minimal pairs each by its first scoring.
@@ -165,28 +180,26 @@ WITHOUT = "untrained"
 
 
 def same_pairs(lines: Lines, compared: Sequence[Compared]) -> str:
-    """A row for each objective and way of scoring it: how far it is ahead of each of :data:`BESIDE` on minimal pairs.
+    """A row for each system and way of scoring: how far it is ahead of each of :data:`BESIDE` on minimal pairs.
 
     Each system is the mean over its seeds; the interval is one over pairs. Only lines that keep outcomes are compared;
     the text is empty where there are no two.
     """
     found: dict[tuple[str, str], list[str]] = {}
-    for objective, names in compared:
+    for system, names in compared:
         own = [lines[name]["outcomes"] for one in names if (name := f"{one}/{objectives.PAIRS}") in lines]
-        for scoring in objective.scorings:
+        for scoring in system.scorings:
             if texts := [outcomes[scoring] for outcomes in own if scoring in outcomes]:
-                found[objective.name, scoring] = texts
-    bases = [system for name in BESIDE if (system := next((one for one in found if one[0] == name), None))]
+                found[system.name, scoring] = texts
+    bases = [row for name in BESIDE if (row := next((one for one in found if one[0] == name), None))]
     if not bases or len(found) < 2:
         return ""
 
-    def ahead(system: tuple[str, str], base: tuple[str, str]) -> str:
-        if system == base:
-            return ""
-        return ahead_by("pairs", "accuracy", found[system], found[base])
+    def ahead(row: tuple[str, str], base: tuple[str, str]) -> str:
+        return "" if row == base else ahead_by("pairs", "accuracy", found[row], found[base])
 
     heads = ["objective", "scoring", *(f"ahead of {name}" for name, _ in bases)]
-    rows = [[*system, *(ahead(system, base) for base in bases)] for system in found]
+    rows = [[*row, *(ahead(row, base) for base in bases)] for row in found]
     text = "\n".join(table_lines(heads, rows))
     return f"\n\nOn the same minimal pairs, in points of accuracy:\n\n{text}"
 
@@ -197,7 +210,7 @@ def ahead_by(kind: str, measure: str, first: Sequence[str], second: Sequence[str
     return f"{above:+.1f} {bounds(interval)}"
 
 
-def same_items(lines: Lines, compared: Sequence[Compared]) -> str:
+def same_items(lines: Lines, compared: Sequence[Trained]) -> str:
     """A row for each objective: how far each fine-tuning is ahead of that of the model :data:`WITHOUT` pre-training.
 
     Only lines that keep outcomes are compared; the text is empty where there are no two of one task.
@@ -260,18 +273,18 @@ def objectives_table(lines: Lines) -> str:
         (objective, [f"{objectives.TABLE}/{objective.name}-{seed}" for seed in seeds])
         for objective, seeds in objectives.COMPARED
     ]
-    tuned = [objective for objective, _ in compared]
-    compared.append((objectives.COUNTS, [f"{objectives.TABLE}/{objectives.COUNTS.name}"]))
-    whole = comparison(lines, compared, tuned, "processor_seconds")
-    return whole + same_pairs(lines, compared) + same_items(lines, compared) + other_settings(lines)
+    tuned, floor = [objective for objective, _ in compared], objectives.counted()
+    rows = rows_of_models(lines, compared, tuned, "processor_seconds") + rows_of_counts(lines, floor.name)
+    scored = [*compared, (objectives.COUNTS, [floor.name.removesuffix(f"/{objectives.PAIRS}")])]
+    return table(HEADS, 2, rows) + same_pairs(lines, scored) + same_items(lines, compared) + other_settings(lines)
 
 
 def card_table(lines: Lines) -> str:
     """The comparison at a card's size; minutes are those of the clock. Below, differences on the same items."""
     size = card_objectives.CARD
     compared = [(objective, [f"{size.table}/{objective.name}-{card_objectives.SEED}"]) for objective in size.objectives]
-    whole = comparison(lines, compared, objectives.SYSTEMS, "seconds")
-    return whole + same_pairs(lines, compared) + same_items(lines, compared)
+    rows = rows_of_models(lines, compared, objectives.SYSTEMS, "seconds")
+    return table(HEADS, 2, rows) + same_pairs(lines, compared) + same_items(lines, compared)
 
 
 #: Columns of the table of made questions: measure -> head. Unanswerable questions have no words: F1 is exact match.
