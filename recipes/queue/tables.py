@@ -36,7 +36,7 @@ from outcomes import difference  # noqa: E402
 from unified.arguments import counted  # noqa: E402
 from unified.errors import UnifiedError  # noqa: E402
 from unified.reports.markdown import table_lines  # noqa: E402
-from unified.reports.seeds import seed_scores  # noqa: E402
+from unified.reports.seeds import SeedScores, seed_scores  # noqa: E402
 
 PAGE = ROOT / "docs" / "background" / "results.md"
 MISSING = "missing"
@@ -104,7 +104,7 @@ def hardware(line: Line) -> str:
 def parity_table(lines: Lines) -> str:
     """A row for each task: both means with their deviations, and where all seeds have run their difference.
 
-    The interval of the difference is one over items.
+    Its two intervals are about other seeds on the same items, and about other items with the same seeds.
     """
     rows = []
     for task in parity.TASKS:
@@ -113,13 +113,15 @@ def parity_table(lines: Lines) -> str:
         ours, theirs = (
             [line["figures"][f"{run}.valid.{measure}"] for line in found] for run in ("ours", "transformers")
         )
-        difference = (
-            f"{sum(ours) / len(ours) - sum(theirs) / len(theirs):+.1f}" if len(found) == len(parity.SEEDS) else ""
-        )
-        if difference and (compared := f"parity/{task}/compared") in lines:
-            difference += f" {bounds(lines[compared]['figures'][f'against.intervals.{measure}'])}"
-        rows.append([task, measure, shown(ours), shown(theirs), difference])
-    return table(["task", "measure", "ours", "transformers", "difference"], 2, rows)
+        cells = [""] * 3
+        if len(found) == len(parity.SEEDS):
+            ahead = SeedScores(tuple(ours)).ahead_of(SeedScores(tuple(theirs)))
+            compared = lines.get(f"parity/{task}/compared")
+            over_items = MISSING if compared is None else bounds(compared["figures"][f"against.intervals.{measure}"])
+            cells = [f"{ahead.mean:+.1f}", bounds(ahead.interval), over_items]
+        rows.append([task, measure, shown(ours), shown(theirs), *cells])
+    heads = ["task", "measure", "ours", "transformers", "difference", "over seeds", "over items"]
+    return table(heads, 2, rows)
 
 
 def own_losses(figures: Sequence[Mapping[str, float]]) -> str:

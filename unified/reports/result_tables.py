@@ -17,7 +17,7 @@ from unified.reports.differences import described, differing, short_paths
 from unified.reports.markdown import table_lines
 from unified.reports.result_runs import Result, Run, file_of, runs_of
 from unified.reports.results import measures_of
-from unified.reports.seeds import SeedScores, seed_scores
+from unified.reports.seeds import SeedDifference, SeedScores, seed_scores
 
 #: Folders that are named of a run with several trainings.
 _FOLDERS = 3
@@ -26,6 +26,12 @@ _INTERVALS = (
     "In brackets the 95 % interval of the mean by Student's t over n seeds: it says what other seeds would give on the "
     "same items, and takes their scores for normally distributed."
 )
+_AHEAD = (
+    "In brackets the 95 % interval of the difference by Welch's t over the seeds of both: it says what other seeds "
+    "would give on the same items. Without brackets, one of the two has one seed."
+)
+
+_OTHER_ITEMS = "Runs that were scored on other items are left out."
 
 
 @dataclass(frozen=True)
@@ -51,8 +57,38 @@ class Table:
         """Scores of a run over its seeds by measure; None where it has none."""
         return {column: seed_scores(run.scores(self.split, column)) for column in self.columns}
 
-    def markdown(self, intervals: bool) -> str:
-        """The table, with the intervals of means if wanted."""
+    def ahead_of(self, name: str) -> dict[int, dict[str, SeedDifference]]:
+        """The differences of the other runs from one, by the place of each run and the measures that both have.
+
+        Runs that were scored on other items are left out.
+
+        Args:
+            name: of the one run. Where the table has no run of this name, the result is empty.
+
+        Raises:
+            UnifiedError: several runs have the name.
+        """
+        named = [i for i, run in enumerate(self.runs) if run.name == name]
+        if len(named) > 1:
+            differ = "; ".join(self.distinctions[i] or "the model" for i in named)
+            raise UnifiedError(
+                f"{self.task}, {self.split}: {len(named)} runs are called {name!r} ({differ}); give the folder of one "
+                "of them alone, or names of their own by --run when they are made"
+            )
+        if not named:
+            return {}
+        base = self.runs[named[0]]
+        theirs, items = self.scores(base), file_of(self.split)
+        found = {}
+        for i, run in enumerate(self.runs):
+            if run is not base and run.identity.get(items) == base.identity.get(items):
+                own = self.scores(run)
+                both = ((column, own[column], theirs[column]) for column in self.columns)
+                found[i] = {column: one.ahead_of(other) for column, one, other in both if one and other}
+        return found
+
+    def markdown(self, intervals: bool, ahead_of: str | None = None) -> str:
+        """The table, with the intervals of means and, below, the differences from one run if wanted."""
         further = {"folder": self._folders(), "differs in": self.distinctions}
         more = {heading: cells for heading, cells in further.items() if any(cells)}
         rows = []
@@ -66,7 +102,23 @@ class Table:
         lines = table_lines(["run", *more, "seeds", *self.columns], rows)
         notes = [_COPIES] if any(max(run.seeds.values()) > 1 for run in self.runs) else []
         notes += [_INTERVALS] if intervals and any(len(run.seeds) > 1 for run in self.runs) else []
-        return "\n".join([f"### {self.task}, {self.split}", "", *lines, *(["", *notes] if notes else [])])
+        beside = [] if ahead_of is None else self._differences(ahead_of)
+        return "\n".join([f"### {self.task}, {self.split}", "", *lines, *(["", *notes] if notes else []), *beside])
+
+    def _differences(self, name: str) -> list[str]:
+        """Lines with a table of how far the other runs are ahead of one; none where there is nothing to compare."""
+        ahead = self.ahead_of(name)
+        if not ahead:
+            return []
+        apart = [self.distinctions[i] for i in ahead]
+        rows = [
+            [self.runs[i].name, *([distinction] if any(apart) else [])]
+            + [_ahead_cell(found.get(column)) for column in self.columns]
+            for (i, found), distinction in zip(ahead.items(), apart, strict=True)
+        ]
+        heads = [f"ahead of {name}", *(["differs in"] if any(apart) else []), *self.columns]
+        left_out = [_OTHER_ITEMS] if len(ahead) < len(self.runs) - 1 else []
+        return ["", *table_lines(heads, rows), "", _AHEAD, *left_out]
 
     def _folders(self) -> list[str]:
         """Short names of the folders of each run's trainings; nothing where names tell the runs apart."""
@@ -75,8 +127,12 @@ class Table:
         short = short_paths(dict.fromkeys(folder for run in self.runs for folder in run.folders))
         return [first_few([short[folder] for folder in run.folders], _FOLDERS) for run in self.runs]
 
-    def described(self) -> dict[str, Any]:
-        """The table for programs; figures that one seed does not have are None."""
+    def described(self, ahead_of: str | None = None) -> dict[str, Any]:
+        """The table for programs, with the differences from one run if wanted.
+
+        Figures that one seed does not have are None.
+        """
+        ahead = {} if ahead_of is None else self.ahead_of(ahead_of)
         return {
             "task": self.task,
             "split": self.split,
@@ -88,8 +144,9 @@ class Table:
                     "folders": run.folders,
                     "seeds": sorted(run.seeds),
                     "scores": {name: _numbers(score) for name, score in self.scores(run).items() if score},
+                    **({} if ahead_of is None else {"ahead": _differences_of(ahead.get(i, {}))}),
                 }
-                for run, distinction in zip(self.runs, self.distinctions, strict=True)
+                for i, (run, distinction) in enumerate(zip(self.runs, self.distinctions, strict=True))
             ],
             "published": self.published,
         }
@@ -137,13 +194,32 @@ def tables(
     measures: Sequence[str] = (),
     every_difference: bool = False,
     intervals: bool = False,
+    ahead_of: str | None = None,
 ) -> str:
     """The tables of :func:`result_tables` as Markdown.
 
     Args:
         intervals: write the 95 % interval of each mean over seeds behind it.
+        ahead_of: name of a run; below each table that has it stands how far the others are ahead of it.
+
+    Raises:
+        UnifiedError: no table has that run, or one has several of its name.
     """
-    return "\n\n".join(table.markdown(intervals) for table in result_tables(results, measures, every_difference))
+    found = result_tables(results, measures, every_difference)
+    if ahead_of is not None:
+        require_run(found, ahead_of)
+    return "\n\n".join(table.markdown(intervals, ahead_of) for table in found)
+
+
+def require_run(tables: Iterable[Table], name: str) -> None:
+    """Refuse the name of a run that no table has.
+
+    Raises:
+        UnifiedError: no table has it.
+    """
+    known = dict.fromkeys(run.name for table in tables for run in table.runs)
+    if name not in known:
+        raise UnifiedError(f"no run {name!r}{nearest(name, known)}; the results are of {', '.join(known)}")
 
 
 def _distinctions(runs: Sequence[Run], split: str, every_difference: bool) -> list[str]:
@@ -185,6 +261,18 @@ def _cell(score: SeedScores | None, intervals: bool) -> str:
     if intervals and score.interval is not None:
         text += f" [{score.interval[0]:.2f}, {score.interval[1]:.2f}; n = {len(score.values)}]"
     return text
+
+
+def _ahead_cell(difference: SeedDifference | None) -> str:
+    if difference is None:
+        return ""
+    interval = difference.interval
+    bounds = "" if interval is None else f" [{interval[0]:+.2f}, {interval[1]:+.2f}]"
+    return f"{difference.mean:+.2f}{bounds}"
+
+
+def _differences_of(ahead: Mapping[str, SeedDifference]) -> dict[str, Any]:
+    return {name: {"mean": one.mean, "interval": one.interval} for name, one in ahead.items()}
 
 
 def _numbers(score: SeedScores) -> dict[str, Any]:

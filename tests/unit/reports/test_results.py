@@ -225,6 +225,52 @@ def test_tables_as_json(tmp_path, capsys):
     assert accuracy["interval"] == pytest.approx(scipy.stats.t.interval(0.95, 1, 91, 1))
 
 
+def write_three_runs(folder: Path) -> None:
+    """Two runs of three and two seeds that share their items, and one of a single seed on others."""
+    for run, seed, accuracy in (("a", 1, 90.0), ("a", 2, 92.0), ("a", 3, 91.0), ("b", 1, 80.0), ("b", 2, 83.0)):
+        written(folder / f"{run}{seed}", seed, accuracy, run=run)
+    written(folder / "c", 1, 95.0, run="c", data=DATA | {"valid.jsonl": "9" * 64})
+
+
+def test_other_runs_are_shown_beside_one_on_the_same_items(tmp_path, capsys):
+    write_three_runs(tmp_path)
+    assert main(["results", str(tmp_path), "--ahead-of", "b", "--measures", "accuracy"]) == 0
+    *_, heads, _, row, empty, note, left_out = capsys.readouterr().out.splitlines()
+    low, high = scipy.stats.ttest_ind([90, 92, 91], [80, 83], equal_var=False).confidence_interval(0.95)
+    assert heads == "| ahead of b | differs in | accuracy |" and not empty
+    assert row == f"| a | valid.jsonl 222222 | +9.50 [{low:+.2f}, {high:+.2f}] |"
+    assert "Welch's t" in note and left_out == "Runs that were scored on other items are left out."
+    assert main(["results", str(tmp_path), "--ahead-of", "b", "--json"]) == 0
+    (table,) = json.loads(capsys.readouterr().out)["tables"]
+    ahead = {run["run"]: run["ahead"] for run in table["runs"]}
+    assert ahead["b"] == ahead["c"] == {} and ahead["a"]["accuracy"]["mean"] == 9.5
+    assert ahead["a"]["accuracy"]["interval"] == pytest.approx([low, high])
+    assert ahead["a"]["matthews"] == {"mean": 0.0, "interval": [0.0, 0.0]}
+
+
+def test_without_a_run_to_be_ahead_of_nothing_is_added(tmp_path, capsys):
+    write_three_runs(tmp_path)
+    assert main(["results", str(tmp_path)]) == 0
+    assert "ahead" not in capsys.readouterr().out
+    assert main(["results", str(tmp_path), "--json"]) == 0
+    assert "ahead" not in json.loads(capsys.readouterr().out)["tables"][0]["runs"][0]
+    # A table that has no such run stays alone, and so does one in which nobody has its items.
+    written(tmp_path / "d", task="rte", run="d")
+    assert main(["results", str(tmp_path), "--ahead-of", "c"]) == 0
+    assert "ahead" not in capsys.readouterr().out
+
+
+def test_the_run_to_be_ahead_of_is_one_that_there_is(tmp_path, capsys):
+    write_three_runs(tmp_path)
+    for json_ in ([], ["--json"]):
+        assert main(["results", str(tmp_path), "--ahead-of", "bb", *json_]) == 2
+        assert capsys.readouterr().err.endswith("no run 'bb'; the results are of a, b, c\n")
+    written(tmp_path / "b3", 3, run="b", settings=SETTINGS | {"lr": 1e-5})
+    assert main(["results", str(tmp_path), "--ahead-of", "b"]) == 2
+    said = capsys.readouterr().err
+    assert "sst2, valid: 2 runs are called 'b' (lr 2e-05, " in said and "; lr 1e-05, " in said
+
+
 def test_a_measure_that_no_result_has_is_refused(tmp_path, capsys):
     written(tmp_path / "run")
     assert main(["results", str(tmp_path), "--measures", "acuracy"]) == 2

@@ -169,6 +169,27 @@ def test_an_interval_is_that_of_students_t():
     assert seed_scores([2.0, 2.0]).interval == (2.0, 2.0)
 
 
+def test_the_interval_of_a_difference_is_that_of_welch():
+    rng = random.Random(6)
+    for first, second in ((2, 2), (3, 3), (2, 9), (30, 3)):
+        values = [[rng.gauss(80, spread) for _ in range(count)] for count, spread in ((first, 3), (second, 0.5))]
+        own, other = map(seed_scores, values)
+        ahead = own.ahead_of(other)
+        assert ahead.mean == own.mean - other.mean
+        expected = scipy.stats.ttest_ind(*values, equal_var=False).confidence_interval(0.95)
+        assert ahead.interval == pytest.approx(tuple(expected), rel=1e-9)
+        assert other.ahead_of(own).interval == pytest.approx((-expected.high, -expected.low), rel=1e-9)
+
+
+def test_a_difference_without_spread_has_no_width_and_one_of_a_single_seed_no_interval():
+    alone, equal, spread = seed_scores([3.0]), seed_scores([2.0, 2.0]), seed_scores([1e-170, 3e-170, 8e-170])
+    assert equal.ahead_of(equal).interval == (0.0, 0.0) and alone.ahead_of(equal).mean == 1.0
+    assert alone.ahead_of(equal).interval is None and equal.ahead_of(alone).interval is None
+    assert seed_scores([math.inf, 1.0]).ahead_of(equal).interval is None
+    low, high = spread.ahead_of(seed_scores([0.0, 0.0])).interval
+    assert (low, high) == pytest.approx(spread.interval, rel=1e-9) and low < high
+
+
 @pytest.mark.parametrize(
     ("values", "mean"),
     [

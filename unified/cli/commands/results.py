@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from unified.cli.output import add_json_argument, print_json
-from unified.reports.result_tables import result_tables, tables
+from unified.reports.result_tables import require_run, result_tables, tables
 from unified.reports.results import read_results
 
 HELP = "print tables of results.json files, one line for each run over its seeds"
@@ -31,6 +31,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="print the 95 %% interval of each mean over seeds, by Student's t; one seed has none",
     )
+    parser.add_argument(
+        "--ahead-of",
+        metavar="NAME",
+        help="print below each table how far the other runs are ahead of the one of this name, with the 95 %% interval "
+        "over the seeds of both, by Welch's t",
+    )
     add_json_argument(parser)
 
 
@@ -39,7 +45,9 @@ def run(args: argparse.Namespace) -> int:
     results = read_results(args.paths)
     if args.json:
         found = result_tables(results, args.measures, args.differences)
-        print_json({"tables": [table.described() for table in found]})
+        if args.ahead_of is not None:
+            require_run(found, args.ahead_of)
+        print_json({"tables": [table.described(args.ahead_of) for table in found]})
     else:
-        print(tables(results, args.measures, args.differences, args.intervals))
+        print(tables(results, args.measures, args.differences, args.intervals, args.ahead_of))
     return 0
