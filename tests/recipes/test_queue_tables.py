@@ -22,7 +22,8 @@ def test_tables_have_means_over_seeds_and_say_what_is_missing(tmp_path):
         line = queue_line(name, "parity", recipe or plan.recipes[name], seed=seed, figures=figures)
         load(QUEUE.with_name("lines.py")).append_line(tmp_path, line)
     rows = tables.section("parity", tmp_path).splitlines()
-    assert "| rte | accuracy | 62.0 ± 2.8 (2) | 61.0 ± 0.0 (2) |  |  |  |" in rows  # two seeds are too few for a difference
+    # Two seeds are too few for a difference.
+    assert "| rte | accuracy | 62.0 ± 2.8 (2) | 61.0 ± 0.0 (2) |  |  |  |" in rows
     assert "Without a line: cola; wnut17; stsb; mrpc; codah; semeval2010; squad2.0." in rows
     for seed, ours in ((1, 68.0), (2, 70.0), (3, 72.0)):
         figures = {"ours.valid.accuracy": ours, "transformers.valid.accuracy": 61.0}

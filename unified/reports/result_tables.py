@@ -73,7 +73,7 @@ class Table:
             differ = "; ".join(self.distinctions[i] or "the model" for i in named)
             raise UnifiedError(
                 f"{self.task}, {self.split}: {len(named)} runs are called {name!r} ({differ}); give the folder of one "
-                "of them alone, or names of their own by --run when they are made"
+                "of them alone"
             )
         if not named:
             return {}
