@@ -1,7 +1,8 @@
 """Runs of results: the results of one run differ in the seed alone.
 
 Two models are never one, whatever they are called: a model is its contents, by their hash, or where it has none, all
-that its results say of it.
+that its results say of it. Where models are what was repeated, pre-trainings with several seeds, the results of one run
+differ in the model alone.
 """
 
 from __future__ import annotations
@@ -23,25 +24,29 @@ _FOLDER = "--save-dir"
 
 @dataclass(frozen=True)
 class Run:
-    """Results that differ in the seed alone.
+    """Results that differ in the seed alone, or in the model alone.
 
     Attributes:
         name: given by the user.
         identity: what they have in common, as flat names and values.
-        results: one for each seed, or several.
+        results: one for each repetition, or several.
+        repetitions: the seed of each result, or its model's name.
+        models: the model's name of each result.
     """
 
     name: str
     identity: Mapping[str, Any]
     results: list[Result]
+    repetitions: list[int | str]
+    models: list[str]
 
     def scores(self, split: str, measure: str) -> list[float]:
-        """The score of each seed that has one, a number; the mean where there are several results of it."""
+        """The score of each repetition that has one, a number; the mean where there are several results of it."""
         found: dict[Any, list[float]] = {}
-        for result in self.results:
+        for result, repetition in zip(self.results, self.repetitions, strict=True):
             value = result["scores"][split].get(measure)
             if isinstance(value, int | float):
-                found.setdefault(result["seed"], []).append(float(value))
+                found.setdefault(repetition, []).append(float(value))
         return [statistics.mean(values) for values in found.values()]
 
     @property
@@ -51,35 +56,46 @@ class Run:
         return [words[words.index(_FOLDER) + 1] for words in commands if _FOLDER in words[:-1]]
 
     @property
-    def seeds(self) -> Counter[Any]:
-        """Number of results of each seed."""
-        return Counter(result["seed"] for result in self.results)
+    def counts(self) -> Counter[int | str]:
+        """Number of results of each repetition."""
+        return Counter(self.repetitions)
 
 
-def runs_of(results: Sequence[Result], split: str) -> list[Run]:
+def runs_of(results: Sequence[Result], split: str, models_as_seeds: bool = False) -> list[Run]:
     """The runs that results of one task are of, in the order of the first result of each.
 
     Args:
         split: which is scored; what further splits hold decides nothing.
+        models_as_seeds: take models of one size for repetitions of one pre-training, and the results of each, of
+            whatever seeds, for one.
     """
     models = _model_names(results)
-    runs: dict[tuple[str, str, str], Run] = {}
+    runs: dict[tuple[str, ...], Run] = {}
     for result in results:
-        model = _model_key(result)
-        identity = _identity(result, split, models[model])
-        run = runs.setdefault((result["run"], model, canonical(identity)), Run(result["run"], identity, []))
+        key = _model_key(result)
+        name = models[key]
+        identity = _identity(result, split, _size(result) if models_as_seeds else {"model": name})
+        own = (result["run"], canonical(identity), *(() if models_as_seeds else (key,)))
+        run = runs.setdefault(own, Run(result["run"], identity, [], [], []))
         run.results.append(result)
+        run.repetitions.append(name if models_as_seeds else result["seed"])
+        run.models.append(name)
     return list(runs.values())
 
 
-def _identity(result: Result, split: str, model: str) -> dict[str, Any]:
+def _size(result: Result) -> dict[str, Any]:
+    """All that a result says of its model but its name and contents."""
+    return {f"model's {name}": value for name, value in result["model"].items() if name not in ("name", "sha256")}
+
+
+def _identity(result: Result, split: str, model: Mapping[str, Any]) -> dict[str, Any]:
     """Settings that all results of a run share.
 
     The texts among its scores are signatures, which say how it was scored.
     """
     files = [file_of(name) for name in dict.fromkeys((*_DECIDING, split))]
     return {
-        "model": model,
+        **model,
         **flat(result["settings"]),
         **{name: Digest(result["data"][name]) for name in files if name in result["data"]},
         **{name: value for name, value in result["scores"][split].items() if isinstance(value, str)},

@@ -1,7 +1,8 @@
 """Tables of results: a line for each run, over its seeds, with published figures below.
 
-Results belong to one run if they differ in the seed alone (:mod:`unified.reports.result_runs`). Runs that the user gave
-one name but that differ in anything else have a line each, and the table says in what they differ.
+Results belong to one run if they differ in the seed alone, or where models are what was repeated in the model alone
+(:mod:`unified.reports.result_runs`). Runs that the user gave one name but that differ in anything else have a line
+each, and the table says in what they differ.
 
 The tables are Markdown in a terminal too, where rich could draw them: what is printed is what a page of results keeps.
 """
@@ -21,14 +22,14 @@ from unified.reports.seeds import SeedDifference, SeedScores, seed_scores
 
 #: Folders that are named of a run with several trainings.
 _FOLDERS = 3
-_COPIES = "Several results of one run and seed count as one, their mean."
+_COPIES = "Several results of one run and {one} count as one, their mean."
 _INTERVALS = (
-    "In brackets the 95 % interval of the mean by Student's t over n seeds: it says what other seeds would give on the "
-    "same items, and takes their scores for normally distributed."
+    "In brackets the 95 % interval of the mean by Student's t over n {one}s: it says what other {one}s would give on "
+    "the same items, and takes their scores for normally distributed."
 )
 _AHEAD = (
-    "In brackets the 95 % interval of the difference by Welch's t over the seeds of both: it says what other seeds "
-    "would give on the same items. Without brackets, one of the two has one seed."
+    "In brackets the 95 % interval of the difference by Welch's t over the {one}s of both: it says what other {one}s "
+    "would give on the same items. Without brackets, one of the two has one {one}."
 )
 
 _OTHER_ITEMS = "Runs that were scored on other items are left out."
@@ -42,6 +43,7 @@ class Table:
         task, split: whose scores they are.
         columns: the measures.
         runs: a line for each.
+        repeated: what the results of a run differ in, "seed" or "model".
         distinctions: in what each run differs from others.
         published: system -> measure -> figure of others.
     """
@@ -50,11 +52,12 @@ class Table:
     split: str
     columns: Sequence[str]
     runs: Sequence[Run]
+    repeated: str
     distinctions: Sequence[str]
     published: Mapping[str, Mapping[str, float]]
 
     def scores(self, run: Run) -> dict[str, SeedScores | None]:
-        """Scores of a run over its seeds by measure; None where it has none."""
+        """Scores of a run over its seeds or models, by measure; None where it has none."""
         return {column: seed_scores(run.scores(self.split, column)) for column in self.columns}
 
     def ahead_of(self, name: str) -> dict[int, dict[str, SeedDifference]]:
@@ -88,20 +91,29 @@ class Table:
         return found
 
     def markdown(self, intervals: bool, ahead_of: str | None = None) -> str:
-        """The table, with the intervals of means and, below, the differences from one run if wanted."""
+        """The table, with the intervals of means and, below, the differences from one run if wanted.
+
+        Args:
+            intervals: write the 95 % interval of each mean over seeds, or over models, behind it.
+            ahead_of: name of that run. Where the table has none of this name, nothing stands below.
+
+        Raises:
+            UnifiedError: several runs have the name.
+        """
         further = {"folder": self._folders(), "differs in": self.distinctions}
         more = {heading: cells for heading, cells in further.items() if any(cells)}
         rows = []
         for i, run in enumerate(self.runs):
-            seeds = (f"{seed} ({count} times)" if count > 1 else str(seed) for seed, count in sorted(run.seeds.items()))
+            counts = sorted(run.counts.items())
+            named = (f"{one} ({count} times)" if count > 1 else str(one) for one, count in counts)
             scores = (_cell(score, intervals) for score in self.scores(run).values())
-            rows.append([run.name, *(cells[i] for cells in more.values()), ", ".join(seeds), *scores])
+            rows.append([run.name, *(cells[i] for cells in more.values()), ", ".join(named), *scores])
         for system, figures in self.published.items():
             cells = (f"{figures[column]:.2f}" if column in figures else "" for column in self.columns)
             rows.append([f"{system} (published)", *("" for _ in more), "", *cells])
-        lines = table_lines(["run", *more, "seeds", *self.columns], rows)
-        notes = [_COPIES] if any(max(run.seeds.values()) > 1 for run in self.runs) else []
-        notes += [_INTERVALS] if intervals and any(len(run.seeds) > 1 for run in self.runs) else []
+        lines = table_lines(["run", *more, f"{self.repeated}s", *self.columns], rows)
+        notes = [self._note(_COPIES)] if any(max(run.counts.values()) > 1 for run in self.runs) else []
+        notes += [self._note(_INTERVALS)] if intervals and any(len(run.counts) > 1 for run in self.runs) else []
         beside = [] if ahead_of is None else self._differences(ahead_of)
         return "\n".join([f"### {self.task}, {self.split}", "", *lines, *(["", *notes] if notes else []), *beside])
 
@@ -118,7 +130,10 @@ class Table:
         ]
         heads = [f"ahead of {name}", *(["differs in"] if any(apart) else []), *self.columns]
         left_out = [_OTHER_ITEMS] if len(ahead) < len(self.runs) - 1 else []
-        return ["", *table_lines(heads, rows), "", _AHEAD, *left_out]
+        return ["", *table_lines(heads, rows), "", self._note(_AHEAD), *left_out]
+
+    def _note(self, text: str) -> str:
+        return text.format(one=self.repeated)
 
     def _folders(self) -> list[str]:
         """Short names of the folders of each run's trainings; nothing where names tell the runs apart."""
@@ -140,9 +155,9 @@ class Table:
                 {
                     "run": run.name,
                     "differs_in": distinction,
-                    "model": run.identity["model"],
+                    "models": sorted(set(run.models)),
                     "folders": run.folders,
-                    "seeds": sorted(run.seeds),
+                    "seeds": sorted({result["seed"] for result in run.results}),
                     "scores": {name: _numbers(score) for name, score in self.scores(run).items() if score},
                     **({} if ahead_of is None else {"ahead": _differences_of(ahead.get(i, {}))}),
                 }
@@ -153,16 +168,21 @@ class Table:
 
 
 def result_tables(
-    results: Sequence[Result], measures: Sequence[str] = (), every_difference: bool = False
+    results: Sequence[Result],
+    measures: Sequence[str] = (),
+    every_difference: bool = False,
+    models_as_seeds: bool = False,
 ) -> list[Table]:
     """One table for each task and split, a line for each run, means and deviations over seeds, then others'.
 
-    Results of one run with the same seed are no independent ones: their mean counts once, and a note says so.
+    Results of one run with the same seed, or the same model where models are the seeds, are no independent ones: their
+    mean counts once, and a note says so.
 
     Args:
         measures: columns; by default those that every run of the task has
             (:func:`unified.reports.results.measures_of`).
         every_difference: say in what runs differ where their names do, too.
+        models_as_seeds: take models of one size, in results that share all else, for repetitions of one pre-training.
 
     Raises:
         UnifiedError: no result has one of the measures.
@@ -182,10 +202,11 @@ def result_tables(
         own = [result for result in results if result["task"] == task]
         for split in dict.fromkeys(split for result in own for split in result["scores"]):
             chosen = [result for result in own if split in result["scores"]]
-            runs = runs_of(chosen, split)
+            runs = runs_of(chosen, split, models_as_seeds)
             columns = list(measures) or _common([result["scores"][split] for result in chosen])
             distinctions = _distinctions(runs, split, every_difference)
-            found.append(Table(task, split, columns, runs, distinctions, _published(chosen, split)))
+            repeated = "model" if models_as_seeds else "seed"
+            found.append(Table(task, split, columns, runs, repeated, distinctions, _published(chosen, split)))
     return found
 
 
@@ -194,21 +215,13 @@ def tables(
     measures: Sequence[str] = (),
     every_difference: bool = False,
     intervals: bool = False,
-    ahead_of: str | None = None,
 ) -> str:
     """The tables of :func:`result_tables` as Markdown.
 
     Args:
         intervals: write the 95 % interval of each mean over seeds behind it.
-        ahead_of: name of a run; below each table that has it stands how far the others are ahead of it.
-
-    Raises:
-        UnifiedError: no table has that run, or one has several of its name.
     """
-    found = result_tables(results, measures, every_difference)
-    if ahead_of is not None:
-        require_run(found, ahead_of)
-    return "\n\n".join(table.markdown(intervals, ahead_of) for table in found)
+    return "\n\n".join(table.markdown(intervals) for table in result_tables(results, measures, every_difference))
 
 
 def require_run(tables: Iterable[Table], name: str) -> None:

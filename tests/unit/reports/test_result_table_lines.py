@@ -122,7 +122,7 @@ def test_a_table_for_programs_has_all_that_lines_show_and_more():
     interval = run["scores"]["f1"].pop("interval")
     assert interval[0] < 2.5 < interval[1]
     assert run == {
-        "run": "ours", "differs_in": "", "model": "bert", "folders": ["r/2", "r/1"], "seeds": [1, 2],
+        "run": "ours", "differs_in": "", "models": ["bert"], "folders": ["r/2", "r/1"], "seeds": [1, 2],
         "scores": {"f1": {"mean": 2.5, "deviation": 4.5**0.5, "n": 2}},
     }  # fmt: skip
     rest = table.described()

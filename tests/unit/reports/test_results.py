@@ -215,7 +215,7 @@ def test_tables_as_json(tmp_path, capsys):
     assert peer == {
         "run": "peer",
         "differs_in": "",
-        "model": "bert",
+        "models": ["bert"],
         "folders": [],
         "seeds": [1],
         "scores": {"accuracy": one},
@@ -258,6 +258,23 @@ def test_without_a_run_to_be_ahead_of_nothing_is_added(tmp_path, capsys):
     written(tmp_path / "d", task="rte", run="d")
     assert main(["results", str(tmp_path), "--ahead-of", "c"]) == 0
     assert "ahead" not in capsys.readouterr().out
+
+
+def test_models_can_be_what_was_repeated(tmp_path, capsys):
+    """Pre-trainings of two objectives with two seeds each, compared over them."""
+    for number, (run, accuracy) in enumerate((("a", 90.0), ("a", 92.0), ("b", 80.0), ("b", 83.0))):
+        model = MODEL | {"name": f"models/{run}-{number}", "sha256": str(number) * 64}
+        written(tmp_path / str(number), 1, accuracy, run=run, model=model)
+    words = ["results", str(tmp_path), "--measures", "accuracy", "--models-as-seeds", "--ahead-of", "b"]
+    assert main([*words, "--intervals"]) == 0
+    out = capsys.readouterr().out
+    low, high = scipy.stats.ttest_ind([90, 92], [80, 83], equal_var=False).confidence_interval(0.95)
+    assert "| run | models | accuracy |\n|---|---|---|\n| a | a-0, a-1 | 91.00 ± 1.41 [" in out
+    assert f"| a | +9.50 [{low:+.2f}, {high:+.2f}] |" in out and "over the models of both" in out
+    assert "over n models" in out and "seed" not in out
+    assert main([*words, "--json"]) == 0
+    (table,) = json.loads(capsys.readouterr().out)["tables"]
+    assert [run["models"] for run in table["runs"]] == [["a-0", "a-1"], ["b-2", "b-3"]]
 
 
 def test_the_run_to_be_ahead_of_is_one_that_there_is(tmp_path, capsys):

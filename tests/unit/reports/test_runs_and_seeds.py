@@ -123,7 +123,27 @@ def test_a_seed_counts_once_by_its_mean():
     results[3]["scores"]["valid"]["signature"] = "s"
     (run,) = runs_of(results, "valid")
     assert run.scores("valid", "accuracy") == [92.0, 80.0] and run.scores("valid", "none") == []
-    assert run.seeds == {1: 2, 2: 1, 3: 1}
+    assert run.counts == {1: 2, 2: 1, 3: 1}
+
+
+def test_where_models_are_the_seeds_each_counts_once_and_sizes_stay_apart():
+    """Two models of one size, one of them with two seeds of its fine-tuning, and one of another size."""
+    small, other, large = (
+        {"name": f"models/{name}", "sha256": letter * 64, "layers": layers}
+        for name, letter, layers in (("a", "a", 2), ("b", "b", 2), ("c", "c", 4))
+    )
+    results = [
+        result(seed, accuracy, model=model)
+        for seed, accuracy, model in ((1, 90.0, small), (2, 80.0, other), (2, 94.0, small), (1, 70.0, large))
+    ]
+    assert len(runs_of(results, "valid")) == 3  # models stay apart where they are not named as seeds
+    two, one = runs_of(results, "valid", models_as_seeds=True)
+    assert two.scores("valid", "accuracy") == [92.0, 80.0] and two.counts == {"a": 2, "b": 1}
+    assert one.scores("valid", "accuracy") == [70.0] and two.models == ["a", "b", "a"]
+    assert (two.identity["model's layers"], one.identity["model's layers"]) == (2, 4) and "model" not in two.identity
+    # All else that decides scores keeps results apart, as it does among seeds.
+    changed = result(1, 60.0, model=other, settings={"lr": 2e-5})
+    assert len(runs_of([*results, changed], "valid", models_as_seeds=True)) == 3
 
 
 def test_folders_are_those_that_commands_name():

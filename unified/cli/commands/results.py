@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from unified.cli.output import add_json_argument, print_json
-from unified.reports.result_tables import require_run, result_tables, tables
+from unified.reports.result_tables import require_run, result_tables
 from unified.reports.results import read_results
 
 HELP = "print tables of results.json files, one line for each run over its seeds"
@@ -37,17 +37,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="print below each table how far the other runs are ahead of the one of this name, with the 95 %% interval "
         "over the seeds of both, by Welch's t",
     )
+    parser.add_argument(
+        "--models-as-seeds",
+        action="store_true",
+        help="make one line of results that have one name and differ in the model alone, such as pre-trainings with "
+        "several seeds; each model counts once (default: each model has a line of its own)",
+    )
     add_json_argument(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Run the command with parsed options; returns the exit status."""
-    results = read_results(args.paths)
+    found = result_tables(read_results(args.paths), args.measures, args.differences, args.models_as_seeds)
+    if args.ahead_of is not None:
+        require_run(found, args.ahead_of)
     if args.json:
-        found = result_tables(results, args.measures, args.differences)
-        if args.ahead_of is not None:
-            require_run(found, args.ahead_of)
         print_json({"tables": [table.described(args.ahead_of) for table in found]})
     else:
-        print(tables(results, args.measures, args.differences, args.intervals, args.ahead_of))
+        print("\n\n".join(table.markdown(args.intervals, args.ahead_of) for table in found))
     return 0
