@@ -3,6 +3,7 @@
 import itertools
 import json
 import lzma
+import random
 import string
 from dataclasses import asdict
 from itertools import pairwise
@@ -13,7 +14,7 @@ import pytest
 from tests.support.corpora import random_lines
 from unified.corpus.cleaning import Cleaning, Counts, Report
 from unified.corpus.cleaning.patterns import strip_noise, strip_paths, strip_urls
-from unified.corpus.cleaning.sentences import split_sentences
+from unified.corpus.cleaning.sentences import sentence_starts, split_sentences
 
 GERMAN = "Der Hund lief gestern über die grüne Wiese, und die Katze schaute ihm von der Mauer aus lange zu."
 ENGLISH = "The dog ran across the green field yesterday, and the cat watched it from the wall for a long time."
@@ -97,6 +98,18 @@ def test_sentences_are_those_of_the_naive_splitter_and_lose_nothing(real_documen
         assert [part for sentence in sentences for part in split_sentences(sentence)] == sentences
         several += len(sentences) > 1
     assert several > 4000
+
+
+def test_sentences_begin_where_the_text_has_them_whatever_white_space_it_has():
+    """Sentences between the starts are those of split_sentences, in texts whose white space is of any kind."""
+    rng, spaces = random.Random(3), [" ", "  ", "\n", "\t ", "\u00a0", "\u2003\n"]
+    for line in random_lines(500, seed=1) + ["", "One.", "It is so. No. 5 is Mr. X. Why? yes."]:
+        text = "".join(word + rng.choice(spaces) for word in line.split()) + rng.choice(["", "\n", "  "])
+        for any_case in (False, True):
+            starts = sentence_starts(text, any_case)
+            parts = [text[start:end] for start, end in zip(starts, [*starts[1:], len(text)], strict=True)]
+            assert starts[0] == 0 and all(not text[start].isspace() for start in starts[1:])
+            assert [" ".join(part.split()) for part in parts if part.strip()] == split_sentences(line, any_case)
 
 
 # What is stripped from inside a sentence

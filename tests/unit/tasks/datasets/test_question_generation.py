@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import lzma
 import random
+import re
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +23,7 @@ from unified.tasks.datasets.question_generation import (
     find_answer,
     question_pairs,
     question_source,
+    sentence_around,
 )
 from unified.tasks.datasets.squad_json import (
     MisalignedAnswer,
@@ -33,6 +36,56 @@ from unified.tasks.windows import TokenCounter, Words
 from unified.tokenization import load_tokenizer
 from unified.tokenization.sentencepiece_tokenizer import train_sentencepiece
 from unified.tokenization.wordpiece import train_wordpiece
+
+#: Sentences between bars.
+SENTENCES = [
+    "Herbert A. Simon won the prize. |He shared it with H. Jain.",
+    "The road connects St. Augustine to Georgia. |It is old.",
+    'It was in the U.S. Army (p. 384). |24 people came. |"Why?" they asked.',
+    "The town of Wien.\n |Élise lives there.\u00a0|So do I. ",
+]
+
+
+@pytest.mark.parametrize("text", SENTENCES)
+def test_the_sentence_around_an_answer_is_that_of_the_splitter_of_texts(text):
+    """Every answer within one sentence, and every one that reaches into the next."""
+    parts = text.split("|")
+    bounds = np.cumsum([0, *map(len, parts)]).tolist()
+    context = "".join(parts)
+    for start in range(len(context)):
+        for end in range(start + 1, len(context) + 1):
+            expected = max(b for b in bounds if b <= start), min(b for b in bounds if b >= end)
+            assert sentence_around(context, start, end) == expected
+
+
+def test_sentences_of_texts_without_capitals_begin_with_a_small_letter():
+    assert sentence_around("it is old. so am i. and you?", 12, 14) == (11, 20)
+
+
+def test_sentences_are_those_that_du_published(unified_data):
+    """Of 97 in 100 questions of SQuAD's development set; their text is of small letters and marks stand alone."""
+
+    def letters(text: str) -> str:
+        return re.sub(r"-[lr][rs]b-|[^a-z0-9]", "", text.lower())
+
+    def published(name: str) -> list[str]:
+        with lzma.open(unified_data / "squad_qg" / f"nqg-dev.{name}.txt.xz", "rt", encoding="utf-8") as lines:
+            return [letters(line) for line in lines]
+
+    sentences: dict[str, set[str]] = {}
+    for question, sentence in zip(published("tgt"), published("src"), strict=True):
+        sentences.setdefault(question, set()).add(sentence)
+    with lzma.open(unified_data / "squad" / "dev-v1.1.json.xz", "rt", encoding="utf-8") as stream:
+        articles = json.load(stream)["data"]
+    same = []
+    for paragraph in (one for article in articles for one in article["paragraphs"]):
+        for question in paragraph["qas"]:
+            answer = question["answers"][0]
+            start = answer["answer_start"]
+            found = sentence_around(paragraph["context"], start, start + len(answer["text"]))
+            same.append(letters(paragraph["context"][slice(*found)]) in sentences[letters(question["question"])])
+    assert len(same) == 10_570 and sum(same) / len(same) > 0.97
+
 
 WORDS = "the town of Warsaw lies by a river. Its mayor (in 1998) was Anna | Berg; 3,5 bridges, naïve U.S. ones?".split()
 
