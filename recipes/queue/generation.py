@@ -58,6 +58,10 @@ STAGES = {
 }
 
 
+#: Raised when the sentence around an answer no longer ended at initials and abbreviations: version of the questions.
+VERSION = 2
+
+
 @dataclass(frozen=True)
 class Row:
     """A row of the table.
@@ -108,6 +112,7 @@ def finetuning(name: str, start: str, system: str, seed: int, *more: str) -> Ent
         figures=(Figures("finetuned", "run/results.json"),),
         settings={"task": TASK, "system": system},
         seed=seed,
+        version=VERSION,
     )
 
 
@@ -169,6 +174,7 @@ def equal(task: str, seed: int) -> Entry:
         ),
         settings={"task": task, "what": "equal updates"},
         seed=seed,
+        version=VERSION if task == TASK else 1,
     )
 
 
