@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
-from typing import Any, ClassVar
+from typing import Any, ClassVar, get_type_hints
 
 from fairseq.dataclass.configs import GenerationConfig
 from fairseq.logging import metrics
@@ -27,7 +27,8 @@ def generation_options(text: str) -> Namespace:
     """Options of ``--eval-generate-args``, a JSON object with the names of fairseq-generate.
 
     Raises:
-        UnifiedError: the text is no such object, or a name is unknown.
+        UnifiedError: the text is no such object, a name is unknown, a value is of another type, or ``beam`` or
+            ``nbest`` is below 1.
     """
     try:
         options = parse_json(text)
@@ -35,11 +36,27 @@ def generation_options(text: str) -> Namespace:
         raise UnifiedError(f"--eval-generate-args {shown(text)}: {error}") from None
     if not isinstance(options, dict):
         raise UnifiedError(f"--eval-generate-args {shown(text)}: expected a JSON object")
+    kinds = get_type_hints(GenerationConfig)
     known = [option.name for option in fields(GenerationConfig)]
-    for name in options:
+    for name, value in options.items():
         if name not in known:
             raise UnifiedError(f"--eval-generate-args: fairseq-generate has no option {name!r}{nearest(name, known)}")
+        if not _is_of_kind(value, kinds[name]):
+            kind = kinds[name].__name__
+            raise UnifiedError(f"--eval-generate-args: {name} must be of type {kind}, got {shown(value)}")
+    for name in ("beam", "nbest"):
+        if options.get(name, 1) < 1:
+            raise UnifiedError(f"--eval-generate-args: {name} must be at least 1, got {options[name]}")
     return Namespace(**options)
+
+
+def _is_of_kind(value: object, kind: object) -> bool:
+    """Whether a value has the type of an option; an integer is a float, too. Of other types nothing is said."""
+    if kind is bool:
+        return isinstance(value, bool)
+    if kind in (int, float):
+        return isinstance(value, int if kind is int else int | float) and not isinstance(value, bool)
+    return True
 
 
 class SummedMetric(ABC):

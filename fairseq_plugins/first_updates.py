@@ -1,4 +1,4 @@
-"""Logs the losses of the first updates, which ``--log-interval`` would leave out, so that a wrong setting shows early.
+"""Logs the losses of the first updates, which ``--log-interval`` would leave out, where the log is JSON.
 
 fairseq logs means over an interval. The lines here are of single updates and leave its meters alone.
 """

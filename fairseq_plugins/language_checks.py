@@ -8,7 +8,9 @@ from omegaconf import open_dict
 from fairseq_plugins.config import Settings, restore
 from fairseq_plugins.evaluation import METRICS, generation_options
 from fairseq_plugins.language_options import UnifiedLMTaskConfig
+from fairseq_plugins.refusals import require_in
 from fairseq_plugins.writing_validation import task_of_writing
+from unified.arguments import Range
 from unified.data.prepared_folder import DataFolder
 from unified.data.token_files import TokenFile
 from unified.data.vocabulary import Vocabulary
@@ -34,8 +36,13 @@ def check_options(cfg: UnifiedLMTaskConfig, mixture: Mixture, paired: bool) -> N
     require_content(mixture, cfg.objectives, cfg.data, paired)
     if cfg.max_tokens is not None and not cfg.padded:
         require_a_row(cfg.max_tokens, cfg.tokens_per_sample)
-    if cfg.memory < 0:
-        raise UnifiedError(f"--memory must be at least 0, got {cfg.memory}")
+    for option, value in {
+        "--memory": cfg.memory,
+        "--max-source": cfg.max_source,
+        "--max-target": cfg.max_target,
+    }.items():
+        if value is not None:
+            require_in(Range(least=0), option, value)
     if cfg.memory and (len(mixture.objectives) > 1 or paired):
         raise UnifiedError(
             f"--memory {cfg.memory}: streams of running text serve one objective, got {mixture}; "

@@ -22,7 +22,7 @@ from unified.model.weight_decay import exempt_from_decay
 _ATTRIBUTE = "param_group"
 _UNMARKED = (
     "{option}: no parameters of {what}; it is for models of this plug-in, heads are those of --task "
-    "unified_understanding, and with --fp16 or --bf16 it needs --fp16-no-flatten-grads"
+    "unified_understanding, and with --fp16 it needs --fp16-no-flatten-grads"
 )
 
 
@@ -139,7 +139,7 @@ def _check(cfg: GroupsConfig, roles: Sequence[Role], unmarked: bool) -> None:
         if unmarked and value and not cfg.decay_biases_and_norms:
             raise UnifiedError(
                 f"{option} {value}: biases and LayerNorms, which shall not decay, cannot be told from other parameters "
-                "here; with --fp16 or --bf16 add --fp16-no-flatten-grads, for models that are not of this plug-in "
+                "here; with --fp16 add --fp16-no-flatten-grads, for models that are not of this plug-in "
                 "--decay-biases-and-norms"
             )
     for option, value in (("--head-lr", cfg.head_lr), ("--head-weight-decay", cfg.head_weight_decay)):

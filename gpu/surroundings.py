@@ -18,7 +18,7 @@ NEEDED = (
     *("pytest", "pytest_timeout", "xdist", "transformers"),
 )
 #: Releases that the figures of the documentation are of: older ones serve, but for what says that it skips.
-TESTED = {"torch": (2, 13), "transformers": (5, 23)}
+TESTED = {"torch": (2, 13), "transformers": (5, 24)}
 
 
 def check(place: Place) -> Iterator[Finding]:

@@ -40,6 +40,7 @@ from unified.checkpoints.heads import (
 )
 from unified.checkpoints.vocabularies import BY_SYMBOL, grown
 from unified.data.example import Batch
+from unified.errors import UnifiedError
 from unified.generation.cache import SourceCache
 from unified.generation.decoder import CachedDecoder
 from unified.generation.schemes import SCHEMES
@@ -57,7 +58,8 @@ UnifiedLMModelConfig = mirror(
         str,
         "auto",
         "how the model writes text: 'cloze' ([MASK] asks for the next token), 'next' (the last token predicts it), "
-        "'left_to_right' (continues a prompt), 'nothing'; 'auto' follows the objectives",
+        "'left_to_right' (continues a prompt), 'permutation' (continues it by a query stream), 'nothing'; 'auto' "
+        "follows the objectives",
     ),
     compile_layers=(
         bool,
@@ -93,6 +95,8 @@ class UnifiedLMModel(BaseFairseqModel):
     @classmethod
     @refusing()
     def build_model(cls, cfg: Settings, task: DictionaryTask) -> UnifiedLMModel:
+        if cfg.writes not in (*SCHEMES, "nothing"):
+            raise UnifiedError(f"--writes {cfg.writes}: expected one of {', '.join(SCHEMES)}, nothing or auto")
         config = restore(TransformerConfig, cfg, vocabulary_size=len(task.target_dictionary))
         core = accelerate(task.build_core(config))
         mark_parameters(core)

@@ -18,11 +18,11 @@ from fairseq_plugins.config import Settings
 from fairseq_plugins.dataset import Sample
 from fairseq_plugins.exports import ExportConfig
 from fairseq_plugins.items import HeadsFairseqDataset, ItemFairseqDataset, TrainingOrder
-from fairseq_plugins.refusals import refusing
+from fairseq_plugins.refusals import refusing, require_in
 from fairseq_plugins.task import DictionaryTask
 from fairseq_plugins.trust import is_given
 from fairseq_plugins.validation_scores import Predictions, averaged_measures
-from unified.arguments import shown
+from unified.arguments import Range, shown
 from unified.checkpoints.heads import Heads
 from unified.checkpoints.trained import heads_of
 from unified.data.vocabulary import Vocabulary
@@ -92,6 +92,7 @@ class UnifiedUnderstandingTask(DictionaryTask):
 
     def __init__(self, cfg: UnifiedUnderstandingTaskConfig, vocabulary: Vocabulary, entries: tuple[HeadEntry, ...]):
         super().__init__(cfg, vocabulary)
+        require_in(Range(least=0), "--auxiliary-masking", cfg.auxiliary_masking)
         self.entries = {entry.name: entry for entry in entries}
         self.tasks: dict[str, Understanding[Any]] = {
             entry.name: entry.for_items(entry.head_class.read(self._file(entry.name, "train"))) for entry in entries

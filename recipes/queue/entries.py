@@ -51,7 +51,8 @@ class Entry:
         settings: what distinguishes it from others of its table, for readers and for tables.
         seed: the seed that the commands name; None where nothing is drawn.
         version: is raised by hand when a change of the library alters the run's figures, so that it is run again.
-        kept: whether its weights stay when it is finished, though no other entry needs them.
+        kept: whether it is made for its files: its weights stay when it is finished, though no other entry needs them,
+            and a line from elsewhere does not do instead.
         outcomes: where the scores of its single items stand, of which the line keeps a short form (:mod:`outcomes`).
     """
 

@@ -86,6 +86,10 @@ class Queue:
             return str(Path(found.origin).parent / "model")
         return str(self.folder(name))
 
+    def is_done(self, entry: Entry, lines: Mapping[str, Line]) -> bool:
+        """Whether an entry has its line, and its files in the folder of runs where it is made for these."""
+        return entry.name in lines and (not entry.kept or read_state(self.folder(entry.name)).finished)
+
     def lines(self) -> dict[str, Line]:
         """The last line of each entry at its present recipe."""
         tables = {entry.table for entry in self.plan.entries.values()}
@@ -94,7 +98,7 @@ class Queue:
     # ---- what is done
 
     def run(self, wanted: Sequence[Entry], retry: bool) -> int:
-        """Make all entries that have no line, with what they need; returns how many failed, now or before.
+        """Make all entries that are not done, with what they need; returns how many failed, now or before.
 
         Args:
             retry: whether those that failed before are tried again, once.
@@ -111,7 +115,7 @@ class Queue:
         while True:
             made, waiting, lines = False, False, self.lines()
             for entry in wanted:
-                if entry.name in lines:
+                if self.is_done(entry, lines):
                     continue
                 outcome = self._take([*self.plan.before(entry.name), entry], retry, tried)
                 made, waiting = made or outcome == "made", waiting or outcome == "busy"
@@ -120,7 +124,7 @@ class Queue:
             if made:
                 continue
             if not waiting:
-                return sum(entry.name not in lines for entry in wanted)
+                return sum(not self.is_done(entry, lines) for entry in wanted)
             self._sleep()
 
     def again(self, entry: Entry) -> bool:
@@ -247,7 +251,7 @@ class Queue:
         for entry in wanted:
             folder = self.folder(entry.name)
             state = read_state(folder)
-            if entry.name in lines:
+            if self.is_done(entry, lines):
                 how, seconds = "finished", lines[entry.name]["seconds"]
             else:
                 how, seconds = self._how(folder, state), state.seconds

@@ -186,6 +186,18 @@ def test_weights_stay_where_an_entry_says_so(tmp_path):
     assert [queue.file(name, "weights.safetensors") is not None for name in ("kept", "not")] == [True, False]
 
 
+def test_what_is_made_for_its_files_is_made_where_they_are_not(tmp_path):
+    """A line from elsewhere, as those that are in git, does for a figure alone."""
+    queue = Queue(tmp_path, KEEPING)
+    queue.run()
+    shutil.rmtree(tmp_path / "work")
+    assert queue.states() == {"kept": "to", "not": "finished"}
+    assert queue.run().returncode == 0
+    assert queue.file("kept", "weights.safetensors") is not None and queue.states()["kept"] == "finished"
+    assert [line["name"] for line in queue.lines("small")] == ["kept", "not", "kept"]
+    assert "begins" not in queue.run().stdout
+
+
 def test_another_recipe_is_run_again(queue):
     queue.run("--only", "cop*")
     plan = queue.folder / "plan.py"

@@ -13,7 +13,7 @@ from unified.tasks.catalogue import TASKS
 from unified.tasks.heads.span import SpanAnswers
 
 #: Epochs, sequences of an update, rate, tokens of a sequence. Devlin et al. 2019, sections 4.2 and 4.3 (that of
-#: ANNA says nothing); Joshi et al. 2020, section 4.2; Dong et al. 2019, section 3.2; XLNet's script, whose number of
+#: ANNA says nothing); Joshi et al. 2020, appendix B; Dong et al. 2019, section 3.2; XLNet's script, whose number of
 #: updates makes the epochs.
 SETTINGS = {
     ("bert", "1.1"): (3, 32, 5e-5, 384),

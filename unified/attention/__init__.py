@@ -3,8 +3,9 @@
 Letters: B rows, H heads, T queries, S keys, K head size.
 
 A backend is a class built from a mask; calling it attends. ``dense`` is the definition every other is compared with.
-Each says what it cannot do (``unsupported(...) -> str | None``); nothing falls back in silence. :mod:`unified.kernels`
-registers more of them. One of another package is named by its import path, ``package.module:Class``.
+Each says what it cannot do (``unsupported(...) -> str | None``); nothing falls back in silence, but that decoding takes
+another backend where the chosen one does not serve any shape. :mod:`unified.kernels` registers more of them. One of
+another package is named by its import path, ``package.module:Class``.
 """
 
 from __future__ import annotations

@@ -19,7 +19,8 @@ class Attention(Protocol):
     """The object that a model's layers call: a backend made for a mask, or a cache in its place.
 
     Attributes:
-        fully_masked: bool (B, T), queries that see no key; None where the mask leaves no query without one.
+        fully_masked: bool (B, T), or (T,) of one row: queries that see no key. None for masks without ``exclude_self``,
+            whose padding alone is expected to see none.
         shape: rows (0: any number), queries and keys of its mask; None where it serves inputs of any shape.
     """
 

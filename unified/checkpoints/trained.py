@@ -1,6 +1,6 @@
 """Reads a file of ``fairseq-train`` without fairseq: the model, its dictionary and how it writes.
 
-And to such a file, for checkpoints that come from elsewhere.
+It also writes such a file, for checkpoints that come from elsewhere.
 
 The file is a dictionary: ``cfg["model"]`` holds the fields of :class:`TransformerConfig` and ``writes``,
 ``cfg["task"]["data"]`` the data folder, ``model`` the parameters, whose names begin with ``core.``.

@@ -22,8 +22,8 @@ class TokenizerSource:
     """Options of ``unified prepare`` about its tokenizer.
 
     Attributes:
-        name: one of :data:`TRAINED`, or the path of a ``tokenizer.model``, a WordPiece ``vocab.txt``, an ``anna.json``,
-            or a folder with one of them. A folder's dictionary, where it has one, is taken over as it is.
+        name: one of :data:`TRAINED`, or a path that :func:`unified.tokenization.load_tokenizer` reads. A folder's
+            dictionary, where it has one, is taken over as it is.
         vocabulary_size: number of pieces to train, special ones included; None takes the tokenizer's default.
         character_coverage: share of the training text's characters that get a piece; None is 0.9995.
         normalization: Unicode normalisation of a sentencepiece model; None takes the tokenizer's default.

@@ -13,6 +13,7 @@ from unified.data.example import Batch, Example, Examples, query_stream_problem
 from unified.data.extents import Extents
 from unified.data.targets import TOKEN, Targets
 from unified.masks import HIDDEN_START, HIDDEN_STOP, NO_KEY, NOWHERE, AttentionMask, structure_of
+from unified.masks.packing import require_an_axis
 from unified.masks.rows import filled, in_rows, on_one_axis, starts_in_rows, sums_in_rows
 from unified.masks.steps import Steps, before
 
@@ -49,8 +50,8 @@ def collate_flat(
         pad: id of the padding symbol.
 
     Raises:
-        ValueError: no rows, a row longer than ``row_length``, an example of an objective that is not listed, or a query
-            stream that predicts a token which is given or hidden.
+        ValueError: no rows, a row longer than ``row_length``, an example of an objective that is not listed, a query
+            stream that predicts a token which is given or hidden, or steps of a row that int32 does not hold together.
     """
     count = len(per_row)
     if count == 0:
@@ -62,6 +63,7 @@ def collate_flat(
     if row_lengths.max() > width:
         raise ValueError(f"row {row_lengths.argmax()} holds {row_lengths.max()} tokens, but rows have {width}")
     offsets, document_ends = on_one_axis(examples.steps.ends, per_row)
+    require_an_axis(offsets + examples.steps.ends, per_row, batched=True)
     steps = examples.steps.shifted(lengths, lengths, offsets)
     streamed = examples.query_stream * examples.target_counts.get(TOKEN, np.zeros_like(lengths))
     stream = _Stream.of(examples, steps, offsets, streamed, row_of_example)

@@ -1,8 +1,8 @@
 """Markers: symbols ``[unused1]``, ``[unused2]``, … that no text contains, which tasks put around or in place of words.
 
 BERT's vocabularies have some, and ``unified prepare --reserve`` keeps some. A dictionary that lacks them gets them at
-its end, behind the sentinels: no other symbol changes its id, and none of them is an ordinary symbol, which random
-replacement draws from. No tokenizer makes one out of a text, so tokenizers stay as they are.
+its end, behind the sentinels: no other symbol changes its id, and none of those added is an ordinary symbol, which
+random replacement draws from. No tokenizer makes one out of a text, so tokenizers stay as they are.
 """
 
 from __future__ import annotations

@@ -34,9 +34,9 @@ def mixed(states: np.ndarray) -> np.ndarray:
 
 
 class TextSample:
-    """A uniform sample of lines of at most ``limit`` characters in all; what it keeps does not depend on their order.
+    """A uniform sample of lines, of ``limit`` characters in all or a little more; their order does not matter.
 
-    The lines with the smallest keys stay, as many as fit.
+    The lines with the smallest keys stay, up to the first with which they reach the limit.
     """
 
     def __init__(self, limit: int):

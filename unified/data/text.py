@@ -47,6 +47,8 @@ def text_problem(text: object) -> str | None:
     """Says what is wrong with a text of Python users, in words for a message; None where it is a :class:`Text`."""
     if not isinstance(text, Text):
         return f"text must be a Text of unified.data.text, got {described(text)}"
+    if not isinstance(text.special, SpecialTokens):
+        return f"special of the text must be the special of its vocabulary, got {described(text.special)}"
     count = 0
     for name, given in (("tokens", text.tokens), ("second", text.second)):
         ids = np.asarray(() if given is None and name == "second" else given)
@@ -62,6 +64,8 @@ def text_problem(text: object) -> str | None:
         spans = np.asarray(given)
         if spans.ndim != 2 or spans.shape[1] not in (2, 3):
             return f"spans {kind!r} of the text must have the shape (k, 2), got {spans.shape}"
+        if spans.size and spans.dtype.kind not in "iu":
+            return f"spans {kind!r} of the text must be integers, got {spans.dtype}"
         starts, stops = spans[:, 0], spans[:, 1]
         wrong = np.flatnonzero((starts < 0) | (starts >= stops))
         if wrong.size:

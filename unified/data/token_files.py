@@ -221,9 +221,12 @@ class TokenFileWriter:
         """Append ``len(sizes)`` items whose tokens lie one after another in ``flat`` (sum of sizes,).
 
         Raises:
-            UnifiedError: a size is negative or above 2^31 - 1, sizes do not add up, or a token does not fit the dtype.
+            UnifiedError: tokens are no flat array of integers, a size is negative or above 2^31 - 1, sizes do not add
+                up, or a token does not fit the dtype.
         """
         flat, sizes = np.asarray(flat), np.asarray(sizes)
+        if flat.ndim != 1 or (flat.size and flat.dtype.kind not in "iu"):
+            raise UnifiedError(f"{self.prefix}: tokens must be integers (n,), got {flat.dtype} {flat.shape}")
         wrong = sizes[(sizes < 0) | (sizes > np.iinfo(np.int32).max)]
         if wrong.size:
             raise UnifiedError(f"{self.prefix}: an item of {wrong[0]} tokens cannot be stored")

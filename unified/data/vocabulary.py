@@ -17,7 +17,7 @@ from unified.files.whole import write_whole_text
 BEGIN, PAD, SEPARATOR, UNKNOWN = "<s>", "<pad>", "</s>", "<unk>"
 MASK = "<mask>"
 SENTINELS = tuple(f"<sentinel_{i}>" for i in range(100))
-#: Symbols that every vocabulary of this library ends with, in this order.
+#: Symbols that stand behind the words of every vocabulary, in this order where they are added; markers may follow.
 APPENDED = (MASK, *SENTINELS)
 #: Unknown tokens of a reference as fairseq-generate writes them, which no hypothesis has.
 ESCAPED_UNKNOWN = f"<{UNKNOWN}>"
@@ -35,7 +35,7 @@ class SpecialTokens:
     """The ids of a vocabulary that an objective needs to know.
 
     ``ordinary_start`` to ``ordinary_stop`` (exclusive) are the ids that may replace a token at random:
-    words and pieces, never a special symbol.
+    words and pieces, and markers listed among them, never a special symbol.
     """
 
     begin: int  # [CLS], fairseq's <s>
@@ -56,11 +56,14 @@ class Vocabulary:
     is added in that order where a file (one made by plain ``fairseq-preprocess``) lacks it.
 
     Raises:
-        UnifiedError: a symbol is listed twice, most other symbols are listed behind one of :data:`APPENDED`, or the
-            sentinels do not follow one another.
+        UnifiedError: ``symbols`` is one text, ``counts`` are not as many, a symbol is listed twice, most other symbols
+            are listed behind one of :data:`APPENDED`, or the sentinels do not follow one another.
     """
 
     def __init__(self, symbols: list[str], counts: list[int] | None = None):
+        symbols = require_list("symbols", symbols)
+        if counts is not None and len(counts) != len(symbols):
+            raise UnifiedError(f"the vocabulary has {len(symbols):,} symbols and {len(counts):,} counts")
         self.symbols = [BEGIN, PAD, SEPARATOR, UNKNOWN, *symbols]
         self.counts = [1] * 4 + list(counts if counts is not None else [1] * len(symbols))
         self._index: dict[str, int] = {}

@@ -94,13 +94,14 @@ class HarnessModel:
             raise UnifiedError(f"max_length {self.max_length:,}: the model has {config.position_limit:,} positions")
 
     def loglikelihood(self, requests: Sequence[Request], disable_tqdm: bool = False) -> list[tuple[float, bool]]:
-        """Log-probability in nats of each continuation behind its context, and whether it is what greedy search writes.
+        """Log-probability in nats of each continuation behind its context, and whether no token has a better one there.
 
+        From left to right the second says whether greedy search writes the continuation.
         A token belongs to the continuation where it ends behind the context. Contexts that are too long lose their
         first tokens, and a note says how many do.
 
         Raises:
-            UnifiedError: a continuation has no token, or is alone longer than ``max_length``.
+            UnifiedError: a continuation has no token, or alone more than ``max_length`` leaves beside special symbols.
         """
         pairs = [(str(request.args[0]), str(request.args[1])) for request in requests]
         limit = self.max_length - special_tokens(self.lm, self.scoring)
@@ -163,7 +164,7 @@ class HarnessModel:
         A prompt that is too long loses its first tokens, and a source its last ones, as in training.
         """
         lm = self.lm
-        wanted = int(settings.get("max_gen_toks", _LENGTH))
+        wanted = require_integer("max_gen_toks", int(settings.get("max_gen_toks", _LENGTH)), 1)
         length = min(wanted, self.max_length // 2)
         if length < wanted:
             half = f"half of max_length {self.max_length:,}"

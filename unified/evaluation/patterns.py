@@ -49,7 +49,7 @@ def each_alone(length: int, given: int, sampling: Sampling) -> HiddenTokens:
     return HiddenTokens(len(alone), alone.ravel(), alone.ravel())
 
 
-@lru_cache(256)
+@lru_cache(16)  # those of 500 tokens take 7 MB each
 def in_orders(length: int, given: int, sampling: Sampling) -> HiddenTokens:
     """Makes an example for each token of each random order, which hides it and all tokens behind it in the order."""
     scored = max(length - given, 0)

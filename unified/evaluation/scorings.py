@@ -182,9 +182,10 @@ def require_scorable(lm: UnifiedLM, scoring: Scoring) -> None:
     if lm.model.config.reads_entities:
         raise UnifiedError(NO_ENTITIES_IN_WRITING)
     if form_of(lm, scoring).query_stream and not scoring.by_queries:
+        before = "sentinel" if scoring.by_sentinels else "symbol"
         raise UnifiedError(
-            f"scoring {scoring.name!r} reads a token at the symbol before it, and the model predicts by a query stream "
-            "(XLNet); take 'pseudo_likelihood'"
+            f"scoring {scoring.name!r} reads a token at the {before} before it, and the model predicts by a query "
+            "stream (XLNet); take 'pseudo_likelihood'"
         )
     if scoring.by_sentinels and not (lm.special.sentinel_count and lm.model.config.has_token_types(TARGET + 1)):
         raise UnifiedError(
@@ -210,7 +211,7 @@ def form_of(lm: UnifiedLM, scoring: Scoring) -> SequenceForm:
 
 
 def special_tokens(lm: UnifiedLM, scoring: Scoring) -> int:
-    """Number of special symbols that a model reads beside a text that it scores."""
+    """Number of special symbols, at most, that a model reads beside a text that it scores."""
     return 4 if scoring.by_sentinels else 3 if form_of(lm, scoring).target_next else 2
 
 

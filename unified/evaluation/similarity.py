@@ -33,8 +33,12 @@ def similarities(
         pooling, max_tokens, batch_size: of :meth:`.TrainedModel.embed`.
 
     Raises:
-        UnifiedError: as there, or a vector is not finite.
+        UnifiedError: as there, there are no pairs or more texts on one side, or a vector is not finite.
     """
+    if len(firsts) != len(seconds) or not len(firsts):
+        raise UnifiedError(
+            f"{len(firsts):,} first texts and {len(seconds):,} second ones; they must pair one to one, at least one"
+        )
     texts = list(dict.fromkeys((*firsts, *seconds)))
     number = {text: i for i, text in enumerate(texts)}
     portions = [texts[i : i + _AT_ONCE] for i in range(0, len(texts), _AT_ONCE)]

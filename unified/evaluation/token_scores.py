@@ -35,8 +35,10 @@ class TokenScores:
     """Scores of the tokens of a text.
 
     Attributes:
-        log_probs: float64 (tokens,), in nats: of random scorings the weighted mean of the draws. 0 for the context.
+        log_probs: float64 (tokens,), in nats: of random scorings the weighted mean of the draws. 0 for the context, and
+            for tokens that no draw of "diffusion" hides.
         greedy: bool (tokens,), whether no other symbol is more probable; of several predictions of a token, in all.
+            True of tokens without a prediction.
     """
 
     log_probs: np.ndarray

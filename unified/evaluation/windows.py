@@ -39,7 +39,7 @@ def windows(length: int, size: int, stride: int) -> list[tuple[int, int, int]]:
 
 
 def window_size(lm: UnifiedLM, scoring: Scoring, wanted: int | None = None) -> int:
-    """Tokens that a window has beside special symbols: ``wanted``, or what the positions leave.
+    """Tokens that a window has beside special symbols: ``wanted``, or what the positions leave, 512 where all fit.
 
     Raises:
         UnifiedError: the model reads fewer than ``wanted``.
@@ -63,7 +63,7 @@ def scores_in_windows(
 ) -> list[TokenScores]:
     """Score the tokens of texts of any length, each of which is divided into :func:`windows`.
 
-    A scoring that sees what lies behind a token alone has windows from the end of a text on, and their contexts there.
+    A scoring that sees only what lies behind a token has its windows from the end of a text on, with contexts behind.
 
     Args:
         texts: ids without special symbols, int64 (tokens,) each.

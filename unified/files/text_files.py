@@ -107,7 +107,8 @@ class LineReader:
 
     Raises (here and from the methods):
         UnifiedError: ``chunk_bytes`` is below 1 or above :data:`MOST_CHUNK_BYTES`, there is no such file, its
-            compressed data are damaged, or a line is longer than :data:`LONGEST_LINE_BYTES`.
+            compressed data are damaged, or a line is longer than :data:`LONGEST_LINE_BYTES` (of a
+            compressed file, :data:`LONGEST_COMPRESSED_LINE_BYTES`).
     """
 
     def __init__(self, path: str, chunk_bytes: int = CHUNK_BYTES, stream: BinaryIO | None = None):

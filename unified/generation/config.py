@@ -70,7 +70,11 @@ class GenerationConfig:
         1.0, "draw from the most probable tokens that together have this probability", above=0, most=1
     )
     temperature: float = setting(1.0, "divisor of the logits; below 1 the distribution is sharper, above 1 flatter")
-    seed: int = setting(0, "seed of sampling; what is drawn for a sentence depends on (seed, its index) alone", least=0)
+    seed: int = setting(
+        0,
+        "seed of sampling; what is drawn for a sentence depends on it, its index and the number of draws",
+        least=0,
+    )
 
     def __post_init__(self) -> None:
         check_all_settings(self)
@@ -82,7 +86,10 @@ class GenerationConfig:
         require_temperature("temperature", self.temperature)
         if not self.sampling and (self.top_k or self.top_p < 1):
             raise UnifiedError(f"top_k {self.top_k} and top_p {self.top_p} choose what is drawn; they need sampling")
-        object.__setattr__(self, "no_repeat_ngram_ignore", frozenset(self.no_repeat_ngram_ignore))
+        ignored = self.no_repeat_ngram_ignore
+        if isinstance(ignored, str) or not isinstance(ignored, Iterable):
+            raise UnifiedError(f"no_repeat_ngram_ignore must be a list of ids, got {ignored!r}")
+        object.__setattr__(self, "no_repeat_ngram_ignore", frozenset(ignored))
         for token in self.no_repeat_ngram_ignore:
             require_integer("an id of no_repeat_ngram_ignore", token, 0)
         if self.no_repeat_ngram_ignore and not self.no_repeat_ngram_size:

@@ -36,7 +36,7 @@ def serves(model: UnifiedModel, scheme: DecodingScheme, source: SourceCache, bea
     """Whether a search for texts of ``most`` tokens goes by fixed shapes.
 
     Only on a card, where Python would keep its kernels waiting; where attention is a product of queries and keys alone;
-    and where the room for the longest texts fits into a quarter of the card's memory.
+    where the room for the longest texts fits into a quarter of the card's memory; and not under autocast.
     """
     keys = source.keys[0]
     if keys.device.type != "cuda" or torch.is_autocast_enabled("cuda"):
@@ -76,7 +76,7 @@ class FixedAttention:
     """Writes the keys and values of a step into their columns, and attends to all columns under a mask.
 
     Args:
-        keys, values: (N, H, C + L x beam, K), of which the columns below ``len(added)`` are read.
+        keys, values: (N, H, C + L x beam, K), of which the columns below ``added.size(-1)`` are read.
         slots: int64 (T,), columns of the queries' own keys.
         added: (N, 1, T, columns read), 0 where a query sees a column, a low number elsewhere.
     """

@@ -59,7 +59,7 @@ class PairLengths:
 
     @property
     def learnt_target(self) -> int:
-        """Most tokens of a target that training learned from; 0 where the model has learned no pairs."""
+        """Most tokens that a target may have had in training; 0 where the model has learned no pairs."""
         return self.max_target or self.longest_target
 
     def default_length(
@@ -74,9 +74,10 @@ class PairLengths:
     ) -> int:
         """Most tokens to write from a text where the user does not say; the only such rule of the library.
 
-        From a source, the length of the longest targets in training. A model that has learned no pairs writes ``usual``
-        tokens, or what the source leaves of the positions, but at least a quarter of them. An explicit ``max_source``
-        that leaves fewer positions lowers both. Behind a prompt, ``usual``, or what the prompt leaves.
+        From a source, ``max_target`` of training, or else the length of its longest target. A model that has learned no
+        pairs writes ``usual`` tokens, or what the source leaves of the positions, but at least a quarter of them. An
+        explicit ``max_source`` that leaves fewer positions lowers both. Behind a prompt, ``usual``, or what the prompt
+        leaves.
 
         Args:
             positions: of the model, :attr:`unified.model.TransformerConfig.position_limit`.

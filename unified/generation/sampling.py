@@ -11,7 +11,7 @@ import torch
 def uniforms(seed: int, indices: Sequence[int], steps: int, beam: int) -> torch.Tensor:
     """Numbers in [0, 1) for every draw of every sentence (N, at least one), float64 (N, steps, beam).
 
-    They depend on the seed and the sentence's own index alone, not on its neighbours, the device or the process.
+    They depend on the seed, the sentence's own index and ``beam``, not on its neighbours, the device or the process.
     """
     draws = [np.random.default_rng([seed, index]).random((steps, beam)) for index in indices]
     return torch.from_numpy(np.stack(draws))
@@ -20,8 +20,8 @@ def uniforms(seed: int, indices: Sequence[int], steps: int, beam: int) -> torch.
 def trim(log_probs: torch.Tensor, top_k: int, top_p: float) -> torch.Tensor:
     """-inf for all but the ``top_k`` best (0: all) and, of those, the fewest that hold ``top_p`` of their mass.
 
-    [Fan et al. 2018, sec. 5.4] and [Holtzman et al. 2020, sec. 3.1]. The best token always
-    stays. (..., V) -> (..., V).
+    What ties with the last of the ``top_k`` stays, too, and so does the best token. [Fan et al. 2018, sec. 5.4] and
+    [Holtzman et al. 2020, sec. 3.1]. (..., V) -> (..., V).
     """
     if top_k:
         least = log_probs.topk(min(top_k, log_probs.size(-1))).values[..., -1:]

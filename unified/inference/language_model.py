@@ -200,9 +200,9 @@ class UnifiedLM(FillingModel):
             windows: divide longer sources into windows of so many tokens, write from each, and then from these texts
                 together, see :meth:`shortened`.
             options: fields of :class:`GenerationConfig`; ``no_repeat_ngram_ignore`` may hold symbols instead of ids.
-                ``max_length`` is by default the length of the longest target of fine-tuning. For prompts, and for
-                models that have learned no pairs, it is 128, or less where a text leaves fewer positions, for that text
-                alone; sources leave at least a quarter of them.
+                ``max_length`` is by default the ``max_target`` of fine-tuning, or else the length of its longest
+                target. For prompts, and for models that have learned no pairs, it is 128, or less where a text leaves
+                fewer positions, for that text alone; sources leave at least a quarter of them.
 
         Returns:
             One text per input; with ``nbest`` above 1 a list of them per input, best first.
@@ -335,6 +335,8 @@ class UnifiedLM(FillingModel):
         numbers = range(len(sources)) if indices is None else indices
         best = replace(config, nbest=1)
         rules = self.length_rules
+        if not max_source:
+            rules.source_limit(config.max_length)  # refuses a length that leaves a source no positions
         limit = rules.source_limit(config.max_length, max_source) or rules.tokens_left(config.max_length)
 
         def write(windows: Sequence[list[int]], owners: Sequence[int]) -> list[str]:

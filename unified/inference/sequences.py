@@ -69,8 +69,8 @@ class Codec:
         """
         if config.relative and config.mask == "right_to_left":
             raise UnifiedError(
-                "mask 'right_to_left' needs positions 'learned': with 'relative' ones CLS stands at the end (XLNet), "
-                "where it would see itself alone"
+                "mask 'right_to_left' needs positions 'learned' or 'rotary': with 'relative' ones CLS stands at the "
+                "end (XLNet), where it would see itself alone"
             )
         return cls(
             tokenizer,

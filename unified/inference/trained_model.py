@@ -207,8 +207,9 @@ class TrainedModel:
 
         Args:
             folder: must not exist, or be empty.
-            format: "bert", "xlnet", or "unified" for a folder that brings the code of its model along and writes as
-                the model does; None takes the first of these that gives the same states.
+            format: "bert", "xlnet", "modernbert", or "unified" for a folder that brings the code of its model along and
+                writes as the model does. None takes the class that gives the same states; "unified" where there is
+                none, or where the model was fine-tuned to write.
             dtype: of the weights in the folder, to which they are rounded: float32, float16 or bfloat16 of torch.
 
         Raises:

@@ -56,8 +56,8 @@ def permutation(steps: Sequence[int] | np.ndarray | torch.Tensor) -> AttentionMa
 def sliding_window(length: int, left: int | None, right: int | None = 0) -> AttentionMask:
     """Token i sees tokens i - left to i + right: with ``right`` 0 a causal window [Mistral, sec. 2], else two-sided.
 
-    Visibility is not transitive: through many layers a token reads beyond its window, but never what lies behind
-    i + right a layer.
+    Visibility is not transitive, but for causal windows without an end: through many layers a token reads beyond its
+    window, but never what lies behind i + right a layer.
 
     Args:
         left, right: how many neighbours on each side; None for all of them.

@@ -79,8 +79,12 @@ class AttentionMask(MaskVectors):
         Raises:
             ValueError: ``device`` is no device, such as a dtype: steps stay integers.
         """
-        if not isinstance(device, (torch.device, str, int)):
-            raise ValueError(f"device must be a torch.device or the name of one, got {shown(device)}")
+        try:
+            if isinstance(device, bool):
+                raise TypeError
+            device = torch.device(device)
+        except (RuntimeError, TypeError):
+            raise ValueError(f"device must be a torch.device or the name of one, got {shown(device)}") from None
         return self._replace(**{name: value.to(device, non_blocking=True) for name, value in self.tensors().items()})
 
     def rows(self, which: slice) -> AttentionMask:

@@ -29,7 +29,8 @@ def pack(masks: Sequence[AttentionMask], length: int, query_length: int | None =
             otherwise (query streams, memory).
 
     Raises:
-        ValueError: a mask does not fit, is a batch, or differs from the first in ``exclude_self``.
+        ValueError: a mask does not fit, is a batch, differs from the first in ``exclude_self``, has a window or hides
+            what stands behind a query, or is not on the CPU.
     """
     length, query_length = _lengths(length, query_length)
     masks = _rows("pack", masks)
@@ -79,7 +80,7 @@ def _packed(rows: list[list[AttentionMask]], length: int, query_length: int | No
     queries = np.array([mask.query_step.shape[0] for mask in masks], dtype=np.int64)
     square = np.array_equal(queries, keys)
     offsets, axis_ends = on_one_axis(each.ends, per_row)
-    _require_an_axis(offsets + each.ends, per_row, batched=batched)
+    require_an_axis(offsets + each.ends, per_row, batched=batched)
     joined = each.shifted(keys if square else queries, keys, offsets)
     key_lengths = sums_in_rows(keys, per_row)
     query_lengths = key_lengths if square else sums_in_rows(queries, per_row)
@@ -225,8 +226,17 @@ def _require_fit(masks: list[AttentionMask], length: int, query_length: int | No
             )
 
 
-def _require_an_axis(ends: Integers, per_row: Integers, *, batched: bool) -> None:
-    """Raise a ValueError where a mask's part of its row's time axis ends beyond what int32 holds."""
+def require_an_axis(ends: Integers, per_row: Integers, *, batched: bool) -> None:
+    """Refuse masks whose parts of their row's time axis end beyond what int32 holds.
+
+    Args:
+        ends: int64 (n,), where each mask's part ends.
+        per_row: int64 (B,), how many masks each row holds.
+        batched: whether the message names the row.
+
+    Raises:
+        ValueError: says how many steps there are together.
+    """
     beyond = np.flatnonzero(ends > NOWHERE)
     if beyond.size:
         row = int(np.searchsorted(per_row.cumsum(), beyond[0], side="right"))

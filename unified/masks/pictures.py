@@ -49,7 +49,7 @@ def text(mask: MaskVectors) -> str:
 
 
 def plot(mask: MaskVectors, path: str | Path, tokens: Sequence[str] | None = None) -> None:
-    """Draw a mask to ``path``: ``.svg`` (with tokens as labels) or ``.png`` (cells only).
+    """Draw a mask to ``path``: ``.svg`` (with tokens as labels, up to 64 queries and keys) or ``.png`` (cells only).
 
     The rows of a batch are drawn below each other.
 
@@ -57,7 +57,8 @@ def plot(mask: MaskVectors, path: str | Path, tokens: Sequence[str] | None = Non
         tokens: S labels of the keys; default: their indices.
 
     Raises:
-        ValueError: ``mask`` is no mask, another ending, a number of tokens that is not S, or a batch of no rows.
+        ValueError: ``mask`` is no mask, another ending, tokens for a ``.png``, a number of them that is not S, or a
+            batch of no rows.
     """
     Path(path).write_bytes(picture_content(mask, path, tokens))
 

@@ -27,7 +27,8 @@ def from_dense(dense: torch.Tensor | npt.NDArray[np.bool_]) -> AttentionMask:
 
     The rows of a square matrix are tokens that are query and key at once; any other matrix has queries without a key of
     their own, as in a query stream. Equal rows share a step; :func:`unified.masks.intervals.steps_of_matrix` says which
-    of several orders is taken.
+    of several orders is taken. Steps count from 0, so what the first step shows counts as given, and has no query
+    stream.
 
     Raises:
         ValueError: ``dense`` is no boolean matrix; or steps cannot say it, and the message names keys and queries that

@@ -15,7 +15,7 @@ POSITIONS = ("learned", "relative", "rotary")
 ATTN_TYPES = ("bi", "uni")
 ACTIVATIONS = ("gelu", "gelu_tanh", "silu")
 TOKEN_HEADS = ("transform", "plain", "none")
-#: "neighbor" is ANNA's attention, in which no token sees itself; those after it are what its table 8 compares with.
+#: "neighbor" is ANNA's attention, in which no token sees itself; the three after it are what its table 8 compares with.
 SUBLAYERS = ("self", "neighbor", "relative_key", "relative_value", "entity", "feed_forward")
 #: Bounds of sizes, far beyond what is trained: a damaged file must not ask for all memory.
 _WIDEST, _MOST_SYMBOLS = 1 << 17, 1 << 27
@@ -29,7 +29,7 @@ _SUBLAYERS_WITH = {
 
 @dataclass(frozen=True)
 class TransformerConfig:
-    """Shape and regularization of one Transformer; the defaults are UniLM's base size [UniLM, sec. 2.2].
+    """Shape and regularization of one Transformer; the defaults are BERT-base's size [BERT, sec. 3].
 
     Raises:
         UnifiedError: a field has another type or is out of range, or two fields contradict each other.
@@ -142,7 +142,13 @@ class TransformerConfig:
         "softmax over symbols, as in published encoders such as MiniLM, which give states alone",
         one_of=TOKEN_HEADS,
     )
-    dropout: float = setting(0.1, "dropout on embeddings and on the output of every sublayer", least=0, below=1)
+    dropout: float = setting(
+        0.1,
+        "dropout on embeddings and on the output of every sublayer; with relative positions on distances and last "
+        "states, too",
+        least=0,
+        below=1,
+    )
     inner_dropout: float = setting(
         0.0, "dropout within the feed-forward sublayer, behind its activation (XLNet)", least=0, below=1
     )
@@ -195,6 +201,8 @@ class TransformerConfig:
                 f"attention_windows must be a list of integers of at least 0, such as '0,64,64', got "
                 f"{self.attention_windows!r}"
             )
+        if any(len(one) > 9 for one in listed):
+            raise UnifiedError(f"attention_windows must be below 1,000,000,000, got {self.attention_windows[:60]!r}")
         if self.relative and self.width % 2:
             raise UnifiedError(f"relative positions need an even width, got {self.width}")
         if self.lstm and self.width % 2:
@@ -254,7 +262,7 @@ class TransformerConfig:
 
     @property
     def gelu_approximation(self) -> str:
-        """:attr:`activation` as torch names it."""
+        """The way in which torch computes GELU: "tanh", or "none" where it is exact."""
         return "tanh" if self.activation == "gelu_tanh" else "none"
 
     @property

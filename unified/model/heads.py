@@ -144,7 +144,7 @@ class LanguageModelHead(PredictionHead):
 
 
 class NextSentenceHead(PredictionHead):
-    """Tanh pooler on the first token, then two scores: 0 = random second segment, 1 = it follows."""
+    """Tanh pooler on CLS, then two scores: 0 = random second segment, 1 = it follows."""
 
     def __init__(self, config: TransformerConfig):
         super().__init__()

@@ -33,7 +33,8 @@ class Bert(MayPredictNext, BatchedObjective):
         next_sentence: two segments, and a prediction from CLS whether the second follows the first.
         left_to_right: the language model instead of the cloze; needs ``next_sentence=False``.
         short_share: share of documents whose instances have a random length instead of the longest.
-        mask_share: share of the tokens, CLS and SEP counted, that are predicted; at least one.
+        mask_share: share of the tokens, CLS and SEP counted, that are predicted; at least one, but with ``whole_words``
+            none where no word fits.
         max_predictions: most tokens to predict, None for no limit; published: 20 in rows of 128, 80 in rows of 512.
         whole_words: hide whole words; one that exceeds what is left to hide is passed over.
         mask_replace_share: share of hidden tokens that become [MASK].

@@ -254,8 +254,13 @@ def require_declared(objective_class: type[Objective]) -> None:
     Raises:
         UnifiedError: names the class and what is missing.
     """
+    if not is_dataclass(objective_class):
+        raise UnifiedError(
+            f"objective class {objective_class.__module__}:{objective_class.__qualname__} is not a dataclass; its "
+            "settings are fields: write @dataclass(frozen=True)"
+        )
     # A field without a default takes the property of the base class for its default.
-    declared: tuple[Field[object], ...] = fields(objective_class) if is_dataclass(objective_class) else ()
+    declared: tuple[Field[object], ...] = fields(objective_class)
     bare = [field.name for field in declared if isinstance(field.default, property)]
     missing = sorted({*objective_class.__abstractmethods__, *bare})
     if missing:

@@ -67,8 +67,8 @@ class Cloze(NamedSettings):
             word_starts: bool (T,), True where a word begins; read only with ``whole_words``.
 
         Returns:
-            int64 (N,), increasing. A sequence has as many as it shall, or less where candidates or fitting words run
-            out.
+            int64 (N,), increasing. A sequence has as many as it shall, or less where candidates run out. With
+            ``whole_words`` it has less where words do not fit, and one whole word where none fits.
         """
         # Each start looked at ends up covered, by itself or before, so as many draws suffice, unless words do not fit.
         limits = None if self.whole_words else counts

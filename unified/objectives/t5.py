@@ -191,9 +191,9 @@ class ReplaceSpans(_Noised):
     def most_runs(self, tokens: np.ndarray) -> np.ndarray:
         """Greatest number of runs of noise in texts of given lengths, int64.
 
-        Two standard deviations above their mean, so that rows are full. At the default density about one text in 50
-        exceeds them at most, and its last runs, of texts of one length at most one in 390, stay as they are; with less
-        noise more do (at 0.05 one in 62, in texts of 11 tokens).
+        Two standard deviations above their mean, so that rows are full. At the default density at most one text in 54
+        has more, whose last runs stay as they are; of all runs in texts of one length these are at most one in 390.
+        With less noise they are more: at 0.05 one in 62, in texts of 11 tokens.
         """
         # A run begins at a token with probability p (1 - p), and never at two in a row.
         begin = self.noise_density * (1 - self.noise_density)

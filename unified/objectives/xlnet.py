@@ -145,12 +145,12 @@ class XLNet(MayPredictNext, BatchedObjective):
         targets[ordinary[each.starts[without] + drawn]] = True
 
     def _halves(self, lengths: np.ndarray) -> Extents:
-        """The two halves of each sequence; the second is empty where it is no longer than the first."""
+        """The two halves of each sequence; the second is empty where the sequence is no longer than ``reuse``."""
         first = lengths // 2 if self.reuse is None else np.minimum(self.reuse, lengths)
         return Extents(np.stack([first, lengths - first], axis=1).ravel())
 
     def drawn_targets(self, texts: Texts, sequences: Sequences, halves: Extents, draws: Draws) -> np.ndarray:
-        """True at the drawn targets, bool (T,): one token in ``context``; of an odd number the first half has more."""
+        """True at the drawn targets, bool (T,): one token in ``context``, shared by the lengths of the halves."""
         lengths = sequences.extents.lengths
         total = np.maximum(1, lengths // self.context)
         later = total * halves.lengths[1::2] // lengths

@@ -46,7 +46,8 @@ class RowLimits:
         row_length: tokens per row, padding included.
         longest: tokens of the longest text that every objective of the planner can put into a row.
         overhead: with ``slope``: an example of a text of n tokens takes at most ``slope * n + overhead`` tokens of a
-            row. None where texts of one length make examples of different lengths.
+            row. Where ``slope`` is above 1 it includes another ``slope``, as both ends of a block are rounded. None
+            where texts of one length make examples of different lengths.
         packed: False where every text has a row of its own.
     """
 
@@ -181,7 +182,7 @@ def best_fit_decreasing(lengths: np.ndarray, row_length: int) -> tuple[np.ndarra
 def even_rows(lengths: np.ndarray, row_length: int) -> tuple[np.ndarray, int]:
     """Fills as few rows as :func:`best_fit_decreasing` finds, but evenly: cut to the longest they hold less padding.
 
-    Longest first, each into the emptiest row, unless that overfills one.
+    Longest first, each into the emptiest row, unless a row then holds more than the fullest of those.
     """
     rows, count = best_fit_decreasing(lengths, row_length)
     even, emptiest = np.empty_like(rows), [(0, row) for row in range(count)]

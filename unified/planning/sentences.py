@@ -13,7 +13,7 @@ class Sentences(Protocol):
     Attributes:
         items: int64 (S,), the item of the token file that holds each sentence.
         bounds: int64 (S + 1,), the index where each sentence begins, and the end.
-        borders: int8 (S + 1,), what there is at each of ``bounds``, see :mod:`unified.planning.second_segments`.
+        borders: int8 (S + 1,), what there is at each of ``bounds``, see :mod:`unified.planning.second_shapes`.
         document_starts: int64 (D + 1,), the first sentence of each document, and the end.
     """
 

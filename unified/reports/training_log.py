@@ -79,12 +79,7 @@ def next_sentence_note(log: dict[str, list[Point]]) -> str:
         "Not drawn: next-sentence prediction, one question a row (does the second segment follow the first?) instead "
         f"of one a token. It ended at {bits:.2f} bits, {right:.1f} % right; guessing has 1 bit and 50 %."
     )
-    if bits < _CHANCE:
-        return text
-    return (
-        f"{text} So it has not been learnt: rows as short as these tell too little. It stays in because it is part of "
-        "UniLM's bidirectional objective, and it costs one prediction a row."
-    )
+    return text if bits < _CHANCE else f"{text} So it has not been learnt."
 
 
 def outcome(log: Mapping[str, list[Point]], options: Mapping[str, str | bool]) -> str:

@@ -54,9 +54,9 @@ _DATA_SETS = (
     texts,
 )
 
-#: Tasks with a format of their own, by name. Published figures stand under the split that they are of.
 #: One task, of understanding or of generation.
 SingleTask = Task | WritingTask
+#: Tasks by name. Published figures stand under the split that they are of.
 TASKS: dict[str, SingleTask] = {task.name: task for data_set in _DATA_SETS for task in data_set.TASKS}
 
 #: Tasks that are learnt one after another, by the name of all.

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from unified.arguments import require_text
+from unified.arguments import require_integer, require_text
+from unified.errors import UnifiedError
 from unified.generation.lengths import PairLengths
 from unified.inference.language_model import UnifiedLM
 from unified.tasks.datasets.question_generation import MAX_SOURCE, find_answer, question_source
@@ -50,13 +51,21 @@ def ask(
         The question; with ``nbest`` above 1 a list of them, best first.
 
     Raises:
-        UnifiedError: the answer does not stand there or is too long, or the model does not write.
+        UnifiedError: the answer does not stand there or is too long, a number is none or leaves no room for a source,
+            or the model does not write.
     """
     require_text("passage", passage)
     require_text("answer", answer)
     options = {"beam": 3, "max_length": usual_question(model.lengths)} | options
-    if max_source is None:
-        max_source = usual_window(model.lengths, model.length_rules.tokens_left(options["max_length"]))
+    length = require_integer("max_length", options["max_length"], 1)
+    left = model.length_rules.tokens_left(length)
+    if left < 1:
+        raise UnifiedError(f"max_length {length:,} leaves the model no positions for a source")
+    if start is not None:
+        start = require_integer("start", start, 0)
+    max_source = (
+        usual_window(model.lengths, left) if max_source is None else require_integer("max_source", max_source, 1)
+    )
     counter = TokenCounter(model.encode)
     found = find_answer(passage, answer, start)
     source = question_source(Words.of(passage, counter), found, max_source, counter)

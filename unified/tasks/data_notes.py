@@ -51,6 +51,8 @@ def data_notes(splits: Splits) -> list[str]:
 def guess_note(items: Sequence[Any], accuracy: float) -> str | None:
     """Sentence on a classifier that is no better than one that gives all items the same class; None for a better one.
 
+    Where all items have one class, none can be better, and nothing is said.
+
     Args:
         items: of the split that was scored.
         accuracy: in percent.
@@ -60,7 +62,7 @@ def guess_note(items: Sequence[Any], accuracy: float) -> str | None:
         return None
     label, count = labels.most_common(1)[0]
     share = 100 * count / labels.total()
-    if accuracy > share:
+    if accuracy > share or share == 100:
         return None
     return (
         f"a constant answer, {label!r}, would have accuracy {share:.2f}: the model has learnt little; try a higher "

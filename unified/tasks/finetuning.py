@@ -1,6 +1,6 @@
 """Makes a data folder of a task's official files and a checkpoint, and the command that fine-tunes on it.
 
-What understanding tasks and generation tasks have in common; :mod:`unified.tasks.jobs` has the two kinds.
+What understanding tasks and generation tasks have in common; :mod:`unified.tasks.jobs` has the kinds.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ class Predictor:
         ahead: items that are read before the first of them is answered; more where they belong together.
         annotator: finds the named entities of items that do not name theirs, for a model whose attention reads them.
         others: further models that answer together with ``model``, each with the name of its head; what they predict is
-            averaged, see :meth:`unified.tasks.heads.base.Understanding.averaged`.
+            averaged, see :meth:`unified.tasks.heads.base.EnsembleUnderstanding.averaged`.
 
     Raises:
         UnifiedError: there is an annotator, but the model reads no entities.

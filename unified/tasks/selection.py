@@ -126,7 +126,7 @@ def held_out(ids: Sequence[str], texts: Sequence[Hashable], share: float) -> set
         share: of the items, from 0 to 1.
 
     Returns:
-        None or all where the share rounds to none or all of the items, or all have one text.
+        No number, or all of them, where the share rounds to none or all of the items, or all have one text.
     """
     groups: dict[Hashable, list[int]] = {}
     for number, text in enumerate(texts):

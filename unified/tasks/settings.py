@@ -77,7 +77,7 @@ class Task:
         validates_on_test: whether the validation split is the test set, so that nothing may be chosen on it.
         unlabelled: splits without labels, which are predicted and not scored.
         systems: head and settings of other papers, by the name of their system.
-        grid: settings that the paper chose among on the development set; None where it names one.
+        grid: settings that the paper chose among on the development set; None where it names a single setting.
         grids: those of other papers, by the name of their system.
         submit: writes the files that a server takes, of a folder with predictions into another, and returns them.
     """

@@ -231,7 +231,7 @@ class TaskModel(TrainedModel):
             threshold: probability of no answer above which there is none, instead of the one chosen in fine-tuning.
 
         Returns:
-            ``answer``, "" where there is none, and what else
+            ``answer``; where there is none "", or "unknown" of a model of CoQA; and what else
             :func:`unified.tasks.heads.span_decoding.chosen_answer` says.
 
         Raises:
@@ -242,6 +242,8 @@ class TaskModel(TrainedModel):
         if threshold is not None:
             if isinstance(threshold, bool) or not isinstance(threshold, Real):
                 raise UnifiedError(f"threshold must be a probability, got {threshold!r}")
+            if not 0 <= threshold <= 1:
+                raise UnifiedError(f"threshold must be from 0 to 1, got {threshold!r}")
             assert isinstance(predictor.task, SpanAnswers)  # the name of its head says which task it is
             predictor = replace(predictor, task=predictor.task.with_threshold(float(threshold)))
         found = self._prediction(predictor, {"question": question, "context": passage, "history": history})

@@ -75,7 +75,7 @@ class AnnaTokenizer(ListedSymbols):
 
     Raises:
         UnifiedError: ``[UNK]`` is missing, an entry is listed twice, or a word looks like the inside of one ("##s") or
-            like a special symbol.
+            like a special symbol, has white space, no letter or digit, or more than 100 characters.
     """
 
     bert_words = True
@@ -222,8 +222,11 @@ def train_anna(
         noun_phrases: finds the candidates; None takes all words of the text.
 
     Raises:
-        UnifiedError: there is no text, or it does not give so many WordPieces or words.
+        UnifiedError: ``word_share`` is not at least 0 and below 1, there is no text, or it does not give so many
+            WordPieces or words.
     """
+    if not 0 <= word_share < 1:
+        raise UnifiedError(f"word_share must be at least 0 and below 1, got {word_share}")
     word_count = piece_count = None
     if vocabulary_size is not None:
         word_count = round(word_share * vocabulary_size)

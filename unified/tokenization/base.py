@@ -45,9 +45,9 @@ class Tokenizer(Protocol):
     def encode_offsets(self, texts: list[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Ids and sizes of :meth:`encode_ids`, and each token's characters in ``single_spaced(text)``, int64 (sum, 2).
 
-        First character and the one behind the last; never empty, and neither column falls within a text. Tokens that
-        stand for one character together, as its bytes do, all have that character. Accents that the tokenizer takes off
-        go with the token that they stand behind.
+        First character and the one behind the last; never empty, and neither column decreases within a text. Tokens
+        that stand for one character together, as its bytes do, all have that character. Accents that the tokenizer
+        takes off go with the token that they stand behind.
         """
 
     def decode(self, pieces: list[str]) -> str:
@@ -147,7 +147,7 @@ def with_accents(texts: Sequence[str], sizes: np.ndarray, offsets: np.ndarray) -
     Args:
         texts: single-spaced.
         sizes: int64 (texts,), tokens of each.
-        offsets: int64 (sum of sizes, 2), neither column falling within a text.
+        offsets: int64 (sum of sizes, 2), neither column decreasing within a text.
 
     Returns:
         int64 (sum of sizes, 2).

@@ -97,8 +97,8 @@ class WordPieceTokenizer(ListedSymbols):
                 takes a vocabulary without capital letters for an uncased one.
 
         Raises:
-            UnifiedError: a file is not what it should be, adds tokens that texts may contain, or is of another
-                tokenizer than BERT's, or two of them disagree about lower case.
+            UnifiedError: a file is not what it should be, adds tokens that texts may contain, is of another
+                tokenizer than BERT's, or states another ``lowercase`` than was asked for.
         """
         path = Path(path)
         require_berts(path)
@@ -111,7 +111,7 @@ class WordPieceTokenizer(ListedSymbols):
         special = _special(entries, _named(path.with_name(SETTINGS_NAME)))
         stated = settings.setdefault("lowercase", not _has_capitals(entries) if lowercase is None else lowercase)
         if lowercase not in (None, stated):
-            raise UnifiedError(f"{path}: lower case was asked to be {lowercase}, its {SETTINGS_NAME} says {stated}")
+            raise UnifiedError(f"{path}: lower case was asked to be {lowercase}, the tokenizer's files say {stated}")
         return cls(entries, name=os.fspath(path), special=special, **settings)
 
     def save(self, folder: str | Path) -> None:

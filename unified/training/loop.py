@@ -64,8 +64,8 @@ def train(
         save_every: updates between two saved models, each of which replaces the one before; None: at the end alone.
 
     Returns:
-        The trained model. Its ``history`` has a dictionary for each update: ``update``, ``lr``, ``loss`` and the loss
-        of each objective, in bits and under the names of fairseq's log.
+        The trained model. Its ``history`` has a dictionary for each update: ``update``, ``lr``, ``loss`` and the
+        losses of the objectives that the update has predictions of, in bits and under the names of fairseq's log.
 
     Raises:
         UnifiedError: an argument is wrong, data or model do not go with the objectives, or ``output`` is not empty,

@@ -19,7 +19,7 @@ from unified.training.splits import known_word_starts, require_split
 
 #: Prefix of a size's architecture, where no system is named.
 _FAMILY = "unified_lm_"
-#: Number of times that a run is saved and validated, at least.
+#: Number of times that its updates alone have a run saved and validated, at most; passes over the text add theirs.
 _SAVES = 20
 #: Options of fairseq-train that change rows.
 _OF_ROWS = {"--tokens-per-sample", "--memory"}

@@ -3,8 +3,9 @@
 The corpus is one text whose documents are divided by ``</s>``. It is cut into regions of equal length; a stream
 reads one of them, forwards or backwards, in windows that overlap by what does not enter the memory (XLNet's
 ``data_utils.py``: a window of 512 goes on by ``reuse_len`` 256). A window is two segments: the running text with
-segment A, and segment B, which goes on or, half of the time, stands somewhere else. Either begins where, as it is read,
-a sentence does; or both do not, where no sentence ends in the part of the window that they share.
+segment A, and segment B, which goes on or, half of the time, stands somewhere else. Where a sentence ends in the part
+of the window in which they may part, B begins with a sentence; where none does, within one. A B from elsewhere is
+chosen alike.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Questions that improve answers [UniLM, app. A], from a checkpoint to a table of scores.
+"""Made questions before real ones [UniLM, app. A], from a checkpoint to a table of scores.
 
     UNIFIED_DATA=... OMP_NUM_THREADS=1 python recipes/unilm/augment/run.py OUTPUT --init CHECKPOINT
     python recipes/unilm/augment/run.py OUTPUT --size debug                           # half a minute, no data

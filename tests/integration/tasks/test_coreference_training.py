@@ -122,7 +122,7 @@ def test_heads_have_a_rate_of_their_own():
         build(0.0, 1e-2)
     for name in ("head_lr", "head_weight_decay"):
         settings = {**vars(UnifiedAdamConfig()), "lr": [1e-3], "decay_biases_and_norms": True, name: 1e-2}
-        said = f"--{name.replace('_', '-')}: no parameters of a head; .* or --bf16 it needs --fp16-no-flatten-grads"
+        said = f"--{name.replace('_', '-')}: no parameters of a head; .* with --fp16 it needs --fp16-no-flatten-grads"
         with pytest.raises(SystemExit, match=said):
             UnifiedAdam(OmegaConf.create(settings), [torch.nn.Parameter(torch.zeros(3))])
 

@@ -110,6 +110,7 @@ def test_sentences_begin_where_the_text_has_them_whatever_white_space_it_has():
             parts = [text[start:end] for start, end in zip(starts, [*starts[1:], len(text)], strict=True)]
             assert starts[0] == 0 and all(not text[start].isspace() for start in starts[1:])
             assert [" ".join(part.split()) for part in parts if part.strip()] == split_sentences(line, any_case)
+    assert sentence_starts("One. two") == [0]
 
 
 # What is stripped from inside a sentence

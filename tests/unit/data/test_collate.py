@@ -307,3 +307,8 @@ def test_refusals():
             collate([[replace(short, mask=mask)]], 8, OBJECTIVES, PAD)
     with pytest.raises(ValueError, match="no rows"):
         collate([], 8, OBJECTIVES, PAD)
+    # Steps that fit into int32 alone and not together: the axis of a row is that of its examples one after another.
+    far = replace(short, mask=masks.permutation([2**30, 1]))
+    collate([[far], [far]], 8, OBJECTIVES, PAD)
+    with pytest.raises(ValueError, match="^row 1: the masks have 2147483650 steps together, at most"):
+        collate([[short], [far, far]], 8, OBJECTIVES, PAD)

@@ -205,6 +205,13 @@ def test_a_token_that_does_not_fit_is_refused(tmp_path, token):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("tokens", [np.array([1.7, 2]), np.array([[1, 2], [3, 4]]), np.array(["a"])])
+def test_what_is_no_flat_array_of_integers_is_refused(tmp_path, tokens):
+    with pytest.raises(UnifiedError, match=r"a: tokens must be integers \(n,\), got "):
+        write(tmp_path / "a", [tokens], np.uint16)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_sizes_that_do_not_add_up_and_foreign_dtypes_are_refused(tmp_path):
     with pytest.raises(UnifiedError, match="add up to 3, but 2"), TokenFileWriter(tmp_path / "a", np.uint16) as writer:
         writer.add_many(np.array([1, 2]), np.array([1, 2]))

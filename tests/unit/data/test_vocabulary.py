@@ -123,6 +123,8 @@ def test_one_text_in_place_of_pieces_is_refused():
     """Its characters would be looked up, and nearly all are unknown."""
     says = "pieces: expected a list of texts, got one text; put it in a list"
     assert refused(Vocabulary(["the", "t"]).encode, "the") == says
+    assert refused(Vocabulary, "the") == says.replace("pieces", "symbols")
+    assert refused(Vocabulary, ["the", "t"], [1]) == "the vocabulary has 2 symbols and 1 counts"
 
 
 @pytest.mark.parametrize(

@@ -78,6 +78,8 @@ def test_a_scoring_that_the_model_cannot_do_is_refused_before_any_sentence_is_sc
     lm, told = handle("permutation", positions="relative"), []
     with pytest.raises(UnifiedError, match="scoring 'shifted' reads a token at the symbol before it"):
         score_pairs(lm, [paradigm(*PAIRS)], scorings_named("left_to_right+shifted"), done=told.append)
+    with pytest.raises(UnifiedError, match="scoring 'infilling' reads a token at the sentinel before it"):
+        score_pairs(lm, [paradigm(*PAIRS)], scorings_named("infilling"), done=told.append)
     assert not told
 
 

@@ -199,7 +199,7 @@ def test_names_of_scorings():
         ({"token_head": "none"}, "nothing", "left_to_right", "no token head"),
         ({"sublayers": "entity,feed_forward"}, "nothing", "diffusion", "named entities"),
         ({"positions": "relative", "attn_type": "uni"}, "permutation", "pseudo_likelihood", "attn_type 'uni'"),
-        ({"positions": "relative"}, "permutation", "infilling", "the symbol before it, and the model predicts by a q"),
+        ({"positions": "relative"}, "permutation", "infilling", "the sentinel before it, and the model predicts by"),
         ({"token_types": 5}, "nothing", "infilling", "needs 6 token types and a sentinel; the model has 5 and its"),
         ({"token_types": 2}, "nothing", "infilling", "needs 6 token types and a sentinel; the model has 2 and its"),
     ],

@@ -31,6 +31,9 @@ def test_similarities_are_cosines_of_the_vectors_of_each_text(pooling):
     a, b = (lm.embed([text], pooling, max_tokens=2)[0].double() for text in ("w1 w2 w3", "w1 w4"))
     assert cut == pytest.approx(float(a @ b / a.norm() / b.norm()), abs=1e-6)
     assert cut != pytest.approx(similarities(lm, ["w1 w2 w3"], ["w1 w4"], pooling)[0], abs=1e-6)
+    for one, two in ((["w1"], ["w1", "w2"]), ([], [])):
+        with pytest.raises(UnifiedError, match=f"^{len(one)} first texts and {len(two)} second ones; they must pair"):
+            similarities(lm, one, two)
     with pytest.raises(UnifiedError, match="batch_size must be"):
         similarities(lm, firsts, seconds, pooling, batch_size=0)
 

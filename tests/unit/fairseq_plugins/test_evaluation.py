@@ -105,6 +105,7 @@ def test_an_unknown_token_is_never_the_one_that_was_wanted(name):
 def test_options_of_generation_are_a_json_object_with_the_names_of_fairseq_generate():
     assert generation_options('{"beam": 3, "lenpen": 0.5}') == Namespace(beam=3, lenpen=0.5)
     assert generation_options("{}") == Namespace()
+    assert generation_options('{"lenpen": 1, "sampling": true, "prefix_size": 0}').lenpen == 1
 
 
 @pytest.mark.parametrize(
@@ -112,6 +113,12 @@ def test_options_of_generation_are_a_json_object_with_the_names_of_fairseq_gener
     [
         ('{"beem": 3}', "--eval-generate-args: fairseq-generate has no option 'beem' (did you mean 'beam'?)"),
         ("[1]", "--eval-generate-args '[1]': expected a JSON object"),
+        ('{"beam": "x"}', "--eval-generate-args: beam must be of type int, got 'x'"),
+        ('{"beam": true}', "--eval-generate-args: beam must be of type int, got True"),
+        ('{"lenpen": "1"}', "--eval-generate-args: lenpen must be of type float, got '1'"),
+        ('{"sampling": 1}', "--eval-generate-args: sampling must be of type bool, got 1"),
+        ('{"beam": 0}', "--eval-generate-args: beam must be at least 1, got 0"),
+        ('{"nbest": -1}', "--eval-generate-args: nbest must be at least 1, got -1"),
     ],
 )
 def test_other_options_are_refused(text, says):

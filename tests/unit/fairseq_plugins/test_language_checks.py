@@ -17,6 +17,8 @@ OPTIONS = {
     "padded": False,
     "tokens_per_sample": 64,
     "memory": 0,
+    "max_source": None,
+    "max_target": None,
     "eval_generate": None,
     "eval_generate_args": "{}",
     "eval_task": None,
@@ -55,6 +57,8 @@ def test_what_goes_together_is_taken():
         ({"paired": True}, "--objectives 'bert' does not fit folder, which holds source/target pairs"),
         ({"max_tokens": 63}, "--max-tokens 63 is less than one row of --tokens-per-sample 64; "),
         ({"memory": -1}, "--memory must be at least 0, got -1"),
+        ({"max_source": -1}, "--max-source must be at least 0, got -1"),
+        ({"max_target": -2}, "--max-target must be at least 0, got -2"),
         ({"objectives": "xlnet,bert", "memory": 8}, "--memory 8: streams of running text serve one objective, got "
             "xlnet:1,bert:1; leave the memory out, or name a single one"),
         ({"objectives": "target_cloze", "paired": True, "memory": 8}, "--memory 8: streams of running text serve one "),

@@ -54,6 +54,11 @@ def batch():
     return collate([[example("a", 5, [1, 3]), example("b", 4, [0])]], 12, ("a", "b"), pad=WORDS.special.pad)
 
 
+def test_a_decoding_scheme_that_there_is_not_is_refused():
+    with pytest.raises(SystemExit, match="--writes foo: expected one of cloze, .*, nothing or auto"):
+        built("foo")
+
+
 def test_the_options_are_the_settings_of_a_transformer_and_two_more():
     assert UnifiedLMModelConfig.__name__ == "UnifiedLMModelConfig"
     options = {field.name: field.default for field in fields(UnifiedLMModelConfig) if field.name != "_name"}

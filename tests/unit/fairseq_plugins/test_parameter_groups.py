@@ -93,12 +93,12 @@ def test_a_lone_layer_is_the_highest():
 
 
 UNMARKED = (
-    "; it is for models of this plug-in, heads are those of --task unified_understanding, and with --fp16 or --bf16 it "
+    "; it is for models of this plug-in, heads are those of --task unified_understanding, and with --fp16 it "
     "needs --fp16-no-flatten-grads"
 )
 KINDS = (
     "{}: biases and LayerNorms, which shall not decay, cannot be told from other parameters here; with "
-    "--fp16 or --bf16 add --fp16-no-flatten-grads, for models that are not of this plug-in --decay-biases-and-norms"
+    "--fp16 add --fp16-no-flatten-grads, for models that are not of this plug-in --decay-biases-and-norms"
 )
 
 

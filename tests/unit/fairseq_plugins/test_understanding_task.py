@@ -114,6 +114,13 @@ def test_a_checkpoint_is_chosen_by_what_validation_measures(tmp_path, heads, opt
         assert refused(*given, **options) == f"--best-checkpoint-metric {says}"
 
 
+def test_a_weight_of_masking_is_no_negative_number(tmp_path):
+    data = item_folder(tmp_path / "data", "classification")
+    assert refused(data, "classification", auxiliary_masking=-0.5) == "--auxiliary-masking must be at least 0, got -0.5"
+    said = refused(data, "classification", auxiliary_masking=float("nan"))
+    assert said == "--auxiliary-masking must be finite, got nan"
+
+
 def test_the_average_of_several_heads_is_of_the_measures_that_an_option_names(tmp_path):
     data = item_folder(tmp_path / "data", "classification", "tagging")
     task = understanding_task(data, BOTH, average_measures="classification=macro_f1")

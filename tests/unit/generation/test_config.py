@@ -81,6 +81,9 @@ def test_what_is_drawn_needs_sampling(options):
 
 
 def test_ignored_ids_become_a_set():
+    for wrong in (5, "w3"):
+        with pytest.raises(UnifiedError, match=f"^no_repeat_ngram_ignore must be a list of ids, got {wrong!r}$"):
+            GenerationConfig(no_repeat_ngram_ignore=wrong, no_repeat_ngram_size=2)
     found = GenerationConfig(no_repeat_ngram_size=1, no_repeat_ngram_ignore=[3, 4, 3])
     assert found.no_repeat_ngram_ignore == frozenset({3, 4})
 

@@ -120,6 +120,12 @@ def test_what_cannot_be_written_is_refused():
     assert refused(handle("left_to_right").generate, ["w1"], windows=True) == (
         "windows divide sources, but the model continues prompts, which are read whole"
     )
+    writing = handle("cloze")  # special symbols take three positions
+    positions = writing.model.config.max_positions
+    for length in (positions - 3, positions):
+        options = {"prompt": False, "windows": True, "max_source": 0, "max_length": length}
+        said = f"leave none for a source beside a target of {length} tokens; a target must be shorter"
+        assert refused(writing.generate, ["w1 w2 w3"], **options).endswith(said)
     assert refused(handle().score, ["w1", "w2"], ["w1"]) == "2 sources but 1 target; they must pair one to one"
 
 

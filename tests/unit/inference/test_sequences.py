@@ -95,8 +95,8 @@ def test_the_last_symbol_stands_for_all_in_models_with_relative_positions():
     with pytest.raises(UnifiedError) as raised:
         codec(positions="relative", mask="right_to_left")
     assert str(raised.value) == (
-        "mask 'right_to_left' needs positions 'learned': with 'relative' ones CLS stands at the end (XLNet), where it "
-        "would see itself alone"
+        "mask 'right_to_left' needs positions 'learned' or 'rotary': with 'relative' ones CLS stands at the end "
+        "(XLNet), where it would see itself alone"
     )
 
 

@@ -62,6 +62,8 @@ REFUSALS = [
     (lambda: row.without_keys(torch.ones(2, 2).bool()), "hidden must be bool of the shape of the keys, (2, 3), got t"),
     (lambda: row.additive("float32"), "dtype must be a floating-point type of torch, got 'float32'"),
     (lambda: row.to(torch.bfloat16), "device must be a torch.device or the name of one, got torch.bfloat16"),
+    (lambda: row.to("nonsense"), "device must be a torch.device or the name of one, got 'nonsense'"),
+    (lambda: row.to(True), "device must be a torch.device or the name of one, got True"),
     (lambda: masks.from_dense([[True], [True, True]]), "dense must be a boolean matrix (queries, keys), got [[True],"),
     (lambda: masks.from_dense(torch.ones(2, 2).bfloat16()), "dense must be a boolean matrix (queries, keys), got floa"),
     (lambda: masks.plot(row.dense(), "x.svg"), "plot takes a mask, got Tensor; from_dense() makes one of a matrix"),

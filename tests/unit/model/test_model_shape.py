@@ -126,6 +126,7 @@ def test_dropout_is_where_the_configuration_says():
             {"attention_windows": "0,-4"},
             "attention_windows must be a list of integers of at least 0, such as '0,64,64'",
         ),
+        ({"attention_windows": "0,1000000000"}, "attention_windows must be below 1,000,000,000, got '0,1000000000'"),
         ({"attention_windows": ""}, "attention_windows must be a list of integers of at least 0, such as '0,64,64'"),
         ({"attention_windows": 64}, "attention_windows must be a text, got 64"),
         ({"rotary_theta": 500.0}, "rotary_theta 500.0 needs positions 'rotary', got 'learned'"),

@@ -39,6 +39,8 @@ def spans(*bounds):
             "word_starts of the text must have the shape (12,), one for each token, got (6,)",
         ),
         ({"spans": spans(1, 2)}, "spans 'noun_phrases' of the text must have the shape (k, 2), got (2,)"),
+        ({"special": None}, "special of the text must be the special of its vocabulary, got NoneType None"),
+        ({"spans": spans([0.5, 2])}, "spans 'noun_phrases' of the text must be integers, got float64"),
         ({"spans": spans([1])}, "spans 'noun_phrases' of the text must have the shape (k, 2), got (1, 1)"),
         (
             {"spans": spans([0, 1], [4, 2])},

@@ -35,6 +35,12 @@ class Bare(Reads):
     boundary_offsets: int
 
 
+class Undecorated(Objective):
+    """Is no dataclass, as its decorator was forgotten."""
+
+    name: ClassVar[str] = "undecorated"
+
+
 NOT_DECLARED = "__call__, heads, paired, segments, special_tokens, token_types, writes"
 
 
@@ -45,6 +51,8 @@ def test_what_a_class_leaves_out_is_named():
         Silent()
     with pytest.raises(UnifiedError, match=f"Silent does not declare {NOT_DECLARED}"):
         parse_objectives(f"{__name__}:Silent")
+    with pytest.raises(UnifiedError, match=f"{__name__}:Undecorated is not a dataclass; its settings are fields"):
+        Undecorated()
     with pytest.raises(UnifiedError, match="Bare does not declare boundary_offsets"):
         Bare(boundary_offsets=3)
     with pytest.raises(UnifiedError, match="Bare does not declare boundary_offsets"):

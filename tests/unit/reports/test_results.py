@@ -248,6 +248,34 @@ def test_other_runs_are_shown_beside_one_on_the_same_items(tmp_path, capsys):
     assert ahead["a"]["matthews"] == {"mean": 0.0, "interval": [0.0, 0.0]}
 
 
+def test_a_single_seed_has_a_difference_without_an_interval_and_what_one_lacks_none(tmp_path, capsys):
+    found = (
+        ("a", 1, 90.0, None),
+        ("b", 1, 84.0, 60.0),
+        ("b", 2, 86.0, 61.0),
+        ("c", 1, 80.0, 50.0),
+        ("c", 2, 80.0, 50.0),
+    )
+    for run, seed, accuracy, f1 in found:
+        scores = {"accuracy": accuracy} | ({} if f1 is None else {"f1": f1})
+        written(tmp_path / f"{run}{seed}", seed, run=run, scores={"valid": scores}, published={})
+    assert main(["results", str(tmp_path), "--ahead-of", "b", "--measures", "accuracy", "f1"]) == 0
+    ahead = capsys.readouterr().out.splitlines()[7:]
+    cells = []
+    for mean, own, other in (("-5.00", [80, 80], [84, 86]), ("-10.50", [50, 50], [60, 61])):
+        low, high = scipy.stats.ttest_ind(own, other, equal_var=False).confidence_interval(0.95)
+        cells.append(f"{mean} [{low:+.2f}, {high:+.2f}]")
+    assert ahead[:-1] == [
+        "",
+        "| ahead of b | accuracy | f1 |",
+        "|---|---|---|",
+        "| a | +5.00 |  |",
+        f"| c | {' | '.join(cells)} |",
+        "",
+    ]
+    assert ahead[-1].endswith("Without brackets, one of the two has one seed.")
+
+
 def test_without_a_run_to_be_ahead_of_nothing_is_added(tmp_path, capsys):
     write_three_runs(tmp_path)
     assert main(["results", str(tmp_path)]) == 0
@@ -258,6 +286,9 @@ def test_without_a_run_to_be_ahead_of_nothing_is_added(tmp_path, capsys):
     written(tmp_path / "d", task="rte", run="d")
     assert main(["results", str(tmp_path), "--ahead-of", "c"]) == 0
     assert "ahead" not in capsys.readouterr().out
+    assert main(["results", str(tmp_path), "--ahead-of", "c", "--json"]) == 0
+    described = json.loads(capsys.readouterr().out)["tables"]
+    assert [run["ahead"] for table in described for run in table["runs"]] == [{}] * 4
 
 
 def test_models_can_be_what_was_repeated(tmp_path, capsys):

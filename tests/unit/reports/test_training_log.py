@@ -111,10 +111,7 @@ def test_how_next_sentence_prediction_ended_is_said_in_words():
         "of one a token. It ended at {} bits, {} % right; guessing has 1 bit and 50 %."
     )
     assert next_sentence_note(LOG) == said.format("0.50", "81.2")
-    unlearnt = (
-        " So it has not been learnt: rows as short as these tell too little. It stays in because it is part of UniLM's "
-        "bidirectional objective, and it costs one prediction a row."
-    )
+    unlearnt = " So it has not been learnt."
     for bits, shown, more in ((0.949, "0.95", ""), (0.95, "0.95", unlearnt), (1.02, "1.02", unlearnt)):
         log = LOG | {"valid_bi_next_sentence_loss": [(1, 0.1), (2, bits)]}
         assert next_sentence_note(log) == said.format(shown, "81.2") + more

@@ -47,6 +47,11 @@ def test_a_question_is_asked_for_by_window_and_answer(tmp_path):
     assert options == usual | {"max_length": 9} and len(lm.encode_source(sources[0])) == 6
     for arguments, name in (((3, "w4"), "passage"), ((PASSAGE, None), "answer")):
         assert refused(ask, lm, *arguments).startswith(name)
+    wrong = [("max_length", "5"), ("max_length", None), ("max_source", "5"), ("start", "5"), ("start", 1.0)]
+    for option, value in wrong:
+        assert refused(ask, lm, PASSAGE, "w4", **{option: value}).startswith(f"{option} must be an integer")
+    # Begin, separator and the token that asks for the end take three of 64 positions.
+    assert refused(ask, lm, PASSAGE, "w4", max_length=61) == "max_length 61 leaves the model no positions for a source"
 
 
 def test_summaries_are_searched_for_without_a_trigram_that_comes_twice(tmp_path):

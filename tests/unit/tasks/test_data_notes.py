@@ -196,6 +196,7 @@ def test_a_classifier_is_compared_with_a_constant_answer():
     assert guess_note(scored, 75.01) is None and guess_note([], 0.0) is None
     third = items(("a", "x"), ("b", "x"), ("c", "y"))  # accuracies are not rounded before they are compared
     assert guess_note(third, 200 / 3) is not None and guess_note(third, 66.7) is None
+    assert guess_note(items(("a", "x"), ("b", "x")), 100.0) is None  # nothing is better than all
     assert guess_note(items(("a", 1.0)), 0.0) is None and guess_note([WordsItem("1", ("a",), ("O",))], 0.0) is None
 
 

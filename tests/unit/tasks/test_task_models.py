@@ -161,6 +161,10 @@ def test_questions_are_answered_by_the_threshold_of_fine_tuning_or_another(sever
         assert refused(several.answer, "w1", "w2", threshold=threshold) == (
             f"threshold must be a probability, got {threshold!r}"
         )
+    for threshold in (2, -0.1, float("nan")):
+        assert refused(several.answer, "w1", "w2", threshold=threshold) == (
+            f"threshold must be from 0 to 1, got {threshold!r}"
+        )
     assert refused(several.answer, "w1", " ") == "'context' must be a text that is not empty"
     assert refused(several.answer, "w1", "w2", head="tags").endswith("not for tags, as span")
 

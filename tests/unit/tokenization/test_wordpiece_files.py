@@ -264,7 +264,7 @@ def test_settings_beside_a_vocabulary_have_the_last_word(tmp_path):
     written(tmp_path, {"do_lower_case": False, "strip_accents": True}, "tokenizer_config.json")
     own = load_tokenizer(tmp_path)
     assert (own.lowercase, own.strip_accents, own.split_chinese) == (False, True, False)
-    said = f"{path}: lower case was asked to be True, its tokenizer_config.json says False"
+    said = f"{path}: lower case was asked to be True, the tokenizer's files say False"
     assert refusal(load_tokenizer, tmp_path, lowercase=True) == said
     assert load_tokenizer(tmp_path, lowercase=False).lowercase is False
 

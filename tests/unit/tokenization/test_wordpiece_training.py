@@ -151,7 +151,7 @@ def test_a_stated_case_is_not_overruled(tmp_path):
     assert WordPieceTokenizer.load(path).lowercase and WordPieceTokenizer.load(path, True).lowercase
     with pytest.raises(UnifiedError) as raised:
         WordPieceTokenizer.load(path, False)
-    assert raised.value.details == f"{path}: lower case was asked to be False, its tokenizer_config.json says True"
+    assert raised.value.details == f"{path}: lower case was asked to be False, the tokenizer's files say True"
 
 
 def test_special_entries_have_the_names_of_the_vocabulary_and_a_text_is_put_together_again():

@@ -37,8 +37,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--writes",
         choices=(*SCHEMES, "nothing"),
         help="how an imported model generates, with --from: cloze or next after fine-tuning on pairs, left_to_right "
-        "to continue prompts, nothing if it does not (default: left_to_right for models with UniLM's six token "
-        "types, permutation for XLNet, else nothing)",
+        "to continue prompts, nothing if it does not (default: what an export of this library noted; else "
+        "left_to_right for models with UniLM's six token types, permutation for XLNet, else nothing)",
     )
     parser.add_argument(
         "--seed", type=int, help="seed of the embeddings of new symbols, with --vocabulary (default: 1)"

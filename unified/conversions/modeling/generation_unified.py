@@ -38,9 +38,9 @@ class Writing:
             prompt: continue the texts from left to right; default: what the model was trained for last.
             max_source: first tokens of each text that are read; 0: all. Default: of sources as many as in fine-tuning,
                 or as the positions leave beside ``max_length``; of prompts all.
-            settings: fields of :class:`Search`. ``max_length`` is by default the length of the longest target of
-                fine-tuning; for prompts, and for a model that has learnt no pairs, 128 or what the positions leave
-                beside each text.
+            settings: fields of :class:`Search`. ``max_length`` is by default the ``max_target`` of fine-tuning, or else
+                the length of its longest target; for prompts, and for a model that has learnt no pairs, 128 or what the
+                positions leave beside each text.
 
         Returns:
             int64 (N x nbest, m), the texts without special symbols, padded on the right; behind a prompt, the prompt
@@ -68,6 +68,8 @@ class Writing:
         **settings: Any,
     ) -> tuple[list[list[int]], list[list[Hypothesis]]]:
         """The texts as they are read, and ``nbest`` hypotheses of each, best first; see :meth:`generate`."""
+        if max_source is not None and max_source < 0:
+            raise ValueError(f"max_source must be 0 (whole texts) or a number of tokens, got {max_source}")
         scheme = SCHEMES[self.scheme(prompt)]
         texts = [self._text(row, scheme) for row in self._rows(input_ids, attention_mask)]
         if not texts:

@@ -40,7 +40,7 @@ def sentence_starts(text: str, any_case: bool = False) -> list[int]:
 
 
 def _starts(text: str, any_case: bool) -> list[int]:
-    """As :func:`sentence_starts`, of a text whose white space is spaces, with none at the end."""
+    """:func:`sentence_starts` of a text that has spaces for white space, and none at its end."""
     starts = [0]
     for end in _END.finditer(text):
         stop, start = end.span()

@@ -83,8 +83,8 @@ def find_entities(text: str) -> list[Entity]:
     """Entities in the order of the text; none overlap.
 
     Types are "date", "money", "percentage", "year", "ordinal", "number", and "name" for runs of capitalized words:
-    a person and a place are of one type. A name ends before a possessive ’s. A capitalized word at the beginning of a
-    sentence is a name where the text has it in another place too.
+    a person and a place are of one type. A name ends before a possessive ’s. A single capitalized word at the
+    beginning of a sentence is a name where the text also has it within a sentence.
     """
     values = [
         Entity(*match.span(), match.group(), match.lastgroup) for match in _VALUE.finditer(text) if match.lastgroup

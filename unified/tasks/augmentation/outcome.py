@@ -54,7 +54,7 @@ def _article(rows: tuple[Row, ...]) -> Row | None:
 
 
 def counted(rows: Iterable[tuple[Row, ...]]) -> dict[str, int]:
-    """Numbers of passages, questions and files that were made.
+    """Numbers of passages, candidate answers and questions that were made.
 
     They are passages, candidate answers, questions to them, different ones, those that were kept, and those without an
     answer by the way they were made.

@@ -43,7 +43,7 @@ TASKS = (
                 "BERT base": {"average_f1": 73.9},
             }
         },
-        source="Joshi et al. 2020, section 4.2; mandarjoshi90/coref",
+        source="Joshi et al. 2020, section 4.1 and appendix B; mandarjoshi90/coref",
         systems={
             "bert_base": _settings(11, 128, 1e-5, 2e-4),
             "bert_large": _settings(3, 384, 1e-5, 2e-4),

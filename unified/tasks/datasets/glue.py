@@ -30,7 +30,7 @@ _XLNET = {"STS-B": Training(epochs=7, batch_size=32, lr=5e-5, max_length=128, we
 #: Settings from which the papers chose on each development set.
 _BERT_GRID = Grid({"lr": (5e-5, 4e-5, 3e-5, 2e-5)}, "Devlin et al. 2019, section 4.1")
 _SOURCE = (
-    "Devlin et al. 2019, appendix A.3; "
+    "Devlin et al. 2019, section 4.1; "
     "figures of Devlin et al. 2019, Dong et al. 2019, Joshi et al. 2020, Yang et al. 2019, Jun et al. 2022, "
     "Wang et al. 2020 (MiniLM, 6 layers)"
 )

@@ -25,9 +25,9 @@ from unified.tasks.task_groups import TaskGroup
 def read_mrqa_file(path: str | Path) -> list[QuestionItem]:
     """Items of a file of JSON lines, plain or compressed; a first line with ``header`` is passed over.
 
-    Learnt is the detected answer that stands first in the context, as by SpanBERT's authors, or where nothing was
-    detected the first answer; scores compare with all answers. Contexts keep the marks of the shared task such as
-    ``[PAR]``.
+    Learnt is the detected answer that stands first in the context, as by SpanBERT's authors. Where nothing was
+    detected nothing is learnt, which is counted. Scores compare with all answers. Contexts keep the marks of the
+    shared task such as ``[PAR]``.
 
     Raises:
         UnifiedError: the file cannot be read, holds no question, or has wrong lines; the first ten are named.

@@ -150,7 +150,7 @@ def question_files(items: Sequence[WritingItem], predictions: Sequence[Mapping[s
     return {f"{name}.txt": "".join(f"{line}\n" for line in lines) for name, lines in columns.items()}
 
 
-_BERT = "Devlin et al. 2019, appendix A.3"
+_BERT = "Devlin et al. 2019, sections 4.2 and 4.3"
 #: Heads and settings of other papers.
 _UNILM = ("span(design='unilm')", Training(epochs=3, batch_size=24, lr=3e-5, max_length=384))
 SPANBERT = ("span", Training(4, batch_size=32, lr=2e-5, max_length=512, select="best", validations=10))

@@ -48,7 +48,7 @@ class SquadQuestion:
         text: the question.
         answers: those that stand in the passage, in the order of the file; several people may have answered.
         is_impossible: SQuAD 2.0 says that the passage has no answer. An answerable question has no ``answers`` where
-            all of them are misaligned, or where the file holds none.
+            all of them are misaligned.
         misaligned: answers that do not stand where the file says.
     """
 

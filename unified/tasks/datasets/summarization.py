@@ -41,7 +41,7 @@ def read_summaries(
     oracle: str | None = None,
     subset: int | None = None,
 ) -> dict[str, list[WritingItem]]:
-    """Splits of a folder: ``train.jsonl``, ``valid.jsonl`` (``validation.jsonl``, ``dev.jsonl``), ``test.jsonl``.
+    """Splits of a folder: ``train.jsonl``, ``valid.jsonl`` (``validation``, ``val`` or ``dev``), ``test.jsonl``.
 
     Pairs with an empty side, of which the large data sets have a few, are left out and counted in the log.
 

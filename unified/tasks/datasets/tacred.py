@@ -77,7 +77,7 @@ TASKS = (
                 "BERT with entity markers": {"f1": 70.1},
             }
         },
-        source="Joshi et al. 2020, section 4.2 and its published script",
+        source="Joshi et al. 2020, section 4.1, appendix B and its published script",
         systems={"markers": ("relation(design='markers')", MARKERS_TRAINING)},
         grid=SPANBERT_GRID,
     ),

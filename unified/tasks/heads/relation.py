@@ -56,8 +56,8 @@ class Relation(ClassUnderstanding[RelationItem]):
     Attributes:
         types: roles and types of entities, such as ``SUBJ=PERSON``, which have a symbol each; for design ``types``.
         design: "markers": each entity stands between two symbols, and the states of the two that begin them are read
-            (Baldini Soares et al. 2019); "types": a symbol for its role and type stands in its place, and CLS is read
-            of TACRED [SpanBERT, sec. 4.2].
+            (Baldini Soares et al. 2019); "types": a symbol for its role and type stands in its place, and CLS is read,
+            as SpanBERT does for TACRED [SpanBERT, sec. 4.1].
         rules: "tacred": micro-averaged F1 over all labels but ``negative``; "semeval2010": macro-averaged F1 of SemEval
             2010, task 8, whose labels have directions.
         negative: the label of no relation, which the rules of TACRED leave out; None where all labels are relations.

@@ -24,7 +24,7 @@ class AnswerRules:
         program: data set of the program, as messages name it.
         signature: description of how the scores are computed, see :class:`unified.tasks.heads.base.Understanding`.
         scored: from right answers and predicted ones to the questions, ``f1`` and ``exact`` among their scores.
-        f1: F1 of a text as the answer to one question.
+        f1: F1 of a text as the answer to one question, in percent; of both versions of SQuAD by the rules of 2.0.
         files: from predictions to files that the program reads, contents by name.
         best: from right answers, the best texts and the probabilities of no answer to the questions with the scores
             ``best_...`` by the best thresholds; None where the program searches for none.

@@ -232,7 +232,7 @@ def ratio(numerator: np.ndarray | float, denominator: np.ndarray | float) -> np.
 
 
 def check_pairs(gold: Sequence[object] | np.ndarray, predicted: Sequence[object] | np.ndarray) -> None:
-    """Refuses lists of different lengths."""
+    """Refuses lists of different lengths, and empty ones."""
     if len(gold) != len(predicted):
         raise UnifiedError(
             f"{counted(len(predicted), 'prediction')} for {counted(len(gold), 'gold label')}; they must pair one to one"

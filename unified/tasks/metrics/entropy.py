@@ -48,7 +48,7 @@ def unigram_entropy(tokens: np.ndarray, *, ignore: Iterable[int] = ()) -> Entrop
     if tokens.size and tokens.min() < 0:
         raise UnifiedError(f"tokens: ids must not be negative, got {int(tokens.min())}")
     counts = np.bincount(tokens) if tokens.size else np.zeros(0)
-    ignored = [i for i in ignore if i < len(counts)]
+    ignored = [i for i in ignore if 0 <= i < len(counts)]
     counts[ignored] = 0
     counts = counts[counts > 0]
     if not counts.size:

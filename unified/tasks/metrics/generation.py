@@ -81,8 +81,8 @@ def score_generation(
         sources: what each text was generated from, for ``source_words``.
 
     Raises:
-        UnifiedError: nothing to score, unequal numbers of hypotheses, references and sources, or a hypothesis without
-            a reference.
+        UnifiedError: nothing to score, unequal numbers of hypotheses, references and sources, a hypothesis without a
+            reference, or BLEU's tokenizer is unknown or cannot be had.
     """
     texts = GeneratedTexts(hypotheses, references, use_stemmer, bleu_tokenizer, sentence_separator, sources)
     return GenerationScores(**texts.scores())

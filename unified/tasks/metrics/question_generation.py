@@ -178,9 +178,10 @@ def penn_treebank(text: str) -> str:
 
 
 def from_bert_words(text: str) -> str:
-    """Penn Treebank's form of words of BERT's tokenizer, by the rules of UniLM's program: ``Who ' s ( he ) ?``.
+    """Words of BERT's tokenizer in the Penn Treebank's form, by the rules of UniLM's program.
 
-    But for a slip of that program, which leaves a full stop behind initials: ``U . S .`` becomes ``u.s. .`` there.
+    ``Who ' s ( he ) ?`` becomes ``who 's -lrb- he -rrb- ?``. One slip of that program is mended: it leaves a full stop
+    behind initials, ``u.s. .``.
     """
     return QUESTIONS.in_form(text).lower()
 

@@ -27,7 +27,7 @@ class PostProcessing:
     Attributes:
         name: of the data set.
         words: by what single words are replaced.
-        quotes: whether quotation marks become ```` `` ```` and ``''``, ````` and ``'``, in turn.
+        quotes: whether ``"`` becomes two backquotes and two apostrophes in turn, ``'`` a backquote and an apostrophe.
         dashes: whether ``-`` joins the words on both sides.
         digits: whether digits become ``#``.
         fewest: words that a sentence needs; shorter ones are dropped.

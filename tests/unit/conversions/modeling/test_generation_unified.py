@@ -93,6 +93,8 @@ def test_padding_and_the_symbols_around_texts_are_not_read():
         [CLS, 5, 6, SEP, PAD], [5, 6, 7, PAD, PAD], [PAD, PAD, CLS, 5, SEP], [5, 6, SEP, CLS, PAD],
         [CLS, 5, CLS, SEP, SEP], [CLS, SEP, PAD, PAD, PAD], [PAD, 5, PAD, SEP, 6], [SEP, CLS, CLS, PAD, PAD],
     ])  # fmt: skip
+    with pytest.raises(ValueError, match="^max_source must be 0 .whole texts. or a number of tokens, got -1$"):
+        Model().hypotheses(given, max_source=-1, max_length=3)
     texts, _ = Model().hypotheses(given, max_source=0, max_length=3)
     assert texts == [[5, 6], [5, 6, 7], [5], [5, 6], [5, CLS, SEP], [], [5, SEP, 6], [SEP, CLS]]
     masked = torch.ones_like(given)

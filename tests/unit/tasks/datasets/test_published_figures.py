@@ -175,7 +175,7 @@ def test_figures_of_all_of_mrqa_have_their_mean():
 
 
 GLUE = (
-    "Devlin et al. 2019, appendix A.3; figures of Devlin et al. 2019, Dong et al. 2019, Joshi et al. 2020, "
+    "Devlin et al. 2019, section 4.1; figures of Devlin et al. 2019, Dong et al. 2019, Joshi et al. 2020, "
     "Yang et al. 2019, Jun et al. 2022, Wang et al. 2020 (MiniLM, 6 layers)"
 )
 MRQA_SOURCE = "Joshi et al. 2020, section 4 and its published script; figures of table 2, on halves that are not public"
@@ -185,10 +185,10 @@ SOURCES = {
     **dict.fromkeys(("cola", "sst2", "mrpc", "stsb", "qqp", "mnli", "qnli", "rte", "wnli", "sick"), GLUE),
     **dict.fromkeys(("newsqa", "triviaqa", "searchqa", "hotpotqa", "naturalquestions", "mrqa_squad"), MRQA_SOURCE),
     "mrqa_together": "settings of Joshi et al. 2020",
-    "squad1.1": "Devlin et al. 2019, appendix A.3; Joshi et al. 2020; Yang et al. 2019 and their script; Jun et al. "
-    "2022",
-    "squad2.0": "Devlin et al. 2019, appendix A.3; Dong et al. 2019, who name no rate (3e-5 here); Joshi et al. 2020; "
-    "Yang et al. 2019 and their script; Jun et al. 2022; Wang et al. 2020 (MiniLM, 6 layers)",
+    "squad1.1": "Devlin et al. 2019, sections 4.2 and 4.3; Joshi et al. 2020; Yang et al. 2019 and their script; Jun "
+    "et al. 2022",
+    "squad2.0": "Devlin et al. 2019, sections 4.2 and 4.3; Dong et al. 2019, who name no rate (3e-5 here); Joshi et "
+    "al. 2020; Yang et al. 2019 and their script; Jun et al. 2022; Wang et al. 2020 (MiniLM, 6 layers)",
     "squad-answers": "Dong et al. 2019, appendix A, which gives no settings of it; these are of SQuAD 1.1, an epoch "
     "less",
     "squad_qg": QUESTIONS.format("paper"),
@@ -205,9 +205,9 @@ SOURCES = {
     "dream": "settings of RACE",
     "conll2003": "Devlin et al. 2019, section 5.3 and appendix A.3",
     "wnut17": "settings of Devlin et al. 2019, appendix A.3",
-    "tacred": "Joshi et al. 2020, section 4.2 and its published script",
+    "tacred": "Joshi et al. 2020, section 4.1, appendix B and its published script",
     "semeval2010": "Baldini Soares et al. 2019, appendix (1 to 10 epochs)",
-    "conll2012": "Joshi et al. 2020, section 4.2; mandarjoshi90/coref",
+    "conll2012": "Joshi et al. 2020, section 4.1 and appendix B; mandarjoshi90/coref",
     "cnn_dailymail": "Dong et al. 2019, section 3.1, and the released code",
     **dict.fromkeys(("gigaword", "gigaword_10k"), "the released code of UniLM"),
     "xsum": "s2s-ft, later code of UniLM's authors",

@@ -323,7 +323,7 @@ def test_ask_builds_its_source_as_the_training_data_are_built(lm, monkeypatch):
     [
         ({"answer": "the fish"}, "the answer 'the fish' is not in the passage; it must be a part of it"),
         ({"answer": "cat", "start": 3}, "the answer 'cat' is not at character 3 of the passage"),
-        ({"answer": "cat", "start": -4}, "the answer 'cat' is not at character -4 of the passage"),
+        ({"answer": "cat", "start": -4}, "start must be an integer of at least 0, got -4"),
         ({"answer": " "}, "the answer is empty"),
         ({"answer": "The cat sat", "max_source": 20}, "its answer of 12 tokens has no room in a source of 20"),
     ],

@@ -84,7 +84,7 @@ def test_a_file_of_xsum_is_divided_at_its_marks():
 # ---------------------------------------------------------------- files
 
 
-JSON = "JSON lines (*.jsonl)"
+JSON = "rows (JSON lines, CSV, Parquet, ...)"
 
 
 def test_the_inputs_that_a_data_set_has_are_named_in_words():

@@ -218,10 +218,14 @@ def test_stories_that_are_none(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("name", "inputs", "says"),
     [
-        ("reuters", ["a.txt"], "reuters is read from JSON lines (*.jsonl)"),
-        ("gigaword", ["a.txt"], "read from JSON lines (*.jsonl) or two text files (sources, summaries)"),
+        ("reuters", ["a.txt"], "reuters is read from rows (JSON lines, CSV, Parquet, ...)"),
+        (
+            "gigaword",
+            ["a.txt"],
+            "read from rows (JSON lines, CSV, Parquet, ...) or two text files (sources, summaries)",
+        ),
         ("gigaword", ["a.txt", "a.jsonl"], "is read from"),
-        ("xsum", ["a.txt", "b.txt"], "is read from JSON lines (*.jsonl) or folders of *.summary files"),
+        ("xsum", ["a.txt", "b.txt"], "is read from rows (JSON lines, CSV, Parquet, ...) or folders of *.summary files"),
         ("gigaword", ["."], "is read from"),
         ("xsum", ["none.jsonl"], "none.jsonl: no such file"),
         ("xsum", ["a.jsonl", "--list", "b.txt"], "--list chooses files of folders"),

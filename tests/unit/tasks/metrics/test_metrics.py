@@ -187,6 +187,7 @@ def test_unigram_entropy_by_hand():
     assert entropy.nats == pytest.approx(1.5 * math.log(2)) and entropy.perplexity == pytest.approx(2**1.5)
     assert unigram_entropy(np.array([5, 5, 6, 7, 2, 2]), ignore=[2, 99]).bits == pytest.approx(1.5)
     assert unigram_entropy(np.array([0, 0, 1, 1]), ignore=[2, 3]).bits == pytest.approx(1)
+    assert unigram_entropy(np.array([0, 1]), ignore=[-1]).bits == pytest.approx(1)  # no id is negative
     assert unigram_entropy(np.full(9, 3)).bits == 0
 
 

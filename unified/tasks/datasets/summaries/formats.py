@@ -36,7 +36,7 @@ class Format:
     """The forms of one data set; None for one that it does not have.
 
     Attributes:
-        row: of an object of a JSON lines file.
+        row: of a row of a file, such as an object of JSON lines.
         lines: of the same line of two text files.
         file: of the text of a file, in a folder with one file a pair.
         suffix: how the names of such files end.
@@ -53,7 +53,7 @@ class Format:
     def known(self) -> str:
         """The forms in words."""
         forms = {
-            "JSON lines (*.jsonl)": self.row,
+            "rows (JSON lines, CSV, Parquet, ...)": self.row,
             "two text files (sources, summaries)": self.lines,
             f"folders of *{self.suffix} files": self.file,
         }
