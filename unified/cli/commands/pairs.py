@@ -59,7 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Run the command with parsed options; returns the exit status."""
+    """Run the command with parsed options."""
     from unified.runtime.parallel import available_cores
     from unified.tasks.datasets.summaries.inputs import Inputs
     from unified.tasks.datasets.summaries.pairs import PairConverter, write_pairs
