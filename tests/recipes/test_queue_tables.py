@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import ModuleType
+
 from tests.recipes.test_queue import QUEUE
 from tests.recipes.test_recipes import load
 from tests.support.queue_lines import queue_line
@@ -145,18 +147,24 @@ def test_a_row_with_a_figure_says_which_others_it_lacks(tmp_path):
     )
 
 
+def comparison_module() -> ModuleType:
+    """The tables of objectives; tables.py first makes the modules known by their names."""
+    load(QUEUE.with_name("tables.py"))
+    return load(QUEUE.with_name("comparison.py"))
+
+
 def test_minutes_of_several_processors_are_not_averaged():
-    tables = load(QUEUE.with_name("tables.py"))
+    comparison = comparison_module()
     names = ("Intel(R) Xeon(R) Processor @ 2.50GHz", "AMD EPYC", "Intel(R) Xeon(R) Processor @ 2.50GHz")
     lines = [{"machine": {"processor": name}, "seconds": 60.0 * (2 + i)} for i, name in enumerate(names)]
     lines.append({"machine": {"processor": "AMD EPYC", "gpu": "NVIDIA H200"}, "seconds": 30.0})
-    found = tables.minutes(lines, "seconds")
+    found = comparison.minutes(lines, "seconds")
     assert found == "3.0 ± 1.4 (2) Intel Xeon 2.50GHz; 3.0 (1) AMD EPYC; 0.5 (1) NVIDIA H200"
-    assert tables.minutes([], "seconds") == "missing"
+    assert comparison.minutes([], "seconds") == "missing"
 
 
 def test_own_losses_are_named_where_an_objective_has_several():
-    own_losses = load(QUEUE.with_name("tables.py")).own_losses
+    own_losses = comparison_module().own_losses
     assert own_losses([]) == "missing"
     assert own_losses([{"valid_loss": 9.0, "valid_bert_loss": 8.25, "valid_bert_accuracy": 19.0}]) == "8.25 (1)"
     two = [

@@ -44,7 +44,7 @@ def gold_chains(ranking: Ranking, mentions: torch.Tensor) -> torch.Tensor:
 def antecedent_losses(ranking: Ranking, chains: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """-log of the probability of all right antecedents of each span, (K,) in nats, and whether the best one is right.
 
-    Right are the earlier spans of its chain, and none where there is none [Lee et al. 2017, sec. 5].
+    Right are the earlier spans of its chain, and none where there is none [Lee et al. 2017, sec. 6].
 
     Args:
         chains: int64 (K,), see :func:`gold_chains`.

@@ -1,4 +1,4 @@
-"""Transformer-XL's attention as XLNet uses it: distances and segments are biases of the scores (Yang et al. 2019, 2.4).
+"""Transformer-XL's attention as XLNet uses it: distances and segments are biases of the scores [XLNet, sec. 2.4, 2.5].
 
 Letters: B rows, H heads, Q queries, T content tokens, m memory slots, S = m + T keys, K head size, D width.
 """

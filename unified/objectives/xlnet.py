@@ -35,7 +35,7 @@ class XLNet(MayPredictNext, BatchedObjective):
     ``data_utils.py``, ``_local_perm``). The order is drawn anew for every example.
 
     Attributes:
-        context: K, tokens per target; a span of n targets lies in n x K tokens [XLNet, sec. 2.3], 6 or 7.
+        context: K, tokens per target; a span of n targets lies in n x K tokens [XLNet, sec. 3.1], 6 or 7.
         max_span: spans have n tokens with probability proportional to 1 / n, n from 1 to max_span; 1 is the ablation
             without span-based prediction.
         span_words: a span of n has n words instead of n tokens. The published code means words and counts tokens: its

@@ -98,7 +98,8 @@ class Answered:
     def _sample(self, item: Mapping[str, Any], prediction: Mapping[str, Any]) -> Sample:
         gold = _ANSWERS[self.field] if self.field else ()
         told = {name: value for name, value in item.items() if name not in (*gold, *_HIDDEN) and value is not None}
-        fields = {name: _shown(value) for name, value in told.items()} | {"right answer": self._right_answer(item)}
+        texts = {name: " | ".join(value) if name == "choices" else value for name, value in told.items()}
+        fields = {name: _shown(text) for name, text in texts.items()} | {"right answer": self._right_answer(item)}
         answer = prediction[self.field] if self.field else {k: v for k, v in prediction.items() if k != "id"}
         return Sample({**fields, "model": _shown(answer)}, self.right(item, prediction))
 

@@ -58,7 +58,7 @@ def report_of(run: Path, samples: int, seed: int) -> RunPage:
     of_tasks = [read_results([file])[0] for file in sorted(run.glob(f"*/{FILE_NAME}"))]
     results += [result for result in of_tasks if "together" in result]
     rng = random.Random(seed)
-    options = _options(run)
+    options, missing = _options(run), ""
     if results:
         answered = [one for result in results if (one := _answered(run, result)) is not None]
         shown = [sample for one in answered for sample in one.samples(max(1, samples // len(answered)), rng)]
@@ -68,6 +68,8 @@ def report_of(run: Path, samples: int, seed: int) -> RunPage:
     else:
         shown, tables = _language(run, options, samples, rng), [_last_validation(log)]
         lead, of = f"Pre-trained on {options.get('objectives', 'the default objectives')}.", "validation texts"
+        folder = options.get("data")
+        missing = f"; the data folder {folder} is not here" if folder and not Path(folder).is_dir() else ""
     command = results[0]["command"] if results else []
     ended = outcome(log, by_name(command))
     return RunPage(
@@ -76,7 +78,7 @@ def report_of(run: Path, samples: int, seed: int) -> RunPage:
         charts=_charts(log),
         tables=[table for table in tables if table.rows],
         samples=shown,
-        samples_note=f"{of}, drawn at random with seed {seed}" if shown else f"there are no {of} to draw from",
+        samples_note=f"{of}, drawn at random with seed {seed}" if shown else f"there are no {of} to draw from{missing}",
         settings={**options, **_facts(results)},
         command=shlex.join(command),
     )

@@ -54,7 +54,7 @@ def test_what_was_found_is_applied_by_predict_and_by_python(model, tmp_path, cap
     first = items[0]
     assert handle.answer(first.question, first.context)["answer"] == expected[first.id]
     assert handle.answer(first.question, first.context, threshold=0.0)["answer"] == ""
-    with pytest.raises(UnifiedError, match="null_threshold must be from 0 to 1, got 2.0"):
+    with pytest.raises(UnifiedError, match="threshold must be from 0 to 1, got 2.0"):
         handle.answer(first.question, first.context, threshold=2.0)
     # Scored again, the same is found, whatever lies beside the checkpoint.
     labelled = []

@@ -49,10 +49,12 @@ LINES: dict[str, dict[str, Any]] = {
         "run_folder": "r", "output": "o", "overwrite": True, "samples": 2, "seed": 0, "json": True,
     },
     "results a": {
-        "paths": ["a"], "measures": [], "differences": False, "intervals": False, "json": False,
+        "paths": ["a"], "measures": [], "differences": False, "intervals": False, "ahead_of": None,
+        "models_as_seeds": False, "json": False,
     },
-    "results a b --measures m n --differences --intervals --json": {
-        "paths": ["a", "b"], "measures": ["m", "n"], "differences": True, "intervals": True, "json": True,
+    "results a b --measures m n --differences --intervals --ahead-of c --models-as-seeds --json": {
+        "paths": ["a", "b"], "measures": ["m", "n"], "differences": True, "intervals": True, "ahead_of": "c",
+        "models_as_seeds": True, "json": True,
     },
     "tune-lengths a": {
         "predictions": ["a"], "references": [], "target_field": None, "length_penalty": "unilm", "lenpens": EXPONENTS,

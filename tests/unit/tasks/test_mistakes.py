@@ -55,7 +55,7 @@ def test_answers_of_multiple_choice_are_numbers(tmp_path):
     assert sum(int(row[1 + i]) for i, row in enumerate(table.rows)) == right
     sample, *_ = found.samples(9, random.Random(1))
     assert sample.fields == {
-        "context": "w1 w2", "choices": "w3 w4 w5 w6", "question": "w7", "right answer": "0",
+        "context": "w1 w2", "choices": "w3 | w4 | w5 w6", "question": "w7", "right answer": "0",
         "model": str(predictions[0]["label"]),
     }  # fmt: skip
     assert sample.right == (predictions[0]["label"] == 0)

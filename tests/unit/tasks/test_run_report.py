@@ -259,7 +259,8 @@ def test_samples_of_a_pre_training_come_from_the_data_that_its_options_name(pret
     assert page.lead == "Pre-trained on bert:1." and page.samples[0].fields["asked"].startswith(f"{tmp_path} 1 ")
     (pretrained / "run.yaml").write_text(f"data: {tmp_path / 'gone'}\n")
     page = report_of(pretrained, 1, 5)
-    assert page.samples == [] and page.samples_note == "there are no validation texts to draw from"
+    gone = f"; the data folder {tmp_path / 'gone'} is not here"
+    assert page.samples == [] and page.samples_note == f"there are no validation texts to draw from{gone}"
     assert page.settings == {"data": str(tmp_path / "gone")}
 
 

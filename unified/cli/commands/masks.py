@@ -102,7 +102,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Run the command with parsed options; returns the exit status."""
+    """Run the command with parsed options."""
     from unified.cli.commands.showing.vectors import vectors_of
     from unified.masks.pictures import picture_content
 

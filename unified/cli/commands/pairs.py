@@ -12,12 +12,12 @@ from unified.errors import UnifiedError
 #: Data sets of :data:`unified.tasks.datasets.summaries.formats.FORMATS` with their forms in words, and the searches of
 #: :data:`unified.tasks.datasets.summaries.oracles.ORACLES`, written out so that help does not wait for numpy.
 DATA_SETS = {
-    "cnn_dailymail": "JSON lines (*.jsonl) or folders of *.story files",
-    "gigaword": "JSON lines (*.jsonl) or two text files (sources, summaries)",
-    "xsum": "JSON lines (*.jsonl) or folders of *.summary files",
-    "reuters": "JSON lines (*.jsonl)",
-    "scitldr": "JSON lines (*.jsonl)",
-    "aeslc": "JSON lines (*.jsonl)",
+    "cnn_dailymail": "rows (JSON lines, CSV, Parquet, ...) or folders of *.story files",
+    "gigaword": "rows (JSON lines, CSV, Parquet, ...) or two text files (sources, summaries)",
+    "xsum": "rows (JSON lines, CSV, Parquet, ...) or folders of *.summary files",
+    "reuters": "rows (JSON lines, CSV, Parquet, ...)",
+    "scitldr": "rows (JSON lines, CSV, Parquet, ...)",
+    "aeslc": "rows (JSON lines, CSV, Parquet, ...)",
 }
 ORACLES = ("combinations", "greedy")
 
@@ -59,7 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Run the command with parsed options; returns the exit status."""
+    """Run the command with parsed options."""
     from unified.runtime.parallel import available_cores
     from unified.tasks.datasets.summaries.inputs import Inputs
     from unified.tasks.datasets.summaries.pairs import PairConverter, write_pairs

@@ -175,7 +175,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Run the command with parsed options; returns the exit status."""
+    """Run the command with parsed options."""
     # Imported here: `unified --help` imports this module and should not wait for the tokenizers' libraries.
     from unified.corpus.cleaning import Cleaning
     from unified.corpus.prepare import Settings, prepare

@@ -184,7 +184,7 @@ class EntityAttention(Attention):
 
 
 class TransformerXLAttention(Attention):
-    """Attention whose scores add terms for a key's distance and its segment (XLNet, section 2.4).
+    """Attention whose scores add terms for a key's distance and its segment (XLNet, sections 2.4 and 2.5).
 
     ``(q + r_w) k + (q + r_r) (W_r R) + (q + r_s) s``, over the square root of K.
     """
