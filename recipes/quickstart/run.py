@@ -301,8 +301,6 @@ class Trial:
             for curve, points in loss_curves(log, ["target_next"]).items():
                 fine[curve.replace("target_next", system)] = points
         note = next_sentence_note(pretraining)
-        if note.endswith("not been learnt."):
-            note += " Rows as short as these tell too little; it is a part of UniLM's bidirectional objective."
         return [
             Chart(f"{name}: pre-training, by objective", curves, levels, note=note),
             Chart(f"{name}: fine-tuning", fine, {}),
