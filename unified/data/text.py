@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from unified.arguments import described
+from unified.data.annotations import TAGS, columns
 from unified.data.randomness import Draws
 from unified.data.vocabulary import SpecialTokens
 
@@ -62,8 +63,9 @@ def text_problem(text: object) -> str | None:
         return f"word_starts of the text must have the shape ({count},), one for each token, got {shape}"
     for kind, given in text.spans.items():
         spans = np.asarray(given)
-        if spans.ndim != 2 or spans.shape[1] not in (2, 3):
-            return f"spans {kind!r} of the text must have the shape (k, 2), got {spans.shape}"
+        numbers = columns(kind)
+        if spans.ndim != 2 or spans.shape[1] != numbers:
+            return f"spans {kind!r} of the text must have the shape (k, {numbers}), got {spans.shape}"
         if spans.size and spans.dtype.kind not in "iu":
             return f"spans {kind!r} of the text must be integers, got {spans.dtype}"
         starts, stops = spans[:, 0], spans[:, 1]
@@ -73,4 +75,8 @@ def text_problem(text: object) -> str | None:
             return f"spans {kind!r} of the text must begin at a token and before they end, got {start}, {stop}"
         if (starts[1:] < starts[:-1]).any():
             return f"spans {kind!r} of the text must be sorted by where they begin"
+        tags = spans[:, 2:]
+        unknown = tags[(tags < 0) | (tags >= len(TAGS))]
+        if unknown.size:
+            return f"tags of spans {kind!r} of the text must be 0 to {len(TAGS) - 1}, as TAGS are, got {unknown[0]}"
     return None

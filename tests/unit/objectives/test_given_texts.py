@@ -20,6 +20,10 @@ def spans(*bounds):
     return {"noun_phrases": np.array(bounds)}
 
 
+def tagged(*bounds):
+    return {"parts_of_speech": np.array(bounds)}
+
+
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
@@ -51,6 +55,16 @@ def spans(*bounds):
             "spans 'noun_phrases' of the text must begin at a token and before they end, got -1, 2",
         ),
         ({"spans": spans([3, 4], [1, 2])}, "spans 'noun_phrases' of the text must be sorted by where they begin"),
+        ({"spans": spans([0, 1, 5])}, "spans 'noun_phrases' of the text must have the shape (k, 2), got (1, 3)"),
+        ({"spans": tagged([0, 1])}, "spans 'parts_of_speech' of the text must have the shape (k, 3), got (1, 2)"),
+        (
+            {"spans": tagged([0, 1, 16], [1, 2, 17])},
+            "tags of spans 'parts_of_speech' of the text must be 0 to 16, as TAGS are, got 17",
+        ),
+        (
+            {"spans": tagged([0, 1, -1])},
+            "tags of spans 'parts_of_speech' of the text must be 0 to 16, as TAGS are, got -1",
+        ),
     ],
 )
 def test_a_text_that_is_none_is_named(changed, message):

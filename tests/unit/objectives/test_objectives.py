@@ -7,7 +7,7 @@ from tests.support.asked import is_next
 from tests.support.many import each, many
 from tests.support.rates import assert_rate
 from unified import masks
-from unified.data.annotations import KINDS
+from unified.data.annotations import KINDS, columns
 from unified.data.example import Example
 from unified.data.text import Text
 from unified.data.vocabulary import Vocabulary
@@ -37,14 +37,15 @@ def text_of(first: int, second: int = 0, rng=None, words: float | None = None) -
         second=rng.integers(SPECIAL.ordinary_start, SPECIAL.ordinary_stop, second),
         is_next=True,
         word_starts=None if words is None else rng.random(total) < words,
-        spans={kind: spans_of(first, second, rng) for kind in KINDS if words is not None},
+        spans={kind: spans_of(kind, first, second, rng) for kind in KINDS if words is not None},
     )
 
 
-def spans_of(first: int, second: int, rng) -> np.ndarray:
-    """Every other stretch of both segments, cut at random indices and at the border."""
+def spans_of(kind: str, first: int, second: int, rng) -> np.ndarray:
+    """Every other stretch of both segments, cut at random indices and at the border, with tags of zero."""
     bounds = np.union1d(np.flatnonzero(rng.random(first + second) < 0.3), [0, first, first + second])
-    return np.stack([bounds[:-1], bounds[1:]], axis=1)[::2]
+    starts, stops = bounds[:-1][::2], bounds[1:][::2]
+    return np.stack([starts, stops, np.zeros_like(starts)], axis=1)[:, : columns(kind)]
 
 
 def dense(example: Example) -> np.ndarray:
