@@ -95,15 +95,20 @@ def is_name(name: object) -> bool:
     return isinstance(name, str) and _NAME.fullmatch(name) is not None
 
 
-def require_distinct(what: str, names: Sequence[str]) -> None:
+def require_distinct(what: str, names: Sequence[str], types: Sequence[str] | None = None) -> None:
     """Refuse two entries of one name.
+
+    Args:
+        types: what stands behind the name of each entry, as advice writes it; None: the names.
 
     Raises:
         UnifiedError: says which name.
     """
     for name, count in Counter(names).items():
         if count > 1:
-            raise UnifiedError(f"two {what}s are called {name}; give each a name of its own, as in other={name}")
+            last = len(names) - 1 - [*reversed(names)].index(name)
+            example = name if types is None else types[last]
+            raise UnifiedError(f"two {what}s are called {name}; give each a name of its own, as in other={example}")
 
 
 def _entry(text: str, what: str, known: Collection[str], classes: bool, zero: bool) -> Entry:

@@ -49,8 +49,8 @@ class ExampleTargets:
 
     @classmethod
     def at(cls, output_indices: np.ndarray, labels: np.ndarray | None) -> ExampleTargets:
-        """Predictions from the state of one token each, int64 (N,)."""
-        return cls(output_indices[:, None], labels)
+        """Predictions from the state of one token each, int64 (N,); lists of integers become arrays."""
+        return cls(np.asarray(output_indices)[:, None], None if labels is None else np.asarray(labels))
 
     def __len__(self) -> int:
         return len(self.output_indices)

@@ -6,7 +6,7 @@ scorings are added: ``left_to_right+right_to_left``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
@@ -30,8 +30,9 @@ from unified.generation.schemes import NO_ENTITIES_IN_WRITING
 from unified.inference.language_model import UnifiedLM
 from unified.masks import GIVEN
 from unified.masks.steps import Integers
-from unified.objectives import Objective, parse_objectives
+from unified.objectives import Objective
 from unified.objectives.joined_segments import TARGET
+from unified.objectives.parse import library_objectives
 
 
 @dataclass(frozen=True)
@@ -204,7 +205,7 @@ def form_of(lm: UnifiedLM, scoring: Scoring) -> SequenceForm:
 
     Where no objective is known to teach it, the decoding scheme and the mask of the model decide.
     """
-    for objective in _objectives(lm):
+    for objective in _objectives(lm)[0]:
         if scoring.name in objective.scorings:
             return SequenceForm.of(lm, objective.writes, objective.mask)
     return SequenceForm.of(lm, lm.writes, lm.model.config.mask)
@@ -222,23 +223,29 @@ def longest_text(lm: UnifiedLM, scoring: Scoring) -> int:
 
 def learnt_scorings(lm: UnifiedLM) -> tuple[str, ...]:
     """Names of the scorings that a model has learnt: by its objectives, or where nothing names them as it writes."""
-    objectives = _objectives(lm)
+    objectives = _objectives(lm)[0]
     if not objectives:
         return _BY_DECODING[lm.writes]
     return tuple(dict.fromkeys(name for objective in objectives for name in objective.scorings))
 
 
-def _objectives(lm: UnifiedLM) -> Sequence[Objective]:
-    """Objectives of a model as far as they are known; none where a checkpoint names classes to import."""
+def _objectives(lm: UnifiedLM) -> tuple[tuple[Objective, ...], tuple[str, ...]]:
+    """The library's objectives that a model has learnt, and the import paths of the others, which stay unread."""
     try:
-        return parse_objectives(lm.objectives, own_classes=False).objectives if lm.objectives else ()
+        return library_objectives(lm.objectives) if lm.objectives else ((), ())
     except UnifiedError:
-        return ()
+        return (), ()
 
 
 def unlearnt(lm: UnifiedLM, scoring: Scoring) -> str | None:
     """A note where nothing has taught the model to predict tokens as a scoring does; None where something has."""
     if scoring.name in learnt_scorings(lm):
         return None
-    known = f"its objectives, {lm.objectives}, do" if _objectives(lm) else f"a model that writes {lm.writes!r} does"
+    objectives, others = _objectives(lm)
+    if others:
+        return (
+            f"scoring {scoring.name!r}: whether the model has learnt it is not known (what {', '.join(others)} teaches "
+            "is not read, as no checkpoint chooses what is imported), so the scores may say little"
+        )
+    known = f"its objectives, {lm.objectives}, do" if objectives else f"a model that writes {lm.writes!r} does"
     return f"scoring {scoring.name!r}: the model has not learnt it ({known} not teach it), so the scores may say little"

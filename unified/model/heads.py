@@ -12,6 +12,7 @@ from torch import nn
 from torch.nn import functional
 
 from unified.data.targets import BOUNDARY, EXTRACTIVE, NEXT_SENTENCE, TOKEN, Targets
+from unified.errors import UnifiedError
 from unified.model.config import TransformerConfig
 from unified.model.embeddings import SymbolTable
 from unified.model.modules import activation_of, norm_of
@@ -357,10 +358,16 @@ def classified(
         smoothing, unsmoothed: see :func:`cross_entropy`.
 
     Raises:
-        ValueError: there are no labels.
+        ValueError: there are no labels, or, on a CPU, one is no class: a look at those of a GPU would wait for it.
     """
     if labels is None:
         raise ValueError("targets of a classification need labels")
+    if labels.numel() and labels.device.type == "cpu":
+        least, most = int(labels.min()), int(labels.max())
+        if not 0 <= least <= most < logits.size(-1):
+            raise UnifiedError(
+                f"labels must be from 0 to {logits.size(-1) - 1}, the classes that are scored, got {least} to {most}"
+            )
     losses, nll = cross_entropy(logits, labels, smoothing, unsmoothed)
     scores = logits.detach()
     # Not argmax, which takes ten times as long.

@@ -65,7 +65,23 @@ def require_example(made: object, own_heads: OwnHeads) -> Example:
         if len(shape) != 1:
             raise WrongExample(f"makes examples whose {name} have shape {shape}; expected (T,)")
     check_arrays(made, own_heads)
+    check_indices(made)
     return made
+
+
+def check_indices(example: Example) -> None:
+    """Refuse predictions that read states outside of their example, which would be those of another one of its row.
+
+    Raises:
+        WrongExample: names the index and the head.
+    """
+    count = len(example.tokens)
+    for head, targets in example.targets.items():
+        indices = np.asarray(targets.output_indices)
+        outside = indices[(indices < 0) | (indices >= count)]
+        if outside.size:
+            what = f"of the head {head!r} in an example of {counted(count, 'token')}"
+            raise WrongExample(f"has {outside[0]} among the indices {what}")
 
 
 def check_arrays(made: Example | Examples, own_heads: OwnHeads) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+
 import numpy as np
 
 from unified.arguments import counted
@@ -10,7 +12,7 @@ from unified.data.randomness import Draws
 from unified.data.targets import BOUNDARY, EXTRACTIVE, NEXT_SENTENCE, TOKEN
 from unified.data.texts import Texts
 from unified.data.vocabulary import SpecialTokens
-from unified.objectives.arrays import PER_TOKEN, WrongExample, check_arrays, labels_of
+from unified.objectives.arrays import PER_TOKEN, WrongExample, check_arrays, check_indices, labels_of
 from unified.objectives.contract import Objective
 from unified.objectives.leaks import leak_of_copies
 
@@ -21,6 +23,8 @@ FIRST_EXAMPLES = 8
 def check_first_examples(objective: Objective, texts: Texts, draws: Draws, positions: int) -> None:
     """Makes examples and refuses them where they contradict the objective's declarations, or leak labels.
 
+    Refused are also examples that are others when they are made again, and an objective that changes its texts.
+
     Args:
         draws: random numbers of the examples.
         positions: the number of position ids that the model has; every id must be below it.
@@ -28,7 +32,16 @@ def check_first_examples(objective: Objective, texts: Texts, draws: Draws, posit
     Raises:
         WrongExample: names the first thing that is wrong.
     """
-    check_examples(objective, texts, objective.examples(texts, draws), positions)
+    given = [array.copy() for array in _arrays(texts)]
+    examples = objective.examples(texts, draws)
+    check_examples(objective, texts, examples, positions)
+    if not all(map(np.array_equal, given, _arrays(texts))):
+        raise WrongExample("changes the text that it is given")
+    if not all(map(_equal, examples.split(), objective.examples(texts, draws).split())):
+        raise WrongExample(
+            "makes another example of the same text and the same random numbers; take them from the generator that it "
+            "is given, and from nowhere else"
+        )
     problem = leak_of_copies(objective, texts, draws)
     if problem:
         raise WrongExample(problem)
@@ -136,11 +149,8 @@ def _check_predictions(objective: Objective, example: Example, special: SpecialT
     vocabulary = special.first_sentinel + special.sentinel_count
     of_vocabulary, of_two = (vocabulary, "the vocabulary has {}"), (2, "expected 0 or 1")
     tables = {TOKEN: of_vocabulary, BOUNDARY: of_vocabulary, NEXT_SENTENCE: of_two, EXTRACTIVE: of_two}
+    check_indices(example)
     for head, targets in example.targets.items():
-        outside = _outside(targets.output_indices, len(example.tokens))
-        if outside.size:
-            what = f"of the head {head!r} in an example of {counted(len(example.tokens), 'token')}"
-            raise WrongExample(f"has {outside[0]} among the indices {what}")
         if head in tables:
             size, known = tables[head]
             outside = _outside(labels_of(head, targets), size)
@@ -165,3 +175,12 @@ def _check_predictions(objective: Objective, example: Example, special: SpecialT
 
 def _outside(values: np.ndarray, size: int) -> np.ndarray:
     return values[(values < 0) | (values >= size)]
+
+
+def _arrays(texts: Texts) -> list[np.ndarray]:
+    known = [] if texts.word_starts is None else [texts.word_starts]
+    return [texts.tokens, texts.lengths, *known, *(spans.bounds for spans in texts.spans.values())]
+
+
+def _equal(one: Example, other: Example) -> bool:
+    return all(np.array_equal(getattr(one, field.name), getattr(other, field.name)) for field in fields(Example))

@@ -301,6 +301,8 @@ def require_consistent(objective: Objective, called: str | None = None) -> None:
     own = objective.own_heads
     if not isinstance(own, Mapping) or not all(isinstance(head, str) and head.isidentifier() for head in own):
         raise refusal("own_heads", "a mapping whose keys are names of heads")
+    if not all(map(callable, own.values())):
+        raise refusal("own_heads", "a mapping whose values are classes of heads, or functions that make heads")
     if set(own) & {*PREDICTION_HEADS, TASK, *dir(nn.ModuleDict())}:
         raise refusal(
             "own_heads", f"of other names than {', '.join((*PREDICTION_HEADS, TASK))} and attributes of a ModuleDict"

@@ -25,13 +25,19 @@ def spelled(objective: Objective) -> str:
 
     An objective that is not one of this library's is spelled ``module:Class``.
     """
-    own_class = type(objective)
-    assert is_dataclass(objective), f"{own_class.__qualname__} is an objective, but no dataclass"
-    own = own_class.__module__.startswith("unified.objectives.")
-    name = objective.name if own else f"{own_class.__module__}:{own_class.__qualname__}"
+    assert is_dataclass(objective), f"{type(objective).__qualname__} is an objective, but no dataclass"
+    name = type_of(objective)
     values = ((f, getattr(objective, f.name)) for f in fields(objective) if f.init)
     changed = ", ".join(f"{f.name}={_literal(value)!r}" for f, value in values if value != f.default)
     return f"{name}({changed})" if changed else name
+
+
+def type_of(objective: Objective) -> str:
+    """The type of an objective in ``--objectives``: its name, or ``module:Class`` where it is not the library's."""
+    own_class = type(objective)
+    if own_class.__module__.startswith("unified.objectives."):
+        return objective.name
+    return f"{own_class.__module__}:{own_class.__qualname__}"
 
 
 def _literal(value: Any) -> Any:
@@ -87,7 +93,7 @@ class Mixture:
             if self.names and not is_name(name):
                 raise UnifiedError(f"the name of an objective must be of letters, digits and underscores, got {name!r}")
             require_consistent(objective, name)
-        require_distinct("objective", names)
+        require_distinct("objective", names, [type_of(objective) for objective in self.objectives])
         for name, ratio in zip(names, self.ratios, strict=True):
             if isinstance(ratio, str) or finite(ratio) is None or ratio < 0:
                 raise UnifiedError(f"{name}: a weight must be a finite number of at least 0, got {shown(ratio)}")

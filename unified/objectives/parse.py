@@ -30,6 +30,20 @@ def parse_objectives(text: str, own_classes: bool = True) -> Mixture:
     return Mixture(objectives, tuple(entry.weight for entry in entries), names)
 
 
+def library_objectives(text: str) -> tuple[tuple[Objective, ...], tuple[str, ...]]:
+    """The objectives of a checkpoint's list that are the library's, and the import paths of the others.
+
+    Nothing is imported. Objectives of weight 0 are left out.
+
+    Raises:
+        UnifiedError: as :func:`parse_objectives`.
+    """
+    entries = parse_entries(require_text("objectives", text), "objective", OBJECTIVES, classes=True, zero=True)
+    kept = [entry for entry in entries if entry.weight > 0]
+    known = tuple(_build(entry, own_classes=False) for entry in kept if entry.type in OBJECTIVES)
+    return known, tuple(entry.type for entry in kept if entry.type not in OBJECTIVES)
+
+
 def _build(entry: Entry, own_classes: bool) -> Objective:
     if_trusted = None if own_classes else "--task unified_lm --objectives '...'"
     objective_class = named_class(entry.type, "objective", OBJECTIVES, Objective, entry.refusal, if_trusted=if_trusted)

@@ -148,7 +148,9 @@ def read_results(paths: Iterable[str | Path]) -> list[dict[str, Any]]:
         own = sorted(_files_below(folder)) if folder.is_dir() else [folder]
         files |= {os.path.realpath(file): file for file in own if not chosen_run(file)}
     if not files:
-        raise UnifiedError(f"no {FILE_NAME} in {', '.join(map(str, paths))}; `unified finetune` writes them")
+        raise UnifiedError(
+            f"no {FILE_NAME} in {', '.join(map(str, paths))}; `unified finetune` and `unified evaluate` write them"
+        )
     return [_read(path) for path in files.values()]
 
 

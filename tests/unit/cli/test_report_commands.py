@@ -140,7 +140,7 @@ def test_lines_of_benchmarks_are_no_results(tmp_path):
     (tmp_path / "one.json").write_text(line)
     (tmp_path / "two.json").write_text(line * 2)
     for path, says in (
-        (tmp_path, f"no results.json in {tmp_path}; `unified finetune` writes them"),
+        (tmp_path, f"no results.json in {tmp_path}; `unified finetune` and `unified evaluate` write them"),
         (tmp_path / "one.json", "not a file of results as this version writes them: task is missing"),
         (tmp_path / "two.json", "two.json, line 2: not JSON"),
     ):

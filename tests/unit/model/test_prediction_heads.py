@@ -9,6 +9,7 @@ import torch
 from torch.nn import functional
 
 from unified.data.targets import Targets
+from unified.errors import UnifiedError
 from unified.model import TransformerConfig
 from unified.model.embeddings import SymbolTable
 from unified.model.heads import (
@@ -247,6 +248,13 @@ def test_a_label_that_shares_the_highest_score_counts_as_right():
     assert classified(logits, torch.tensor([0, 1, 2])).right.tolist() == [0, 1, 1]
     with pytest.raises(ValueError, match="^targets of a classification need labels$"):
         classified(logits, None)
+
+
+@pytest.mark.parametrize("labels, range_of_them", [([0, 5], "0 to 5"), ([1, -100], "-100 to 1")])
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_labels_that_are_no_classes_are_named(labels, range_of_them, smoothing):
+    with pytest.raises(UnifiedError, match=f"^labels must be from 0 to 4, the classes .*, got {range_of_them}$"):
+        classified(torch.zeros(2, 5), torch.tensor(labels), smoothing)
 
 
 def test_classes_of_a_task_are_summed():

@@ -184,7 +184,14 @@ def test_weight_zero_removes_an_objective():
         (f"{__name__}:NotAnObjective", "NotAnObjective is not a subclass of unified.objectives.contract.Objective"),
         (f"{__name__}:Demanding", r"the setting x has no default; write .*:Demanding\(x=…\)"),
         ("1:2", "objective '1:2': no such objective"),
-        ("a=seq2seq,a=left_to_right", "two objectives are called a; give each a name of its own, as in other=a"),
+        (
+            "a=seq2seq,a=left_to_right",
+            "two objectives are called a; give each a name of its own, as in other=left_to_right",
+        ),
+        (
+            "docs.examples.suffix_objective:Suffix, docs.examples.suffix_objective:Suffix(share=0.3)",
+            "two objectives are called suffix; .*, as in other=docs.examples.suffix_objective:Suffix$",
+        ),
         (
             "bert, bert_next_sentence=seq2seq",
             "two losses are called bert_next_sentence; give the objectives other names",

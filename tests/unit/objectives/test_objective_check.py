@@ -365,8 +365,8 @@ class OneByOne(Suffix):
     reads_streams = True
 
 
-def test_first_examples_are_made_once(monkeypatch):
-    """Of its own tokens, that is; the search for leaks makes those of other tokens."""
+def test_first_examples_are_made_twice(monkeypatch):
+    """To see whether they are the same; the search for leaks makes those of other tokens."""
     seen, make = [], Suffix.__call__
     texts = next(sample_texts(Suffix()))
     monkeypatch.setattr(
@@ -374,7 +374,31 @@ def test_first_examples_are_made_once(monkeypatch):
     )
     check_first_examples(Suffix(), texts, Draws.from_generator(np.random.default_rng(0), len(texts)), 300)
     own = [text.tokens.tolist() for text in texts.texts()]
-    assert [tokens for tokens in seen if tokens in own and len(tokens) > 2] == [one for one in own if len(one) > 2]
+    assert [tokens for tokens in seen if tokens in own and len(tokens) > 2] == [one for one in own if len(one) > 2] * 2
+
+
+@dataclass(frozen=True)
+class Faulty(Suffix):
+    """Draws from elsewhere, or changes its text."""
+
+    fault: str = "randomness"
+
+    def __call__(self, text, rng):
+        if self.fault == "text":
+            text.tokens[:] = text.special.unknown
+        return super().__call__(replace(text, tokens=_ELSEWHERE.permutation(text.tokens)), rng)
+
+
+_ELSEWHERE = np.random.default_rng(3)
+
+
+@pytest.mark.parametrize(
+    "fault, message",
+    [("randomness", "makes another example of the same text"), ("text", "changes the text that it is")],
+)
+def test_rows_are_not_made_of_an_objective_that_draws_from_elsewhere(file, fault, message):
+    with pytest.raises(UnifiedError, match=f"^objective suffix {message}"):
+        RowDataset(DocumentTexts(file, SPECIAL), Mixture((Faulty(fault=fault),), (1.0,)), 64, seed=1)
 
 
 def test_a_refused_declaration_names_the_objective_as_the_mixture_does():

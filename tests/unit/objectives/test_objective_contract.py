@@ -99,6 +99,7 @@ def free(own_heads=None, **declared) -> Free:
         ({"own_heads": ("mine",)}, "own_heads must be a mapping whose keys are names of heads, got"),
         ({"own_heads": {1: print}}, "own_heads must be a mapping whose keys are names of heads, got"),
         ({"own_heads": {"token": print}}, "own_heads must be of other names than token, next_sentence, .* got"),
+        ({"own_heads": {"mine": "MineHead"}}, "own_heads must be a mapping whose values are classes of heads, .* got"),
         ({"own_heads": {"mine": print}}, "own_heads must be of names that heads lists too, got"),
         ({"annotations": ("verbs",)}, r"annotations must be a tuple of some of noun_phrases, .* got \('verbs',\)"),
     ],

@@ -12,7 +12,8 @@ from unified.data.targets import TOKEN, ExampleTargets
 from unified.errors import UnifiedError
 from unified.model import PRESETS
 from unified.model.heads import LANGUAGE_HEADS, language_heads
-from unified.testing import check_objective
+from unified.objectives.arrays import WrongExample, require_example
+from unified.testing import check_objective, sample_texts
 
 
 @dataclass(frozen=True)
@@ -112,6 +113,10 @@ FAULTS = {
         lambda example: retarget(example, inputs={"x": np.zeros(0)}),
         "objective suffix made 0 x for 1 prediction of the head 'token'",
     ),
+    "an index behind the example": (
+        lambda example: retarget(example, output_indices=in_columns(example, 1) + len(example.tokens)),
+        "objective suffix has 2 among the indices of the head 'token' in an example of 2 tokens",
+    ),
     "a list of inputs": (
         lambda example: retarget(example, inputs=[3]),
         "objective suffix has list as inputs of the head 'token'; expected a dictionary by name",
@@ -124,6 +129,26 @@ def test_what_is_no_example_is_named(what):
     with pytest.raises(UnifiedError) as refusal:
         check_objective(Returns(what=what))
     assert str(refusal.value) == FAULTS[what][1]
+
+
+def test_every_example_predicts_from_its_own_tokens():
+    """Also behind the first ones: an index behind an example would read another one of its row."""
+    text = next(sample_texts(Suffix())).texts()
+    made = [Suffix()(one, np.random.default_rng(1)) for one in text]
+    with pytest.raises(WrongExample, match="^has -1 among the indices of the head 'token' in an example of 2 tokens"):
+        require_example(retarget(made[0], output_indices=in_columns(made[0], 1) - 1), {})
+
+
+def test_lists_of_integers_may_be_predicted():
+    class Lists(Suffix):
+        def __call__(self, text, rng):
+            made = super().__call__(text, rng)
+            own = made.targets[TOKEN]
+            return replace(
+                made, targets={TOKEN: ExampleTargets.at(own.output_indices[:, 0].tolist(), own.labels.tolist())}
+            )
+
+    check_objective(Lists())
 
 
 class Several(WordLengthHead):

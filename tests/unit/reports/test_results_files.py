@@ -113,7 +113,10 @@ def test_results_are_those_of_files_of_folders_and_of_the_runs_of_grids(tmp_path
     (tmp_path / "empty").mkdir()
     (tmp_path / "bare").mkdir()
     for paths, says in (
-        (["empty", "bare"], "no results.json in {0}/empty, {0}/bare; `unified finetune` writes them"),
+        (
+            ["empty", "bare"],
+            "no results.json in {0}/empty, {0}/bare; `unified finetune` and `unified evaluate` write them",
+        ),
         (["none"], "{0}/none: no such file or folder"),
     ):
         with pytest.raises(UnifiedError) as raised:
