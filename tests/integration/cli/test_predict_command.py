@@ -50,7 +50,7 @@ def test_a_file_is_checked_before_anything_is_predicted(model, tmp_path, capsys)
         "line 4: not JSON (Expecting value); "
         "line 5: not a JSON object but a list" in message
     )
-    assert message.endswith("; 9 lines (6, 7, 8, ...): the field 'text' is empty\n")
+    assert message.endswith("; 9 lines (6, 7, 8, ...): the field 'text' is empty; --skip-empty leaves such rows out\n")
     assert [path.name for path in tmp_path.iterdir()] == ["bad.jsonl"]
     bad.write_bytes(b'{"text": "w1"}\n{"text": "\xff"}\n')
     assert f"{bad}, line 2: not UTF-8 (byte 0xff at byte 11 of the line)" in refused(capsys, *arguments, bad)
