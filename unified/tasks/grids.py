@@ -126,7 +126,7 @@ def parse_grid(words: Sequence[str]) -> Grid:
         UnifiedError: a word names no setting, one that another word names, or values that are none.
     """
     values: dict[str, tuple[float, ...]] = {}
-    for word in [part for word in words for part in word.split() or [word]]:
+    for word in [part for given in words for part in given.split() or [given]]:
         option, equals, listed = word.partition("=")
         name = option.replace("-", "_")
         if name not in VARIED or not equals:
