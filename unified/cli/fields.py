@@ -98,11 +98,13 @@ def require_fields_in(path: str, args: argparse.Namespace) -> None:
     """Refuse options of fields where the name of a file says that it holds plain lines.
 
     Raises:
-        UnifiedError: names the first option.
+        UnifiedError: names the first option; or there is no such file, or it is a folder.
     """
     from unified.files.rows import has_fields
+    from unified.files.text_files import require_file
 
     if not has_fields(path):
+        require_file(path)
         for option, name in field_options(args).items():
             raise UnifiedError(f"{option} {name}: {path} holds lines without fields, by its name; leave {option} out")
 

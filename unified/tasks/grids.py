@@ -119,11 +119,14 @@ def choose(grid: Sequence[Tried]) -> Choice:
 def parse_grid(words: Sequence[str]) -> Grid:
     """A grid as ``--grid lr=1e-5,2e-5 batch-size=16,32`` names it.
 
+    Args:
+        words: settings with their values, one in each word or several with white space between them.
+
     Raises:
         UnifiedError: a word names no setting, one that another word names, or values that are none.
     """
     values: dict[str, tuple[float, ...]] = {}
-    for word in words:
+    for word in [part for given in words for part in given.split() or [given]]:
         option, equals, listed = word.partition("=")
         name = option.replace("-", "_")
         if name not in VARIED or not equals:

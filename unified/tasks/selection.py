@@ -106,7 +106,7 @@ class _Divided:
         divided = [[item for i, item in enumerate(items) if (i in chosen) == held] for held in (False, True)]
         if not all(divided):
             one = 0 < round(self.share * len(items)) < len(items)
-            why = ", which all have the same text; --valid FILE names items with others" if one else ""
+            why = ", which are all of one text or document; --valid FILE names items of others" if one else ""
             of = f"{counted(len(items), 'item')}{why}"
             raise UnifiedError(f"{option}: leaves nothing to train or to choose on, of {of}")
         test = {"test": splits["valid"]} if self.validates_on_test else {}

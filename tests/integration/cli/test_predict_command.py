@@ -5,6 +5,7 @@ import json
 import os
 import threading
 from argparse import Namespace
+from pathlib import Path
 
 import pytest
 import torch
@@ -38,9 +39,10 @@ def model(tmp_path_factory):
     return folder
 
 
-def test_a_file_is_checked_before_anything_is_predicted(model, tmp_path, capsys):
+def test_a_file_is_checked_before_anything_is_predicted(model, tmp_path, monkeypatch, capsys):
     """All bad lines are counted, equal ones together, and nothing is written."""
-    bad, output = tmp_path / "bad.jsonl", tmp_path / "out.jsonl"
+    monkeypatch.chdir(tmp_path)  # short names leave room in the message
+    bad, output = Path("bad.jsonl"), Path("out.jsonl")
     rows = ['{"text": "w1"}', "", '{"words": ["w1"]}', "nonsense", "[1]", *['{"text": " "}'] * 9, '{"text": "w2"}']
     bad.write_text("\n".join(rows))
     arguments = ("predict", "classification", "--model", model, "--ahead", 1)
@@ -50,7 +52,7 @@ def test_a_file_is_checked_before_anything_is_predicted(model, tmp_path, capsys)
         "line 4: not JSON (Expecting value); "
         "line 5: not a JSON object but a list" in message
     )
-    assert message.endswith("; 9 lines (6, 7, 8, ...): the field 'text' is empty\n")
+    assert message.endswith("; 9 lines (6, 7, 8, ...): the field 'text' is empty; --skip-empty leaves such rows out\n")
     assert [path.name for path in tmp_path.iterdir()] == ["bad.jsonl"]
     bad.write_bytes(b'{"text": "w1"}\n{"text": "\xff"}\n')
     assert f"{bad}, line 2: not UTF-8 (byte 0xff at byte 11 of the line)" in refused(capsys, *arguments, bad)

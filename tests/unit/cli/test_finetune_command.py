@@ -313,3 +313,17 @@ def test_a_label_of_rows_that_validate_alone_is_refused_by_the_lines_of_their_fi
         says.startswith("other.jsonl, line 1: label 'maybe' is none of those that are learnt, '00', ")
         and ", '18', '19' and 2 more" in says
     )
+
+
+def test_the_folder_of_the_model_to_start_from_is_no_output(shared, monkeypatch, capsys):
+    """The advice about a folder of another run, to remove it, would cost the model."""
+    monkeypatch.chdir(shared)
+    checkpoint = next(Path("m").glob("*.pt"))
+    for init in ("m", str(checkpoint), str(shared / "m")):
+        for further in ((), ("--grid", "lr=1,2")):
+            words = with_defaults(("--init", init, "--output", "m", "--dry-run", *further))
+            assert main(["finetune", "classification", *words]) == 2
+            assert capsys.readouterr().err == (
+                "unified finetune: error: --output m: the folder of the model to start from (--init); "
+                "name another one\n"
+            )

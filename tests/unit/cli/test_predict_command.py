@@ -195,7 +195,10 @@ def test_as_many_items_are_read_ahead_as_the_option_says(work, monkeypatch, caps
         assert main(["predict", "classification", "-", "--model", "classes", *ahead]) == 2
         printed = capsys.readouterr()
         assert [json.loads(line)["id"] for line in printed.out.splitlines()] == ["1", "2", "3"][:answered]
-        assert printed.err == "unified predict: error: standard input: line 4: the field 'text' is empty\n"
+        assert printed.err == (
+            "unified predict: error: standard input: line 4: the field 'text' is empty; "
+            "--skip-empty leaves such rows out\n"
+        )
 
 
 def test_a_plain_text_is_answered_in_words_or_as_json_or_into_a_file(work, capsys):

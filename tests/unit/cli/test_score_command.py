@@ -111,6 +111,9 @@ def test_names_of_fields_are_refused_where_lines_have_none(capsys):
         assert said == f"{' '.join(words)}: g holds lines without fields, by its name; leave {words[0]} out"
     said = refusal(capsys, "generation", *files, "--target-field", "t")
     assert said == "--target-field t: p holds lines without fields, by its name; leave --target-field out"
+    Path("folder").mkdir()
+    said = refusal(capsys, "classification", "folder", files[1], "--label-field", "l")
+    assert said == "folder: not a file; name a file"
 
 
 def test_tags_are_scored_by_type(capsys):

@@ -36,10 +36,16 @@ def test_all_combinations_are_tried_and_the_last_value_varies_fastest():
     assert Grid({}).settings == [{}]
 
 
+def test_settings_may_stand_in_one_word_as_in_quotation_marks_on_the_command_line():
+    assert parse_grid(["lr=1e-5,2e-5 batch-size=16,32"]) == parse_grid(["lr=1e-5,2e-5", "batch-size=16,32"])
+    assert refused(parse_grid, ["lr=1 lr=2"]) == "--grid lr=2: lr is there twice; give all of its values at once"
+
+
 @pytest.mark.parametrize(
     ("words", "says"),
     [
         (["lr"], f"--grid lr: expected a setting and its values, such as lr=1e-5,2e-5; settings are {KNOWN}"),
+        ([""], f"--grid : expected a setting and its values, such as lr=1e-5,2e-5; settings are {KNOWN}"),
         (["batch-sise=3"], "--grid batch-sise=3: expected a setting and its values, such as lr=1e-5,2e-5 (did you mean "
             f"'batch-size'?); settings are {KNOWN}"),
         (["lr=1", "lr=2"], "--grid lr=2: lr is there twice; give all of its values at once"),

@@ -122,8 +122,17 @@ def test_items_about_one_text_are_all_learnt_or_all_chosen_on(tmp_path, name):
     assert not sides[0] & sides[1] and [len(some) for some in found.values()] == [12, 4]
     same = jsonl(tmp_path / "same.jsonl", [{"id": str(i), **SHARING[name](i % 2)} for i in range(8)])
     assert refused(with_valid_share(task_named(name), 0.25).read, Path(same), *reads[1:]) == (
-        "--valid-share 0.25: leaves nothing to train or to choose on, of 8 items, which all have the same text; "
-        "--valid FILE names items with others"
+        "--valid-share 0.25: leaves nothing to train or to choose on, of 8 items, which are all of one text or "
+        "document; --valid FILE names items of others"
+    )
+
+
+def test_sentences_of_a_single_document_are_named_as_such(tmp_path):
+    path = tmp_path / "names.conll"
+    path.write_text("-DOCSTART- O\n\n" + "".join(f"w{i} O\n\n" for i in range(20)), encoding="utf-8")
+    assert refused(with_valid_share(task_named("tagging"), 0.1).read, path) == (
+        "--valid-share 0.1: leaves nothing to train or to choose on, of 20 items, which are all of one text or "
+        "document; --valid FILE names items of others"
     )
 
 

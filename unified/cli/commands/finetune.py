@@ -29,6 +29,7 @@ from unified.cli.fairseq_train import (
 from unified.cli.output import add_json_argument, print_json, standard_output_for_json
 from unified.cli.values import non_negative, run_name, training_seed, weight
 from unified.errors import UnifiedError
+from unified.files.whole import resolved
 
 if TYPE_CHECKING:
     from unified.corpus.annotate import AnnotationSource
@@ -217,10 +218,16 @@ def check(args: argparse.Namespace) -> None:
 
 
 def _check_training(args: argparse.Namespace) -> None:
-    """Refuse what fairseq-train cannot do, before data are prepared: a package or a GPU may be missing, too."""
+    """Refuse, before data are prepared, what fairseq-train cannot do, and to train in the folder of ``--init``.
+
+    A package or a GPU may be missing, too.
+    """
     check_further(args.fairseq, own=("--seed",))
     report_options(args.report_to, Path(args.output))
     gpu_count(args.device)
+    start, output = resolved(args.init), resolved(args.output)
+    if output == start or (start.is_file() and output == start.parent):
+        raise UnifiedError(f"--output {args.output}: the folder of the model to start from (--init); name another one")
 
 
 def _run(args: argparse.Namespace) -> int:

@@ -60,9 +60,12 @@ def items_of(
         try:
             item = _item_of(row, source, predictor, names)
         except UnifiedError as problem:
-            if names.skip_empty and isinstance(problem, EmptyField):
-                empty[str(problem)] += 1
-                continue
+            if isinstance(problem, EmptyField):
+                if names.skip_empty:
+                    empty[str(problem)] += 1
+                    continue
+                if names.skip_empty is not None and not is_object(source):
+                    problem = UnifiedError(f"{problem}; --skip-empty leaves such rows out")
             if problems is None:
                 location = called(source) if is_object(source) else f"{called(source)}: {row.location}"
                 raise UnifiedError(f"{location}: {problem}") from None
