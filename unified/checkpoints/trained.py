@@ -24,6 +24,7 @@ from unified.arguments import require_integer, shown
 from unified.checkpoints.files import fingerprint, load_checkpoint, save
 from unified.checkpoints.heads import OPTIONAL_HEADS, heads_of_objectives
 from unified.checkpoints.parameters import loaded
+from unified.data.prepared_folder import require_data_folder
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError, naming
 from unified.files.hashes import hashes
@@ -102,9 +103,8 @@ def _dictionaries(folder: Path) -> list[Path]:
 
 def dictionary_file(folder: Path) -> Path:
     """The ``dict.txt``, or ``dict.NAME.txt``, of a data folder."""
+    require_data_folder(folder)
     found = _dictionaries(folder)
-    if not folder.is_dir():
-        raise UnifiedError(f"{folder}: no such data folder; make one with `unified prepare` or fairseq-preprocess")
     if not found:
         raise UnifiedError(f"{folder}: holds no dict.txt; give a folder of `unified prepare` or fairseq-preprocess")
     return found[0]

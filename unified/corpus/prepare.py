@@ -17,6 +17,7 @@ from __future__ import annotations
 import io
 import itertools
 import platform
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
@@ -59,6 +60,8 @@ from unified.tokenization.anna import AnnaTokenizer
 #: Advice where the destination is not empty, in the words of ``unified prepare``.
 ADVICE = "give another --output, or --overwrite to replace the folder"
 Corpus = DocumentCorpus | ParallelCorpus | RowPairCorpus
+#: Bytes of each file that are read before any work.
+_BEGINNING_BYTES = 1 << 14
 SplitWriters = Mapping[str, DocumentSplitWriter | PairSplitWriter]
 
 
@@ -159,6 +162,7 @@ def prepare(
             require_rows(path)
     if settings.cleaning:
         settings.cleaning.rules()  # a missing library is told before any work, not within
+    _read_beginnings(settings)
     annotation = annotating(settings.annotation, resolved(destination))
     with annotation as annotator, new_folder(destination, overwrite, advice) as folder:
         tokenizer, vocabulary, dictionary = _tokenizer(settings, workers)
@@ -182,6 +186,23 @@ def prepare(
             manifest["cleaning"] = {name: asdict(report) for name, report in reports.items()}
         write_manifest(folder, manifest)
     return manifest
+
+
+def _read_beginnings(settings: Settings) -> None:
+    """Read the first rows of every file, so that a file of another form is refused before the others are encoded.
+
+    Raises:
+        UnifiedError: the file and what is wrong with it; or the split whose files are all empty.
+    """
+    for name, corpus in settings.corpora.items():
+        empty = True
+        for file in corpus.single_files(_BEGINNING_BYTES):
+            for first in itertools.islice(settings.chunks(file), 1):
+                empty = False
+                chunk = first.chunk if isinstance(first, CleanedChunk) else first
+                deque(chunk.pairs() if isinstance(chunk, PairChunk | RowPairs) else chunk.documents(), maxlen=0)
+        if empty:
+            raise UnifiedError(_no_text(settings, name))
 
 
 def _tokenizer(settings: Settings, workers: int) -> tuple[Tokenizer, Vocabulary, bytes | None]:

@@ -180,6 +180,10 @@ class DocumentCorpus:
     text_field: str = "text"
     chunk_bytes: int = CHUNK_BYTES
 
+    def single_files(self, chunk_bytes: int) -> Iterator[DocumentCorpus]:
+        """Each file as a corpus by itself, in other chunks."""
+        return (replace(self, paths=(path,), chunk_bytes=chunk_bytes) for path in self.paths)
+
     def chunks(self, whole_documents: bool = False, skip_empty: bool = False) -> Iterator[TextChunk | RowDocuments]:
         """Chunks of ``chunk_bytes``.
 
@@ -221,6 +225,11 @@ class ParallelCorpus:
         """All files, those of the sources first."""
         return self.sources + self.targets
 
+    def single_files(self, chunk_bytes: int) -> Iterator[ParallelCorpus]:
+        """Each pair of files as a corpus by itself, in other chunks."""
+        pairs = zip(self.sources, self.targets, strict=True)
+        return (replace(self, sources=(one,), targets=(other,), chunk_bytes=chunk_bytes) for one, other in pairs)
+
     def chunks(self) -> Iterator[PairChunk]:
         """Chunks of pairs, line by line of both sides.
 
@@ -257,6 +266,10 @@ class RowPairCorpus:
     source_field: str
     target_field: str
     chunk_bytes: int = CHUNK_BYTES
+
+    def single_files(self, chunk_bytes: int) -> Iterator[RowPairCorpus]:
+        """Each file as a corpus by itself, in other chunks."""
+        return (replace(self, paths=(path,), chunk_bytes=chunk_bytes) for path in self.paths)
 
     def chunks(self) -> Iterator[RowPairs]:
         """Chunks of consecutive rows, file after file; each knows the number of its first pair."""

@@ -32,8 +32,7 @@ class DataFolder:
             UnifiedError: no folder, nothing prepared in it, no pairs of the languages, or several.
         """
         folder = Path(path)
-        if not folder.is_dir():
-            raise UnifiedError(f"{path}: no such data folder; make one with `unified prepare` or fairseq-preprocess")
+        require_data_folder(folder)
         if source and target:
             return cls(folder, source, target)
         found = map(_languages, (file.name for file in folder.glob("*.*-*.*.idx")))
@@ -79,6 +78,13 @@ class DataFolder:
                 "use `unified prepare`, or fairseq-preprocess --joined-dictionary"
             )
         return first
+
+
+def require_data_folder(folder: Path) -> None:
+    """Raises UnifiedError where ``folder`` is no folder."""
+    if not folder.is_dir():
+        missing = "a file, where a data folder is wanted" if folder.exists() else "no such data folder"
+        raise UnifiedError(f"{folder}: {missing}; make one with `unified prepare` or fairseq-preprocess")
 
 
 def _languages(name: str) -> tuple[str, str] | None:

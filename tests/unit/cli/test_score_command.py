@@ -53,7 +53,7 @@ def test_labels_are_scored_by_all_classes_and_by_the_positive_class_where_there_
     assert score(capsys, "classification", *files) == score_classification(gold, found)
     assert score(capsys, "classification", *files, "--positive", "a") == score_classification(gold, found, positive="a")
     assert refusal(capsys, "classification", *files, "--positive", "c") == (
-        "g, p: positive class 'c': no label is; there are a, b, é"
+        "g, p: positive class 'c': no label is called so; the labels are 'a', 'b', 'é'"
     )
 
 
@@ -99,7 +99,7 @@ def test_relations_are_scored_by_the_rules_of_tacred_or_semeval(capsys):
         assert refusal(capsys, "relation", *files, *rules).startswith("p: has no label of g, but such as ")
     files = (lines("g", "no_relation", "x"), lines("p", "no_relation", "y"))
     said = refusal(capsys, "relation", *files, "--negative", "no-relation")
-    assert said == "g, p: --negative no-relation: no label is; there are no_relation, x, y"
+    assert said == "g, p: --negative no-relation: no label is called so; the labels are 'no_relation', 'x', 'y'"
     said = refusal(capsys, "relation", *files, "--rules", "semeval2010", "--negative", "x")
     assert said.startswith("--negative has no effect without --rules tacred; ")
 

@@ -304,6 +304,12 @@ def test_refusals_come_before_any_work(tmp_path, said):
     assert refused(Settings(missing), full, advice="do this") == f"{full}: not empty; do this"
     assert "holds kept, which manifest.json there does not list" in refused(Settings(missing), full, overwrite=True)
     assert refused(Settings(corpus, test=missing), tmp_path / "d") == f"{missing.paths[0]}: no such file"
+    other, empty = jsonl(tmp_path / "other.jsonl", [{"story": "a"}]), write(tmp_path / "empty.txt", "")
+    for settings in (Settings(corpus, valid=DocumentCorpus((other,))), Settings(DocumentCorpus((text, other)))):
+        assert refused(settings, tmp_path / "d").startswith(f"{other}, line 1: no field 'text'")
+    stories = RowPairCorpus((other, jsonl(tmp_path / "bad.jsonl", [{"story": 1}])), "story", "story")
+    assert refused(Settings(stories), tmp_path / "d").startswith(f"{tmp_path / 'bad.jsonl'}, line 1")
+    assert refused(Settings(corpus, DocumentCorpus((empty, empty))), tmp_path / "d") == f"{empty}, {empty}: no text"
 
     @dataclass(frozen=True)
     class Lost(TokenizerSource):
@@ -318,7 +324,7 @@ def test_refusals_come_before_any_work(tmp_path, said):
             raise UnifiedError("a library is missing")
 
     assert refused(Settings(corpus, cleaning=Lacking()), tmp_path / "d") == "a library is missing"
-    assert said == [] and sorted(path.name for path in tmp_path.iterdir()) == ["a.txt", "full"]
+    assert said == [] and not (tmp_path / "d").exists()
 
 
 @pytest.mark.parametrize(

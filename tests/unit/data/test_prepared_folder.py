@@ -80,7 +80,10 @@ def test_folders_that_cannot_be_opened(tmp_path):
     folder_of(several, "train.de-en.de.idx", "train.fr-en.en.idx")
     for path, message in (
         (tmp_path / "missing", "no such data folder; make one with `unified prepare` or fairseq-preprocess"),
-        (nothing / "train.bin", "no such data folder; make one with `unified prepare` or fairseq-preprocess"),
+        (
+            nothing / "train.bin",
+            "a file, where a data folder is wanted; make one with `unified prepare` or fairseq-preprocess",
+        ),
         (nothing, "holds no prepared data (*.idx); make it with `unified prepare`"),
         (several, "holds several language pairs ([('de', 'en'), ('fr', 'en')]); choose with -s and -t"),
     ):

@@ -43,8 +43,8 @@ def require_class(confusion: Confusion, positive: str | int | None) -> None:
         UnifiedError: names the classes that there are.
     """
     if positive is not None and positive not in confusion.classes.tolist():
-        known = ", ".join(map(str, confusion.classes[:20]))
-        raise UnifiedError(f"positive class {positive!r}: no label is; there are {known}")
+        known = ", ".join(map(repr, confusion.classes[:20].tolist()))
+        raise UnifiedError(f"positive class {positive!r}: no label is called so; the labels are {known}")
 
 
 @dataclass(frozen=True)

@@ -33,12 +33,11 @@ def test_a_sample_without_a_class_is_scored_as_if_there_were_none():
 
 
 def test_a_positive_class_that_is_not_there_is_refused():
-    assert (
-        refusal(score_classification, ["a"], ["b"], positive="c") == "positive class 'c': no label is; there are a, b"
-    )
+    said = refusal(score_classification, ["a"], ["b"], positive="c")
+    assert said == "positive class 'c': no label is called so; the labels are 'a', 'b'"
     many = [f"{i:02}" for i in range(22)]
     assert refusal(score_classification, many, many, positive="c") == (
-        f"positive class 'c': no label is; there are {', '.join(many[:20])}"
+        f"positive class 'c': no label is called so; the labels are {', '.join(map(repr, many[:20]))}"
     )
 
 

@@ -68,7 +68,7 @@ def test_classification_by_hand():
         ([], [], {}, "no labels"),
         (["a"], ["a", "b"], {}, "2 predictions for 1 gold label;"),
         (["1"], [1], {}, "labels of one kind"),
-        (["a"], ["b"], {"positive": "c"}, "positive class 'c': no label is; there are a, b"),
+        (["a"], ["b"], {"positive": "c"}, "positive class 'c': no label is called so; the labels are 'a', 'b'"),
     ],
 )
 def test_unusable_labels_are_refused(gold, predicted, options, message):

@@ -122,8 +122,8 @@ def _relation(args: argparse.Namespace) -> Examples:
     gold, predicted = read_labels(args.gold, args.predictions, negative, _names(args, LABEL))
     with naming(args.gold, args.predictions):
         if args.negative is not None and args.negative not in (*gold, *predicted):
-            known = ", ".join(sorted({*gold, *predicted})[:20])
-            raise UnifiedError(f"--negative {negative}: no label is; there are {known}")
+            known = ", ".join(map(repr, sorted({*gold, *predicted})[:20]))
+            raise UnifiedError(f"--negative {negative}: no label is called so; the labels are {known}")
         confusion = Confusion.of(gold, predicted)
         return SemevalRelations(confusion) if semeval else Relations(confusion, negative)
 
