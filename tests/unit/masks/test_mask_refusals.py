@@ -66,7 +66,7 @@ REFUSALS = [
     (lambda: row.to(True), "device must be a torch.device or the name of one, got True"),
     (lambda: masks.from_dense([[True], [True, True]]), "dense must be a boolean matrix (queries, keys), got [[True],"),
     (lambda: masks.from_dense(torch.ones(2, 2).bfloat16()), "dense must be a boolean matrix (queries, keys), got floa"),
-    (lambda: masks.from_dense(row), "dense must be a boolean matrix (queries, keys), got AttentionMask(queries=(3,), k"),
+    (lambda: masks.from_dense(row), "dense must be a boolean matrix (queries, keys), got AttentionMask(queries=(3,)"),
     (lambda: masks.is_interval(None), "dense must be a boolean matrix (queries, keys), got None"),
     (lambda: masks.plot(row.dense(), "x.svg"), "plot takes a mask, got Tensor; from_dense() makes one of a matrix"),
     (lambda: masks.sliding_window(3, -1), "left must be an integer of at least 0, got -1"),
