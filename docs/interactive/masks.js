@@ -91,7 +91,7 @@ const BUILDERS = {
     build: (steps) => lasting(steps, 1 + maximum(steps, 0)),
   },
   sliding_window: {
-    about: "A token sees so many neighbours on each side (Longformer, Mistral). Empty: all of them.",
+    about: "A token sees itself and its neighbours, `left` before and `right` behind it (Longformer, Mistral). Empty: all.",
     parameters: [
       { name: "length", kind: "length", value: 8 },
       { name: "left", kind: "reach", value: 2 },

@@ -56,8 +56,8 @@ def permutation(steps: Sequence[int] | np.ndarray | torch.Tensor) -> AttentionMa
 def sliding_window(length: int, left: int | None, right: int | None = 0) -> AttentionMask:
     """Token i sees tokens i - left to i + right: with ``right`` 0 a causal window [Mistral, sec. 2], else two-sided.
 
-    Visibility is not transitive, but for causal windows without an end: through many layers a token reads beyond its
-    window, but never what lies behind i + right a layer.
+    Through several layers a token reads further: each layer adds ``left`` tokens before it and ``right`` behind it. So
+    visibility is transitive only where each side is 0 or None, or a text is too short for its window to end.
 
     Args:
         left, right: how many neighbours on each side; None for all of them.

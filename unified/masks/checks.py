@@ -20,8 +20,17 @@ _shortened.maxlevel, _shortened.maxstring, _shortened.maxother = 2, 60, 60
 
 def check_length(name: str, value: int) -> int:
     """The value as an int; raises a ValueError unless it is an integer from 0 to NOWHERE, the limit of steps."""
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 0:
-        raise ValueError(f"{name} must be an integer of at least 0, got {shown(value)}")
+    return _check_integer(name, value, 0)
+
+
+def check_size(name: str, value: int) -> int:
+    """The value as an int; raises a ValueError unless it is an integer from 1 to NOWHERE."""
+    return _check_integer(name, value, 1)
+
+
+def _check_integer(name: str, value: int, least: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+        raise ValueError(f"{name} must be an integer of at least {least}, got {shown(value)}")
     if value > NOWHERE:
         raise ValueError(f"{name} must be at most {NOWHERE}, got {shown(value)}")
     return int(value)
@@ -38,13 +47,6 @@ def as_array(values: object) -> np.ndarray:
         return np.asarray(values)
     found = values.detach().to("cpu").to_dense()
     return (found.float() if found.is_floating_point() else found).numpy()
-
-
-def check_size(name: str, value: int) -> int:
-    """The value as an int; raises a ValueError unless it is an integer of at least 1."""
-    if check_length(name, value) < 1:
-        raise ValueError(f"{name} must be at least 1, got {value}")
-    return int(value)
 
 
 def check_integers(name: str, values: Sequence[int] | np.ndarray | torch.Tensor) -> np.ndarray:
@@ -110,6 +112,10 @@ def _check_shapes(mask: MaskVectors) -> None:
             raise ValueError(f"{name} must have shape (length,) or (rows, length), got {tuple(tensor.shape)}")
         if tensor.dtype != mask.query_step.dtype:
             raise ValueError(f"{name} must have the dtype of query_step, {mask.query_step.dtype}, got {tensor.dtype}")
+        if tensor.device != mask.query_step.device:
+            raise ValueError(
+                f"{name} must be on the device of query_step, {mask.query_step.device}, got {tensor.device}"
+            )
         if tensor.shape[:-1] != mask.query_step.shape[:-1]:
             shapes = f"{tuple(mask.query_step.shape)} and {tuple(tensor.shape)}"
             raise ValueError(f"query_step and {name} must have the same number of rows, got {shapes}")

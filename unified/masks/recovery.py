@@ -41,6 +41,9 @@ def from_dense(dense: torch.Tensor | npt.NDArray[np.bool_]) -> AttentionMask:
 
 def _array(dense: torch.Tensor | npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
     try:
-        return as_array(dense)
+        array = as_array(dense)
     except ValueError:  # lists of different lengths
-        raise ValueError(f"dense must be a boolean matrix (queries, keys), got {shown(dense)}") from None
+        array = np.empty((), dtype=object)
+    if array.dtype == object:  # a mask, None
+        raise ValueError(f"dense must be a boolean matrix (queries, keys), got {shown(dense)}")
+    return array

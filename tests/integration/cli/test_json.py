@@ -8,6 +8,7 @@ import pytest
 from tests.support.published_models import published
 from unified import masks
 from unified.cli import main
+from unified.cli.commands.showing.mask_fields import fields_of
 from unified.cli.parsing import make_parser
 from unified.objectives import OBJECTIVES
 from unified.tasks.metrics import score_classification, score_generation
@@ -58,15 +59,21 @@ def test_objectives_and_masks(printed):
     assert [one["name"] for one in printed("objectives")["objectives"]] == list(OBJECTIVES)
     shown = printed("objectives", "show", "target_next", "--text", "a b", "--second", "x")
     mask = masks.seq2seq(source_length=4, target_length=2)
-    vectors = {name: vars(mask)[name].tolist() for name in ("query_step", "key_start", "key_stop")}
+    fields = fields_of(mask)
+    assert [name for name, field in fields.items() if isinstance(field, list)] == [
+        "query_step",
+        "key_start",
+        "key_stop",
+        "document_ends",
+    ]
     assert shown == {
         "objective": "target_next",
         "tokens": ["<s>", "a", "b", "</s>", "<s>", "x"],
         "token_types": [4, 4, 4, 4, 5, 5],
         "predictions": [[], [], [], [], ["x"], ["</s>"]],
-        "mask": vectors,
+        "mask": fields,
     }
-    assert printed("masks", "show", "seq2seq", "4", "2") == vectors
+    assert printed("masks", "show", "seq2seq", "4", "2") == fields
     permuted = printed("objectives", "show", "xlnet", "--text", "a b c d")
     assert len(permuted["query_stream"]["query_step"]) == sum(map(len, permuted["predictions"]))
 

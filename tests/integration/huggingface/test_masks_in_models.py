@@ -244,6 +244,61 @@ def test_a_compiled_layer_is_compiled_once_for_all_masks(models):
     assert counts[0] > 0 and set(counts) == {counts[0]}
 
 
+@torch.no_grad()
+def test_a_tree_of_drafts_reads_a_cache_of_prompts_padded_at_the_left(models):
+    model, parents, cached = models["llama"], [-1, 0, 0, 1, 1, 2], 6
+    depth, draws = torch.tensor([0, 1, 1, 2, 2, 2]), torch.Generator().manual_seed(3)
+    prompts = torch.randint(4, VOCABULARY, (2, cached), generator=draws)
+    drafts = torch.randint(4, VOCABULARY, (2, len(parents)), generator=draws)
+    lengths = [cached, 4]
+    hidden = torch.arange(cached) < cached - torch.tensor(lengths)[:, None]
+    positions = (torch.arange(cached) - hidden.sum(1, keepdim=True)).clamp(min=0)
+    read = model(
+        prompts, unified_mask=masks.causal(cached).without_keys(hidden), position_ids=positions, use_cache=True
+    )
+    tree = masks.tree(parents)
+    logits = model(
+        drafts,
+        past_key_values=read.past_key_values,
+        position_ids=torch.tensor(lengths)[:, None] + depth,
+        unified_mask=masks.batch([tree.with_memory(cached, filled=length) for length in lengths]),
+    ).logits
+    for row, length in enumerate(lengths):
+        for token in range(len(parents)):
+            path = tree.dense()[token].nonzero()[:, 0]
+            alone = torch.cat([prompts[row, cached - length :], drafts[row, path]])[None]
+            torch.testing.assert_close(model(alone).logits[0, -1], logits[row, token])
+
+
+@torch.no_grad()
+def test_prompts_padded_at_the_left_are_read_under_a_mask_and_continued_by_generate(models):
+    model, longest, lengths, more = models["llama"], 5, [2, 5, 1], 4
+    prompts = torch.randint(4, VOCABULARY, (3, longest), generator=torch.Generator().manual_seed(4))
+    shown = (torch.arange(longest) >= longest - torch.tensor(lengths)[:, None]).long()
+    read = model(
+        prompts,
+        unified_mask=masks.bidirectional(longest).without_keys(shown == 0),
+        position_ids=(shown.cumsum(1) - 1).clamp(min=0),
+        use_cache=True,
+    )
+    begun = torch.cat([prompts, read.logits[:, -1:].argmax(-1)], dim=1)
+    written = model.generate(
+        begun,
+        attention_mask=torch.cat([shown, torch.ones(3, 1).long()], dim=1),
+        past_key_values=read.past_key_values,
+        max_new_tokens=more,
+        min_new_tokens=more,
+        do_sample=False,
+        eos_token_id=None,
+    )
+    for row, length in enumerate(lengths):
+        text = prompts[row : row + 1, longest - length :]
+        for count in range(more + 1):
+            scores = model(text, unified_mask=masks.prefix_lm(length, count), use_cache=False).logits
+            text = torch.cat([text, scores[:, -1:].argmax(-1)], dim=1)
+        assert text[0, length:].tolist() == written[row, longest:].tolist()
+
+
 def test_a_prompt_fills_a_cache_and_a_filled_cache_is_refused(models):
     """An empty cache, which decoders make of themselves in evaluation, changes nothing."""
     mask, _, ids = rows("left to right")

@@ -6,6 +6,7 @@ import inspect
 import json
 
 import pytest
+import torch
 
 from docs.examples.gist_mask import gist
 from tests.support.commands import leaving
@@ -13,6 +14,7 @@ from tests.support.mask_samples import triangle
 from unified import masks
 from unified.cli import main
 from unified.cli.commands.masks import BUILDERS
+from unified.cli.commands.showing.mask_fields import fields_of
 
 #: Named below as a builder of masks, which it is not.
 NO_FUNCTION = 3
@@ -22,17 +24,39 @@ def neighbours() -> masks.AttentionMask:
     return masks.sliding_window(2, 1, 1)
 
 
-def vectors(mask: masks.AttentionMask) -> dict[str, list[int]]:
-    return {name: getattr(mask, name).tolist() for name in ("query_step", "key_start", "key_stop")}
+def read_back(fields: dict) -> masks.AttentionMask:
+    """The mask of fields that were printed as JSON."""
+    return masks.AttentionMask(
+        **{name: torch.tensor(field) if isinstance(field, list) else field for name, field in fields.items()}
+    )
 
 
-def test_json_has_the_three_vectors_of_a_mask(tmp_path, capsys):
+def limited() -> masks.AttentionMask:
+    return masks.bidirectional(5).windowed(2).causal()
+
+
+@pytest.mark.parametrize(
+    ("words", "mask"),
+    [
+        ("bidirectional 3 --without-self", masks.bidirectional(3).without_self()),
+        ("permutation 0,2,1 --memory 2 --without-self", masks.permutation([0, 2, 1]).with_memory(2).without_self()),
+        ("permutation 0,2,1 --query-stream 1", masks.permutation([0, 2, 1]).query_stream([1])),
+        ("pack 7 seq2seq:2,2 left_to_right:2", masks.pack([masks.seq2seq(2, 2), masks.left_to_right(2)], 7)),
+        ("tests.unit.cli.test_masks_command:limited", limited()),
+    ],
+)
+def test_json_has_all_that_decides_who_sees_whom(words, mask, capsys):
+    assert main(["masks", "show", *words.split(), "--json"]) == 0
+    assert read_back(json.loads(capsys.readouterr().out)) == mask
+
+
+def test_json_has_the_fields_of_a_mask(tmp_path, capsys):
     mask = masks.seq2seq(2, 3)
     assert main(["masks", "show", "seq2seq", "2", "3", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out) == vectors(mask)
+    assert json.loads(capsys.readouterr().out) == fields_of(mask)
     path = str(tmp_path / "mask.svg")
     assert main(["masks", "plot", "seq2seq", "2", "3", "--json", "--output", path]) == 0
-    assert json.loads(capsys.readouterr().out) == {"output": path} | vectors(mask)
+    assert json.loads(capsys.readouterr().out) == {"output": path} | fields_of(mask)
     assert main(["masks", "plot", "seq2seq", "2", "3", "--output", path, "--overwrite"]) == 0
     assert capsys.readouterr().out == f"wrote {path}\n"
 

@@ -12,6 +12,7 @@ from tests.support.commands import exit_status
 from tests.support.token_files import Reads
 from unified import masks
 from unified.cli import main
+from unified.cli.commands.showing.mask_fields import fields_of
 from unified.cli.commands.showing.objectives import ShownExample, described, example_of, listed
 from unified.data.annotations import KINDS, PARTS_OF_SPEECH, TAGS
 from unified.data.example import Example
@@ -248,9 +249,7 @@ def test_a_table_has_a_line_for_each_token_with_what_is_predicted_there():
     assert found.described() == {
         "objective": "own(x=1)", "tokens": ["<s>", "long", "c", "</s>"], "token_types": [0, 0, 1, 10],
         "predictions": [[], ["c", "long (weight 2)"], ["long (weight 0.333)", "mine=7"], []],
-        "mask": {
-            name: getattr(found.example.mask, name).tolist() for name in ("query_step", "key_start", "key_stop")
-        },
+        "mask": fields_of(found.example.mask),
     }  # fmt: skip
 
 
@@ -267,9 +266,7 @@ def test_a_query_stream_is_a_second_picture():
     table, picture, below = str(found).split("\n\n", 2)
     assert f"{picture}\n\n{below}" == f"{found.example.mask}\n\nquery stream, a row for each prediction:\n{stream}"
     assert list(found.masks()) == ["mask", "query_stream"] and found.masks()["mask"] is found.example.mask
-    assert found.described()["query_stream"] == {
-        name: getattr(stream, name).tolist() for name in ("query_step", "key_start", "key_stop")
-    }
+    assert found.described()["query_stream"] == fields_of(stream)
     assert list(shown({TOKEN: at([2], [4])}).masks()) == ["mask"] and "query stream" not in table
 
 

@@ -318,3 +318,9 @@ def test_masks_of_the_builders():
     assert [str(leak) for leak in masks.leaks(masks.sliding_window(5, 1, 1), read[:1], [3])] == [
         "query 0 sees key 1, which sees key 2, which sees key 3, its own label"
     ]
+
+
+@pytest.mark.parametrize("left", [0, 1, 2, None])
+@pytest.mark.parametrize("right", [0, 1, 2, None])
+def test_windows_are_transitive_where_each_side_is_none_or_0(left, right):
+    assert masks.is_transitive(masks.sliding_window(9, left, right)) == ({left, right} <= {0, None})

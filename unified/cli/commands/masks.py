@@ -103,7 +103,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Run the command with parsed options."""
-    from unified.cli.commands.showing.vectors import vectors_of
+    from unified.cli.commands.showing.mask_fields import fields_of
     from unified.masks.pictures import picture_content
 
     if args.verb == "plot":
@@ -118,7 +118,7 @@ def run(args: argparse.Namespace) -> None:
         elif not args.json:
             print(mask)
         if args.json:
-            print_json(({"output": args.output} if args.verb == "plot" else {}) | vectors_of(mask))
+            print_json(({"output": args.output} if args.verb == "plot" else {}) | fields_of(mask))
     except ValueError as error:  # what masks raise of arguments that make no mask or no picture
         raise UnifiedError(str(error)) from error
 

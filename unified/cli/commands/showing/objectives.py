@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from unified.cli.commands.showing.vectors import vectors_of
+from unified.cli.commands.showing.mask_fields import fields_of
 from unified.data.annotations import KINDS, PARTS_OF_SPEECH, TAGS
 from unified.data.example import Example, query_stream_problem
 from unified.data.targets import NEXT_SENTENCE, PREDICTION_HEADS, TOKEN
@@ -58,7 +58,7 @@ class ShownExample:
         }
 
     def described(self) -> dict[str, Any]:
-        """Tokens, token types and predictions of each token, and the three vectors of each mask."""
+        """Tokens, token types and predictions of each token, and the fields of each mask."""
         predicted = _predicted(self.example, self.vocabulary)
         tokens = self.example.tokens.tolist()
         return {
@@ -66,7 +66,7 @@ class ShownExample:
             "tokens": [self.vocabulary.symbols[token] for token in tokens],
             "token_types": self.example.token_types.tolist(),
             "predictions": [predicted.get(index, []) for index in range(len(tokens))],
-            **{name: vectors_of(mask) for name, mask in self.masks().items()},
+            **{name: fields_of(mask) for name, mask in self.masks().items()},
         }
 
     def __str__(self) -> str:
