@@ -272,7 +272,7 @@ def test_what_cannot_be_done_is_refused_before_any_work(work, capsys):
 
 
 def test_tasks_of_writing_have_no_auxiliary_masking(capsys):
-    words = ["finetune", "squad_qg", "--data", "x", "--init", "x", "--output", "x", "--auxiliary-masking", "0.3"]
+    words = ["finetune", "squad_qg", "--data", "x", "--init", "x", "--output", "y", "--auxiliary-masking", "0.3"]
     assert main(words) == 2 and "squad_qg is a generation task" in capsys.readouterr().err
 
 
