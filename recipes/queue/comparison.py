@@ -13,6 +13,7 @@ from objectives import Objective, System
 from outcomes import difference
 
 from unified.reports.markdown import table_lines
+from unified.reports.seeds import SeedScores
 
 #: An objective with the names of its pre-trainings.
 Trained = tuple[Objective, Sequence[str]]
@@ -153,6 +154,41 @@ def same_items(lines: Lines, compared: Sequence[Trained]) -> str:
     return f"\n\nFine-tuned, on the same items, in points ahead of {WITHOUT}:\n\n{text}"
 
 
+def over_seeds(lines: Lines, compared: Sequence[Trained]) -> str:
+    """A row for each score of two or more seeds: how far its mean is ahead of those of the models of :data:`BESIDE`.
+
+    The interval is one over seeds, by Welch's t. The text is empty where no two models have several seeds of one score.
+    """
+    found: list[tuple[str, str, str, SeedScores]] = []
+    for objective, names in compared:
+        scores = [(objectives.PAIRS, scoring, f"{scoring}.accuracy") for scoring in objective.scorings]
+        scores += [(task, "", f"valid.{measure}") for task, measure in objectives.MEASURES.items()]
+        for score, scoring, figure in scores:
+            values = [lines[name]["figures"][figure] for one in names if (name := f"{one}/{score}") in lines]
+            if len(values) > 1:
+                found.append((objective.name, score, scoring, SeedScores(tuple(values))))
+    bases: dict[tuple[str, str], SeedScores] = {}
+    for name, score, _, own in found:
+        bases.setdefault((name, score), own)  # of minimal pairs by its first scoring
+    beside = [name for name in BESIDE if any(name == base for base, _ in bases)]
+
+    def ahead(name: str, own: SeedScores, base: str, score: str) -> str:
+        if name == base or (base, score) not in bases:
+            return ""
+        above = own.ahead_of(bases[base, score])
+        return f"{above.mean:+.1f} {bounds(above.interval)}"
+
+    rows = [
+        [name, f"minimal pairs, {scoring}" if scoring else score, *(ahead(name, own, base, score) for base in beside)]
+        for name, score, scoring, own in found
+    ]
+    rows = [row for row in rows if any(row[2:])]
+    if not rows:
+        return ""
+    text = "\n".join(table_lines(["objective", "score", *(f"ahead of {name}" for name in beside)], rows))
+    return f"\n\nOver seeds, where both models have two or more, in points:\n\n{text}"
+
+
 def other_settings(lines: Lines) -> str:
     """A row for each setting of a fine-tuning: the scores of both models of it, and their difference on the same items.
 
@@ -180,7 +216,7 @@ def other_settings(lines: Lines) -> str:
 
 
 def objectives_table(lines: Lines) -> str:
-    """The comparison on a CPU; minutes are those of one core. Below, differences on the same items."""
+    """The comparison on a CPU; minutes are those of one core. Below, differences on the same items and over seeds."""
     compared = [
         (objective, [f"{objectives.TABLE}/{objective.name}-{seed}" for seed in seeds])
         for objective, seeds in objectives.COMPARED
@@ -188,7 +224,8 @@ def objectives_table(lines: Lines) -> str:
     tuned, floor = [objective for objective, _ in compared], objectives.counted()
     rows = rows_of_models(lines, compared, tuned, "processor_seconds") + rows_of_counts(lines, floor.name)
     scored = [*compared, (objectives.COUNTS, [floor.name.removesuffix(f"/{objectives.PAIRS}")])]
-    return table(HEADS, 2, rows) + same_pairs(lines, scored) + same_items(lines, compared) + other_settings(lines)
+    below = (same_pairs(lines, scored), same_items(lines, compared), over_seeds(lines, compared), other_settings(lines))
+    return table(HEADS, 2, rows) + "".join(below)
 
 
 def card_table(lines: Lines) -> str:

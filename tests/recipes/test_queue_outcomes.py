@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from tests.recipes.test_queue import QUEUE, Queue
 from tests.recipes.test_recipes import load
@@ -190,6 +191,41 @@ def test_the_table_compares_fine_tunings_on_the_same_items(tmp_path):
     above, low, high = map(float, re.findall(r"[-+][\d.]+", rows["bert"][3]))
     assert above == 40.0 and 30 < low < above < high < 50  # all of the half that is wrong, less a tenth of all
     assert rows["xlnet"][4].startswith("+55.0 [")
+
+
+def test_the_table_compares_over_seeds(tmp_path):
+    """Intervals are those of Welch's test; a model of one seed is left out."""
+    tables, lines = module("tables"), module("lines")
+    recipes = tables.Plan(tables.plan.ENTRIES).recipes
+    scores = {
+        ("next_token", "minimal-pairs", "left_to_right.accuracy"): [58.0, 60.0, 59.5],
+        ("xlnet", "minimal-pairs", "pseudo_likelihood.accuracy"): [51.0, 52.5],
+        ("xlnet", "minimal-pairs", "left_to_right.accuracy"): [53.0, 53.5],
+        ("bert", "minimal-pairs", "pseudo_likelihood.accuracy"): [54.0],
+        ("untrained", "squad1.1", "valid.f1"): [14.0, 15.0],
+        ("xlnet", "squad1.1", "valid.f1"): [18.0, 18.5],
+    }
+    figures: dict[str, dict[str, float]] = {}
+    for (model, what, figure), values in scores.items():
+        for seed, value in enumerate(values, start=1):
+            figures.setdefault(f"objectives/{model}-{seed}/{what}", {})[figure] = value
+    for name, own in figures.items():
+        lines.append_line(tmp_path, queue_line(name, "objectives", recipes[name], figures=own))
+    text = tables.section("objectives", tmp_path).split("two or more, in points:")[1]
+    rows = [[cell.strip() for cell in row.split("|")[1:-1]] for row in text.splitlines() if row.startswith("|")]
+    assert rows[0] == ["objective", "score", "ahead of next_token", "ahead of untrained"]
+
+    def wanted(one: tuple[str, str, str], other: tuple[str, str, str]) -> str:
+        found = stats.ttest_ind(scores[one], scores[other], equal_var=False)
+        low, high = found.confidence_interval(0.95)
+        return f"{np.mean(scores[one]) - np.mean(scores[other]):+.1f} [{low:+.1f}, {high:+.1f}]"
+
+    next_token, by_likelihood, from_left, _, untrained, answers = scores
+    assert rows[2:] == [
+        ["xlnet", "minimal pairs, pseudo_likelihood", wanted(by_likelihood, next_token), ""],
+        ["xlnet", "minimal pairs, left_to_right", wanted(from_left, next_token), ""],
+        ["xlnet", "squad1.1", "", wanted(answers, untrained)],
+    ]
 
 
 def test_the_table_compares_settings_of_fine_tuning(tmp_path):
