@@ -19,6 +19,7 @@ from fairseq_plugins.config import Settings
 from fairseq_plugins.dataset import PairFairseqDataset, RowFairseqDataset, Sample, Side, StreamFairseqDataset, cut_item
 from fairseq_plugins.epochs import EpochRows
 from fairseq_plugins.evaluation import GeneratedTexts, generation_options
+from fairseq_plugins.generation_checks import check_generation
 from fairseq_plugins.generator import ForcedScorer, UnifiedSequenceGenerator
 from fairseq_plugins.language_checks import check_folders, check_options, check_training_splits, settle_model
 from fairseq_plugins.language_options import UnifiedLMTaskConfig
@@ -350,6 +351,7 @@ class UnifiedLMTask(DictionaryTask):
                 f"{self.folder.path} holds documents, from which fairseq-generate has nothing to generate; continue "
                 "prompts with fairseq-interactive or `unified generate`"
             )
+        check_generation(vars_of(args))
         if vars_of(args).get("score_reference", False):
             for dataset in self.datasets.values():
                 self.lengths.check_pairs(dataset.sources.sizes, dataset.targets.sizes)
