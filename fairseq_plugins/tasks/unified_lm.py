@@ -46,6 +46,7 @@ from unified.objectives import DEFAULT_FINETUNING, DEFAULT_PRETRAINING, parse_ob
 from unified.planning.pairs import cut_note
 from unified.tokenization import word_starts
 from unified.training.row_dataset import RowDataset, longest_text
+from unified.training.settings import require_a_row
 from unified.training.splits import document_texts, open_split, pair_texts
 from unified.training.stream_dataset import RunningText, StreamDataset
 from unified.training.target_symbols import target_symbols
@@ -249,6 +250,8 @@ class UnifiedLMTask(DictionaryTask):
             files = [tuple(map(TokenFile, folder.prefixes("train"))) for folder in self.folders]
             self.lengths.choose(files, self._max_pair_length())
         self.require_positions(cfg)
+        if self.cfg.max_tokens is not None and not self.cfg.padded:
+            require_a_row(self.cfg.max_tokens, self.cfg.tokens_per_sample)
         settle_model(cfg, self.mixture, self.cfg.memory)
 
     def train_step(
