@@ -10,6 +10,7 @@ import argparse
 import os
 import re
 from collections.abc import Callable
+from importlib.util import find_spec
 from typing import Any
 
 import torch
@@ -50,6 +51,11 @@ def check_training(cfg: DictConfig) -> None:
                 f"{as_option(option)} does not go with --optimizer unified_adam, whose kernel wants parameters in "
                 f"float32; take --{whole}, or --optimizer adam"
             )
+    if cfg.checkpoint.write_checkpoints_asynchronously and find_spec("iopath") is None:  # fairseq ends with status 0
+        raise UnifiedError(
+            "--write-checkpoints-asynchronously needs iopath, which is not installed; pip install iopath, or leave it "
+            "out"
+        )
     _check_splits(cfg.dataset)
     _check_start(cfg.checkpoint)
 

@@ -124,6 +124,18 @@ def test_validation_does_not_read_what_is_trained_on(tmp_path, splits):
     check_training(configuration(tmp_path, dataset__valid_subset="valid,train1"))
 
 
+def test_writing_in_the_background_needs_its_package(tmp_path, monkeypatch):
+    """fairseq trained nothing, and ended with status 0."""
+    wanted = {"checkpoint__write_checkpoints_asynchronously": True}
+    monkeypatch.setattr(training_checks, "find_spec", lambda name: None)
+    assert refusal(tmp_path, **wanted) == (
+        "--write-checkpoints-asynchronously needs iopath, which is not installed; pip install iopath, or leave it out"
+    )
+    check_training(configuration(tmp_path))
+    monkeypatch.setattr(training_checks, "find_spec", lambda name: name)
+    check_training(configuration(tmp_path, **wanted))
+
+
 def test_splits_are_not_combined_for_validation(tmp_path):
     """The first one alone was read."""
     assert refusal(tmp_path, dataset__combine_valid_subsets=True) == (
