@@ -19,6 +19,7 @@ from fairseq.data import data_utils
 from fairseq.dataclass import utils as dataclass_utils
 from fairseq.distributed import utils as distributed_utils
 from fairseq.file_io import PathManager
+from fairseq.registry import REGISTRIES
 from omegaconf import DictConfig, OmegaConf
 
 from fairseq_plugins.config import LAST_CHECKPOINT, is_ours, last_checkpoint, trains
@@ -42,6 +43,13 @@ def check_training(cfg: DictConfig) -> None:
         UnifiedError: names the option.
     """
     _check_numbers(cfg)
+    name = OmegaConf.select(cfg, "criterion._name")
+    criterion = REGISTRIES["criterion"]["registry"].get(name)
+    if criterion is not None and criterion.__module__.partition(".")[0] == "fairseq":
+        raise UnifiedError(
+            f"--criterion {name} (where none is given, cross_entropy) is fairseq's own, which cannot read the batches "
+            "of this task; take --criterion unified_lm or unified_understanding, as the task is called"
+        )
     if cfg.common.fp16 and not torch.cuda.is_available():  # fairseq's answer to an overflow is on a GPU
         raise UnifiedError("--fp16 needs a GPU; without one leave it out, or train with --bf16")
     for option in ("memory_efficient_fp16", "memory_efficient_bf16"):

@@ -124,6 +124,16 @@ def test_validation_does_not_read_what_is_trained_on(tmp_path, splits):
     check_training(configuration(tmp_path, dataset__valid_subset="valid,train1"))
 
 
+def test_a_criterion_of_fairseqs_own_is_refused(tmp_path):
+    """It ended in a traceback at the first batch, as did a command without --criterion."""
+    for name in ("cross_entropy", "label_smoothed_cross_entropy"):
+        assert refusal(tmp_path, criterion={"_name": name}) == (
+            f"--criterion {name} (where none is given, cross_entropy) is fairseq's own, which cannot read the batches "
+            "of this task; take --criterion unified_lm or unified_understanding, as the task is called"
+        )
+    check_training(configuration(tmp_path, criterion={"_name": "unified_lm"}))
+
+
 def test_writing_in_the_background_needs_its_package(tmp_path, monkeypatch):
     """fairseq trained nothing, and ended with status 0."""
     wanted = {"checkpoint__write_checkpoints_asynchronously": True}
