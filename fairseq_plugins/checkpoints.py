@@ -2,9 +2,9 @@
 
 fairseq makes ``checkpoint_last.pt`` and ``checkpoint_best.pt`` by copying over the old file, which a kill in
 mid-copy truncates; where a disk is full, it writes twice more behind the torn beginning, and ends with three
-tracebacks; it lets the unpickler's traceback through without naming the file; it asks the task for what a
-checkpoint shall hold in one process only, too late to collect it from the others; and where it only validates, it does
-not show the task what the checkpoint keeps of its heads.
+tracebacks; it lets the unpickler's traceback through without naming the file, and ends with one where a file of
+``--path`` is missing; it asks the task for what a checkpoint shall hold in one process only, too late to collect it
+from the others; and where it only validates, it does not show the task what the checkpoint keeps of its heads.
 """
 
 from __future__ import annotations
@@ -77,6 +77,20 @@ def naming_damage(load: Callable[..., Any]) -> Callable[..., Any]:
     return load_checkpoint_to_cpu
 
 
+def naming_path(load: Callable[..., Any]) -> Callable[..., Any]:
+    """fairseq's function that loads the models of ``--path``, in one line where none is named or a file is missing."""
+
+    def load_model_ensemble_and_task(filenames: list[str | None], *arguments: Any, **keywords: Any) -> Any:
+        if None in filenames:
+            raise refusal("--path must name a checkpoint")
+        try:
+            return load(filenames, *arguments, **keywords)
+        except OSError as error:
+            raise refusal(f"--path: {error}") from None
+
+    return load_model_ensemble_and_task
+
+
 def handing_over_heads(load: Callable[..., Any]) -> Callable[..., Any]:
     """fairseq's function that loads a checkpoint, with what it keeps of its heads in what task and model are given."""
 
@@ -109,8 +123,9 @@ def announcing_saves(save: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def install() -> None:
-    """Replace the four functions; fairseq looks them up at every call."""
+    """Replace the five functions; fairseq looks them up at every call."""
     checkpoint_utils.torch_persistent_save = saving_whole(checkpoint_utils.torch_persistent_save)
     checkpoint_utils.save_checkpoint = announcing_saves(checkpoint_utils.save_checkpoint)
+    checkpoint_utils.load_model_ensemble_and_task = naming_path(checkpoint_utils.load_model_ensemble_and_task)
     PathManager.copy = staticmethod(copy_atomically)
     checkpoint_utils.load_checkpoint_to_cpu = handing_over_heads(naming_damage(checkpoint_utils.load_checkpoint_to_cpu))

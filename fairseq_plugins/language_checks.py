@@ -18,7 +18,6 @@ from unified.errors import UnifiedError
 from unified.model import TransformerConfig
 from unified.objectives.mixture import Mixture
 from unified.training.model_checks import adapted, require_content, scheme_of
-from unified.training.settings import require_a_row
 from unified.training.splits import require_split
 
 
@@ -34,8 +33,6 @@ def check_options(cfg: UnifiedLMTaskConfig, mixture: Mixture, paired: bool) -> N
         UnifiedError: names the option.
     """
     require_content(mixture, cfg.objectives, cfg.data, paired)
-    if cfg.max_tokens is not None and not cfg.padded:
-        require_a_row(cfg.max_tokens, cfg.tokens_per_sample)
     for option, value in {
         "--memory": cfg.memory,
         "--max-source": cfg.max_source,

@@ -8,17 +8,21 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 from collections.abc import Callable
+from importlib.util import find_spec
 from typing import Any
 
 import torch
+from fairseq import utils
 from fairseq.data import data_utils
 from fairseq.dataclass import utils as dataclass_utils
 from fairseq.distributed import utils as distributed_utils
 from fairseq.file_io import PathManager
+from fairseq.registry import REGISTRIES
 from omegaconf import DictConfig, OmegaConf
 
-from fairseq_plugins.config import LAST_CHECKPOINT, last_checkpoint, trains
+from fairseq_plugins.config import LAST_CHECKPOINT, is_ours, last_checkpoint, trains
 from fairseq_plugins.refusals import refusal, refusing
 from unified.arguments import as_option
 from unified.errors import UnifiedError
@@ -39,6 +43,13 @@ def check_training(cfg: DictConfig) -> None:
         UnifiedError: names the option.
     """
     _check_numbers(cfg)
+    name = OmegaConf.select(cfg, "criterion._name")
+    criterion = REGISTRIES["criterion"]["registry"].get(name)
+    if criterion is not None and criterion.__module__.partition(".")[0] == "fairseq":
+        raise UnifiedError(
+            f"--criterion {name} (where none is given, cross_entropy) is fairseq's own, which cannot read the batches "
+            "of this task; take --criterion unified_lm or unified_understanding, as the task is called"
+        )
     if cfg.common.fp16 and not torch.cuda.is_available():  # fairseq's answer to an overflow is on a GPU
         raise UnifiedError("--fp16 needs a GPU; without one leave it out, or train with --bf16")
     for option in ("memory_efficient_fp16", "memory_efficient_bf16"):
@@ -48,6 +59,11 @@ def check_training(cfg: DictConfig) -> None:
                 f"{as_option(option)} does not go with --optimizer unified_adam, whose kernel wants parameters in "
                 f"float32; take --{whole}, or --optimizer adam"
             )
+    if cfg.checkpoint.write_checkpoints_asynchronously and find_spec("iopath") is None:  # fairseq ends with status 0
+        raise UnifiedError(
+            "--write-checkpoints-asynchronously needs iopath, which is not installed; pip install iopath, or leave it "
+            "out"
+        )
     _check_splits(cfg.dataset)
     _check_start(cfg.checkpoint)
 
@@ -73,8 +89,7 @@ def _check_splits(dataset: DictConfig) -> None:
 
 def _check_numbers(cfg: DictConfig) -> None:
     dataset, optimization = cfg.dataset, cfg.optimization
-    if dataset.max_tokens is None and dataset.batch_size is None:
-        raise UnifiedError("--max-tokens or --batch-size must say how much a batch holds")
+    _check_batches(dataset)
     for name in ("max_tokens", "batch_size", "max_tokens_valid", "batch_size_valid"):  # the last two follow the others
         if dataset[name] is not None and dataset[name] < 1:
             raise UnifiedError(f"{as_option(name)} must be at least 1, got {dataset[name]}")
@@ -86,6 +101,11 @@ def _check_numbers(cfg: DictConfig) -> None:
         raise UnifiedError(f"--clip-norm must be at least 0, which clips nothing, got {optimization.clip_norm}")
     if not 0 <= cfg.common.seed <= LARGEST_SEED:
         raise UnifiedError(f"--seed must be an integer from 0 to {LARGEST_SEED}, got {cfg.common.seed}")
+
+
+def _check_batches(dataset: DictConfig) -> None:
+    if dataset.max_tokens is None and dataset.batch_size is None:
+        raise UnifiedError("--max-tokens or --batch-size must say how much a batch holds")
 
 
 def _check_start(checkpoint: DictConfig) -> None:
@@ -125,9 +145,11 @@ def _listed(values: Any) -> str:
 
 def _checking(call: Callable[..., None]) -> Callable[..., None]:
     def call_main(cfg: DictConfig, main: Callable[..., None], **keywords: Any) -> None:
-        if trains(cfg):  # tasks of others may know better
-            with refusing():
+        with refusing():  # tasks of others may know better
+            if trains(cfg):
                 check_training(cfg)
+            elif is_ours(cfg):  # fairseq-validate
+                _check_batches(cfg.dataset)
         call(cfg, main, **keywords)
 
     return call_main
@@ -152,20 +174,25 @@ def of_whole_numbers(convert: Callable[..., list[Any] | None]) -> Callable[..., 
 def naming_splits(check: Callable[..., None]) -> Callable[..., None]:
     """fairseq's check that no validation split is overlooked, in one line for our tasks; it advises ``--combine-val``.
 
-    Of pairs it takes every second split for overlooked, because it looks for the names of files.
+    Of pairs it takes every second split for overlooked, named or not, because it looks for the names of files.
     """
 
     def raise_if_valid_subsets_unintentionally_ignored(train_cfg: DictConfig) -> None:
-        try:
+        if not trains(train_cfg):
             check(train_cfg)
-        except ValueError:
-            if not trains(train_cfg):
-                raise
+            return
+        dataset, data = train_cfg.dataset, train_cfg.task.data
+        if dataset.ignore_unused_valid_subsets or dataset.disable_validation:
+            return
+        named = dataset.valid_subset.split(",")
+        files = [file for folder in utils.split_paths(data) for file in PathManager.ls(folder)]
+        splits = {file.partition(".")[0] for file in files if re.match("valid[0-9]", file)}
+        overlooked = sorted(splits - set(named))
+        if overlooked:
             raise refusal(
-                f"--valid-subset {train_cfg.dataset.valid_subset}: {train_cfg.task.data} holds other validation "
-                "splits, too; name them, as in --valid-subset valid,valid1, or pass --ignore-unused-valid-subsets; "
-                "pairs need both"
-            ) from None
+                f"--valid-subset {dataset.valid_subset}: {data} holds {', '.join(overlooked)}, too; name all, as in "
+                f"--valid-subset {','.join([*named, *overlooked])}, or pass --ignore-unused-valid-subsets"
+            )
 
     return raise_if_valid_subsets_unintentionally_ignored
 

@@ -19,6 +19,7 @@ from fairseq_plugins.config import Settings
 from fairseq_plugins.dataset import PairFairseqDataset, RowFairseqDataset, Sample, Side, StreamFairseqDataset, cut_item
 from fairseq_plugins.epochs import EpochRows
 from fairseq_plugins.evaluation import GeneratedTexts, generation_options
+from fairseq_plugins.generation_checks import check_generation
 from fairseq_plugins.generator import ForcedScorer, UnifiedSequenceGenerator
 from fairseq_plugins.language_checks import check_folders, check_options, check_training_splits, settle_model
 from fairseq_plugins.language_options import UnifiedLMTaskConfig
@@ -45,6 +46,7 @@ from unified.objectives import DEFAULT_FINETUNING, DEFAULT_PRETRAINING, parse_ob
 from unified.planning.pairs import cut_note
 from unified.tokenization import word_starts
 from unified.training.row_dataset import RowDataset, longest_text
+from unified.training.settings import require_a_row
 from unified.training.splits import document_texts, open_split, pair_texts
 from unified.training.stream_dataset import RunningText, StreamDataset
 from unified.training.target_symbols import target_symbols
@@ -248,6 +250,8 @@ class UnifiedLMTask(DictionaryTask):
             files = [tuple(map(TokenFile, folder.prefixes("train"))) for folder in self.folders]
             self.lengths.choose(files, self._max_pair_length())
         self.require_positions(cfg)
+        if self.cfg.max_tokens is not None and not self.cfg.padded:
+            require_a_row(self.cfg.max_tokens, self.cfg.tokens_per_sample)
         settle_model(cfg, self.mixture, self.cfg.memory)
 
     def train_step(
@@ -350,6 +354,7 @@ class UnifiedLMTask(DictionaryTask):
                 f"{self.folder.path} holds documents, from which fairseq-generate has nothing to generate; continue "
                 "prompts with fairseq-interactive or `unified generate`"
             )
+        check_generation(vars_of(args))
         if vars_of(args).get("score_reference", False):
             for dataset in self.datasets.values():
                 self.lengths.check_pairs(dataset.sources.sizes, dataset.targets.sizes)

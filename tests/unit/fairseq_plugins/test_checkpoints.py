@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from fairseq import checkpoint_utils
 from omegaconf import OmegaConf
 
 from fairseq_plugins import checkpoints
@@ -172,3 +173,12 @@ def test_a_task_and_its_model_are_given_what_a_checkpoint_keeps_of_its_heads(sta
     assert found["model"] == {"a": 1, "kept_heads": heads}
     language_model = {**state, "extra_state": {}}
     assert checkpoints.handing_over_heads(lambda path: language_model)("model.pt") == language_model
+
+
+def test_a_missing_file_of_a_path_is_refused_in_one_line(tmp_path):
+    """fairseq ended in a traceback."""
+    path = str(tmp_path / "checkpoint_best.pt")
+    for given, says in {path: f"--path: Model file not found: {path}", None: "--path must name a checkpoint"}.items():
+        with pytest.raises(SystemExit) as raised:
+            checkpoint_utils.load_model_ensemble_and_task([given])
+        assert str(raised.value) == f"unified_lm: error: {says}"

@@ -32,7 +32,7 @@ CHANGED = {
     (checkpoint_utils, "save_checkpoint"): ["checkpoints"],
     (checkpoint_utils, "load_checkpoint"): ["restarts"],
     (checkpoint_utils, "load_checkpoint_to_cpu"): ["checkpoints"],
-    (checkpoint_utils, "load_model_ensemble_and_task"): ["trust"],
+    (checkpoint_utils, "load_model_ensemble_and_task"): ["trust", "checkpoints"],
     (tasks, "setup_task"): ["trust"],
     (data_utils, "raise_if_valid_subsets_unintentionally_ignored"): ["training_checks"],
     (utils, "eval_str_list"): ["training_checks"],

@@ -55,7 +55,6 @@ def test_what_goes_together_is_taken():
     ("options", "says"),
     [
         ({"paired": True}, "--objectives 'bert' does not fit folder, which holds source/target pairs"),
-        ({"max_tokens": 63}, "--max-tokens 63 is less than one row of --tokens-per-sample 64; "),
         ({"memory": -1}, "--memory must be at least 0, got -1"),
         ({"max_source": -1}, "--max-source must be at least 0, got -1"),
         ({"max_target": -2}, "--max-target must be at least 0, got -2"),

@@ -55,6 +55,13 @@ def test_a_model_that_cannot_write_is_refused_in_one_line(pairs, kind):
 
 
 @pytest.mark.parametrize("score_reference", [False, True])
+def test_an_option_that_means_nothing_here_is_refused_in_one_line(pairs, score_reference):
+    """``fairseq-generate --print-alignment hard`` wrote lines without an alignment."""
+    with pytest.raises(SystemExit, match="^unified_lm: error: --print-alignment does not work here: "):
+        generator_of(pairs(), {"print_alignment": "hard", "score_reference": score_reference})
+
+
+@pytest.mark.parametrize("score_reference", [False, True])
 def test_models_of_different_decoding_schemes_are_refused(pairs, score_reference):
     task = pairs()
     shape = {"token_types": 6}

@@ -61,6 +61,20 @@ def test_lengths_are_chosen_over_all_folders(tmp_path):
     assert task.lengths.trained == PairLengths(0, 0, 8)
 
 
+def test_a_batch_without_room_for_a_row_is_refused_in_training_alone(documents, pairs):
+    """fairseq-generate --max-tokens was held against --tokens-per-sample, of which no pair of it knows."""
+    for make in (documents, pairs):
+        task = make(max_tokens=31, tokens_per_sample=32)
+        with pytest.raises(SystemExit, match="^unified_lm: error: --max-tokens 31 is less than one row of "):
+            task.build_model(model_settings())
+        assert task.build_model(model_settings(writes="nothing"), from_checkpoint=True) is not None
+
+
+def test_padded_rows_may_be_shorter_than_the_longest_one(documents):
+    task = documents(max_tokens=31, tokens_per_sample=32, padded=True)
+    assert task.build_model(model_settings()) is not None
+
+
 def test_documents_have_no_lengths(documents):
     task, cfg = documents(), model_settings()
     assert "next_sentence" in task.build_model(cfg).core.heads and cfg.writes == "left_to_right"

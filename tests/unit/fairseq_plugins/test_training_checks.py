@@ -124,6 +124,28 @@ def test_validation_does_not_read_what_is_trained_on(tmp_path, splits):
     check_training(configuration(tmp_path, dataset__valid_subset="valid,train1"))
 
 
+def test_a_criterion_of_fairseqs_own_is_refused(tmp_path):
+    """It ended in a traceback at the first batch, as did a command without --criterion."""
+    for name in ("cross_entropy", "label_smoothed_cross_entropy"):
+        assert refusal(tmp_path, criterion={"_name": name}) == (
+            f"--criterion {name} (where none is given, cross_entropy) is fairseq's own, which cannot read the batches "
+            "of this task; take --criterion unified_lm or unified_understanding, as the task is called"
+        )
+    check_training(configuration(tmp_path, criterion={"_name": "unified_lm"}))
+
+
+def test_writing_in_the_background_needs_its_package(tmp_path, monkeypatch):
+    """fairseq trained nothing, and ended with status 0."""
+    wanted = {"checkpoint__write_checkpoints_asynchronously": True}
+    monkeypatch.setattr(training_checks, "find_spec", lambda name: None)
+    assert refusal(tmp_path, **wanted) == (
+        "--write-checkpoints-asynchronously needs iopath, which is not installed; pip install iopath, or leave it out"
+    )
+    check_training(configuration(tmp_path))
+    monkeypatch.setattr(training_checks, "find_spec", lambda name: name)
+    check_training(configuration(tmp_path, **wanted))
+
+
 def test_splits_are_not_combined_for_validation(tmp_path):
     """The first one alone was read."""
     assert refusal(tmp_path, dataset__combine_valid_subsets=True) == (
@@ -141,14 +163,30 @@ def test_a_validation_split_that_would_be_overlooked_is_refused_in_one_line(tmp_
     with pytest.raises(SystemExit) as raised:
         check(cfg)
     assert str(raised.value) == (
-        f"unified_lm: error: --valid-subset valid: {tmp_path} holds other validation splits, too; name them, as in "
-        "--valid-subset valid,valid1, or pass --ignore-unused-valid-subsets; pairs need both"
+        f"unified_lm: error: --valid-subset valid: {tmp_path} holds valid1, too; name all, as in --valid-subset "
+        "valid,valid1, or pass --ignore-unused-valid-subsets"
     )
     cfg.dataset.valid_subset = "valid,valid1"
     check(cfg)
     other = configuration(tmp_path, task={"_name": "translation", "data": str(tmp_path)})
     with pytest.raises(ValueError, match="^Valid paths"):
         check(other)
+
+
+def test_a_validation_split_of_pairs_is_overlooked_only_where_it_is_not_named(tmp_path):
+    """fairseq refused it, named or not, because its files have the languages in their names."""
+    for name in ("valid", "valid1", "valid2"):
+        for side in ("de", "en"):
+            (tmp_path / f"{name}.de-en.{side}.idx").touch()
+    check = data_utils.raise_if_valid_subsets_unintentionally_ignored
+    cfg = configuration(tmp_path, task={"_name": "unified_lm", "no_export": False, "data": str(tmp_path)})
+    cfg.dataset.valid_subset = "valid,valid2"
+    with pytest.raises(SystemExit, match=" holds valid1, too; name all, as in --valid-subset valid,valid2,valid1, "):
+        check(cfg)
+    cfg.dataset.ignore_unused_valid_subsets = True
+    check(cfg)
+    cfg.dataset.ignore_unused_valid_subsets, cfg.dataset.valid_subset = False, "valid,valid1,valid2"
+    check(cfg)
 
 
 @pytest.mark.parametrize("option", ["--restore-file", "--finetune-from-model", "--continue-once"])
@@ -202,3 +240,15 @@ def test_trainings_of_our_tasks_alone_are_checked_and_before_they_begin(tmp_path
         distributed_utils.call_main(configuration(tmp_path, **wrong, **other), "main", more=1)
     distributed_utils.call_main(configuration(tmp_path), "main", more=1)
     assert begun == [("main", {"more": 1})] * 3
+
+
+def test_a_validation_must_say_how_much_a_batch_holds_too(tmp_path, monkeypatch):
+    """fairseq-validate ended in a traceback."""
+    begun = []
+    monkeypatch.setattr(distributed_utils, "call_main", lambda cfg, main: begun.append(main))
+    training_checks.install()
+    without = {"common_eval__path": "model.pt", "dataset__max_tokens": None, "dataset__batch_size": None}
+    with pytest.raises(SystemExit, match="^unified_lm: error: --max-tokens or --batch-size must say how much a batch "):
+        distributed_utils.call_main(configuration(tmp_path, **without), "main")
+    distributed_utils.call_main(configuration(tmp_path, **without, task={"_name": "translation"}), "main")
+    assert begun == ["main"]
