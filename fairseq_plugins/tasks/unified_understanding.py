@@ -34,7 +34,7 @@ from unified.tasks.heads import TASK_HEADS, Encoded, HeadEntry, Understanding, p
 from unified.tasks.heads.base import require_markable
 from unified.tasks.heads.batches import packed_length
 from unified.tasks.heads.registry import FROM_DATA, restored_task
-from unified.tasks.heads.returned import encoded_items, predicted_items
+from unified.tasks.heads.returned import cut_note, encoded_items, predicted_items
 from unified.tokenization import load_tokenizer
 
 logger = logging.getLogger(__name__)
@@ -166,11 +166,9 @@ class UnifiedUnderstandingTask(DictionaryTask):
             encoded = encoded_items(task, items, self.codec)
         except UnifiedError as error:
             raise UnifiedError(f"{path}: {error}") from None
-        if encoded.cut:
-            longer = f"{encoded.cut:,} of {len(items):,} items have more than {self.cfg.tokens_per_sample:,} tokens"
-            logger.info(f"{path}: {longer}; they are {'read in windows' if task.reads_windows else 'cut'}")
-        for remark in encoded.remarks:
-            logger.info(f"{path}: {remark}")
+        longer = cut_note(task, encoded, len(items), self.cfg.tokens_per_sample)
+        for note in (*([longer] if longer else []), *encoded.remarks):
+            logger.info(f"{path}: {note}")
         return encoded
 
     def build_model(self, cfg: Settings, from_checkpoint: bool = False) -> BaseFairseqModel:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import io
 import itertools
+import os
 import platform
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -163,6 +164,8 @@ def prepare(
     if settings.cleaning:
         settings.cleaning.rules()  # a missing library is told before any work, not within
     _read_beginnings(settings)
+    for note in _shared_files(settings):
+        Progress.say(note)
     annotation = annotating(settings.annotation, resolved(destination))
     with annotation as annotator, new_folder(destination, overwrite, advice) as folder:
         tokenizer, vocabulary, dictionary = _tokenizer(settings, workers)
@@ -200,9 +203,29 @@ def _read_beginnings(settings: Settings) -> None:
             for first in itertools.islice(settings.chunks(file), 1):
                 empty = False
                 chunk = first.chunk if isinstance(first, CleanedChunk) else first
-                deque(chunk.pairs() if isinstance(chunk, PairChunk | RowPairs) else chunk.documents(), maxlen=0)
+                if isinstance(chunk, RowPairs) and settings.oracle:
+                    deque(chunk.pairs_with_spans(), maxlen=0)
+                else:
+                    deque(chunk.pairs() if isinstance(chunk, PairChunk | RowPairs) else chunk.documents(), maxlen=0)
         if empty:
             raise UnifiedError(_no_text(settings, name))
+
+
+def _shared_files(settings: Settings) -> list[str]:
+    """Sentences on files of the training text that another split reads, too; texts of pairs are the sources."""
+    train = _identities(settings.train)
+    notes = []
+    for name, corpus in settings.corpora.items():
+        why = f"read for train and for {name}; a loss or a score on {name} looks too good"
+        shared = [path for one, path in _identities(corpus).items() if name != "train" and one in train]
+        notes += [f"{path}: {why}" for path in shared]
+    return notes
+
+
+def _identities(corpus: Corpus) -> dict[str, str]:
+    """The files of a corpus, of pairs in two files those of the sources, by their real paths."""
+    paths = corpus.sources if isinstance(corpus, ParallelCorpus) else corpus.paths
+    return {path if is_hub(path) else os.path.realpath(path): path for path in paths}
 
 
 def _tokenizer(settings: Settings, workers: int) -> tuple[Tokenizer, Vocabulary, bytes | None]:

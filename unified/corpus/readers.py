@@ -152,6 +152,9 @@ class RowPairs:
 
     def _pair_with_spans(self, fields: Fields) -> tuple[str, str, SourceSpans]:
         source, target = self._pair(fields)
+        for name in (SENTENCES, ORACLE):
+            if name not in fields:
+                raise UnifiedError(f"{MissingField(name, list(fields))}; `unified pairs --oracle` adds it")
         try:
             spans = source_spans(source, fields.get(SENTENCES), fields.get(ORACLE))
         except ValueError as error:

@@ -213,6 +213,10 @@ def require_file(path: str) -> None:
     """Raises UnifiedError where ``path`` is not a file."""
     if not Path(path).exists():
         raise UnifiedError(f"{path}: no such file")
+    if Path(path).is_dir():
+        within = sorted(one.name for one in Path(path).iterdir() if one.is_file() and not one.name.startswith("."))
+        inside = f"name its files, such as {Path(path) / within[0]}" if within else "there is no file in it"
+        raise UnifiedError(f"{path}: a folder, not a file; {inside}")
     if not Path(path).is_file():
         raise UnifiedError(f"{path}: not a file; name a file")
 

@@ -9,10 +9,10 @@ from typing import Any
 from unified.arguments import counted
 from unified.errors import Problems
 from unified.tasks.heads.base import Understanding
-from unified.tasks.heads.items import Splits, TextItem
+from unified.tasks.heads.items import Splits, TextItem, WordsItem
 from unified.tasks.writing import WritingItem
 
-#: Labels that are named with their counts.
+#: Labels, or tags of words, that are named with their counts.
 _SHOWN = 20
 
 
@@ -26,9 +26,7 @@ def data_notes(splits: Splits) -> list[str]:
     train, valid = _texts(splits.get("train", ())), _texts(splits.get("valid", ()))
     counts = Counter(item.label for item in train if isinstance(item.label, str))
     if counts:
-        more = f", and {len(counts) - _SHOWN:,} more" if len(counts) > _SHOWN else ""
-        named = ", ".join(f"{label!r} {count:,}" for label, count in counts.most_common(_SHOWN))
-        notes.append(f"{counted(len(counts), 'label')} in train: {named}{more}")
+        notes.append(f"{counted(len(counts), 'label')} in train: {_with_counts(counts)}")
         if len(counts) > max(_SHOWN, len(train) / 4):
             notes.append(f"{len(counts):,} classes of {len(train):,} items: is the label read from the right field?")
         alike: dict[str, list[str]] = {}
@@ -40,6 +38,9 @@ def data_notes(splits: Splits) -> list[str]:
             for labels in alike.values()
             if len(labels) > 1
         ]
+    tags = Counter(tag for item in splits.get("train", ()) if isinstance(item, WordsItem) for tag in item.tags or ())
+    if tags:
+        notes.append(f"{counted(len(tags), 'tag')} in train: {_with_counts(tags)}")
     known = {(item.text, item.second) for item in train}
     both = sum((item.text, item.second) in known for item in valid)
     if both:
@@ -141,6 +142,12 @@ def require_known_labels(
 def _is_train(split: str) -> bool:
     """Whether a split, which of several tasks is called TASK/SPLIT, holds training items."""
     return split.rpartition("/")[2] == "train"
+
+
+def _with_counts(counts: Counter[str]) -> str:
+    """The most frequent labels with their counts, and how many others there are."""
+    more = f", and {len(counts) - _SHOWN:,} more" if len(counts) > _SHOWN else ""
+    return ", ".join(f"{label!r} {count:,}" for label, count in counts.most_common(_SHOWN)) + more
 
 
 def _has_capitals(text: str) -> bool:

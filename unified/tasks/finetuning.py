@@ -272,6 +272,10 @@ class Job(ABC):
         """:meth:`understandings`, each with the splits of its task under the names that ``splits`` has."""
 
     @abstractmethod
+    def cut_notes(self, splits: Splits) -> list[str]:
+        """Sentences on the items for training and validation that are longer than the training reads, by split."""
+
+    @abstractmethod
     def _read(self, source: Path) -> Splits: ...
 
     @abstractmethod

@@ -30,7 +30,7 @@ from unified.tasks.heads.base import Understanding, require_markable
 from unified.tasks.heads.batches import drawn, units_of
 from unified.tasks.heads.items import Splits
 from unified.tasks.heads.registry import parse_head, parse_heads
-from unified.tasks.heads.returned import encoded_items
+from unified.tasks.heads.returned import cut_note, encoded_items
 from unified.tasks.loading import require_language_model, require_task_model
 from unified.tasks.settings import Task, Training
 from unified.tasks.several import AnyTask, SeveralTasks, WeightedTask, folders_of
@@ -82,6 +82,18 @@ class HeadsJob(Job):
         codec = Codec.for_model(self.start.config, self.start.tokenizer, vocabulary, self.training.max_length)
         understanding = parse_head(head).for_items(items)
         return len(units_of(encoded_items(understanding, items, codec).owners, understanding.together))
+
+    def cut_notes(self, splits: Splits) -> list[str]:
+        max_length = self.training.max_length
+        codec = Codec.for_model(self.start.config, self.start.tokenizer, self.vocabulary(splits), max_length)
+        notes = []
+        for understanding, own in self.judged(splits):
+            for split, items in own.items():
+                if split.rpartition("/")[2] in _SPLITS:
+                    encoded = encoded_items(understanding, items, codec)
+                    note = cut_note(understanding, encoded, len(items), max_length)
+                    notes += [f"{split}: {note}"] if note else []
+        return notes
 
     def _options(self, splits: Splits) -> dict[str, object]:
         return {
@@ -255,6 +267,21 @@ class WritingJob(Job):
 
     def judged(self, splits: Splits) -> list[tuple[Understanding[Any], Splits]]:
         return []
+
+    def cut_notes(self, splits: Splits) -> list[str]:
+        count, notes = TokenCounter(self.start.tokenizer.encode), []
+        for split in _SPLITS:
+            sources = [(item.source,) if isinstance(item.source, str) else item.source for item in splits[split]]
+            sizes = {
+                "sources": [sum(map(count, parts)) + len(parts) - 1 for parts in sources],  # with the separators
+                "targets": [count(item.target) for item in splits[split]],
+            }
+            limits = {"sources": self.training.max_source_tokens, "targets": self.training.max_target}
+            for side, most in limits.items():
+                longer = sum(size > most for size in sizes[side])
+                cut = f"{longer:,} of {len(sources):,} {side} are cut to their first {counted(most, 'token')}"
+                notes += [f"{split}: {cut}"] if longer else []
+        return notes
 
     def _read(self, source: Path) -> Splits:
         budget = TokenBudget(TokenCounter(self.start.tokenizer.encode), self.training.max_source_tokens)

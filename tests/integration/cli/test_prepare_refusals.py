@@ -96,7 +96,7 @@ def test_bad_options_and_missing_files(tmp_path, capsys):
     missing = tmp_path / "missing.txt"
     for arguments, message in [
         ([missing], f"{missing}: no such file"),
-        ([tmp_path], f"{tmp_path}: not a file; name a file"),
+        ([tmp_path], f"{tmp_path}: a folder, not a file; name its files, such as {text}"),
         ([text, "--valid", missing], f"{missing}: no such file"),
         ([text, "--tokenizer", missing], "neither one of unigram, bpe, char, wordpiece, anna nor an existing file"),
         ([text, "--tokenizer", text], r"no [UNK] among its 2 entries"),

@@ -95,6 +95,23 @@ def test_a_dry_run_prints_a_command_and_leaves_data_alone(dry_run, tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("words", "cut"),
+    [
+        ("classification --max-length 3", ["train: 18 of 18 items have more than 3 tokens; they are cut",
+                                           "valid: 2 of 2 items have more than 3 tokens; they are cut"]),
+        ("classification --max-length 60", []),
+        ("texts --data pairs.jsonl --max-length 48 --max-source 1 --max-target 1",
+         ["train: 18 of 18 sources are cut to their first 1 token",
+          "valid: 2 of 2 sources are cut to their first 1 token"]),
+        ("texts --data pairs.jsonl --max-length 48 --max-source 20 --max-target 10", []),
+    ],
+)  # fmt: skip
+def test_a_dry_run_says_how_many_texts_will_be_cut(dry_run, words, cut):
+    _, said = dry_run(*words.split())
+    assert [line for line in said.splitlines() if "cut" in line] == cut
+
+
+@pytest.mark.parametrize(
     ("words", "changed"),
     [
         ("--epochs 5", {"--max-update": "5"}),

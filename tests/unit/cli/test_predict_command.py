@@ -187,6 +187,21 @@ def test_a_prediction_is_printed_as_a_line_of_json_for_each_item(work, capsys):
     assert '"id": "é0"' in printed.out and printed.err == ""
 
 
+def test_single_texts_for_a_model_of_pairs_are_noted_once_and_pairs_for_one_of_single_texts(work, capsys):
+    from unified.cli.commands.predicting.inputs import noting_other_pairs
+    from unified.tasks.heads.items import TextItem
+
+    one, two = TextItem("1", "a"), TextItem("2", "a", "b")
+    for given, pairs, says in (
+        ([two, one, one], True, "pairs of texts, but item 1 has one text; --second-field, or --second"),
+        ([one, two, two], False, "single texts, but item 2 has a second text\n"),
+        ([one, two], None, ""),
+    ):
+        assert list(noting_other_pairs(iter(given), pairs)) == given
+        said = capsys.readouterr().err
+        assert says in said and said.count("\n") == bool(says)
+
+
 def test_as_many_items_are_read_ahead_as_the_option_says(work, monkeypatch, capsys):
     """A bad line of a stream stops the command: what was answered before it has been printed."""
     stream = '{"text": "w1"}\n{"text": "w2"}\n{"text": "w3"}\n{"text": ""}\n'

@@ -113,7 +113,7 @@ def test_names_of_fields_are_refused_where_lines_have_none(capsys):
     assert said == "--target-field t: p holds lines without fields, by its name; leave --target-field out"
     Path("folder").mkdir()
     said = refusal(capsys, "classification", "folder", files[1], "--label-field", "l")
-    assert said == "folder: not a file; name a file"
+    assert said == "folder: a folder, not a file; there is no file in it"
 
 
 def test_tags_are_scored_by_type(capsys):

@@ -20,7 +20,7 @@ from tests.support.corpora import expected_items, items, jsonl, random_documents
 from unified.corpus import prepare as module
 from unified.corpus.cleaning import Cleaning
 from unified.corpus.prepare import ADVICE, Settings, prepare
-from unified.corpus.readers import DocumentCorpus, RowPairCorpus
+from unified.corpus.readers import DocumentCorpus, ParallelCorpus, RowPairCorpus
 from unified.corpus.tokenizer_source import TokenizerSource
 from unified.data.prepared_folder import DataFolder
 from unified.data.token_files import TokenFile
@@ -325,6 +325,27 @@ def test_refusals_come_before_any_work(tmp_path, said):
 
     assert refused(Settings(corpus, cleaning=Lacking()), tmp_path / "d") == "a library is missing"
     assert said == [] and not (tmp_path / "d").exists()
+
+
+def test_marks_of_an_oracle_that_are_missing_are_told_before_any_work(tmp_path, said):
+    pairs = RowPairCorpus((jsonl(tmp_path / "p.jsonl", [{"source": "a", "target": "b"}]),), "source", "target")
+    message = refused(Settings(pairs, oracle=True), tmp_path / "d")
+    assert message.startswith(f"{tmp_path}/p.jsonl, line 1: no field 'sentences'; ") and said == []
+
+
+def test_a_file_that_trains_and_validates_is_named(tmp_path, said, monkeypatch):
+    text, other = write(tmp_path / "a.txt", "a b\n"), write(tmp_path / "b.txt", "b a\n")
+    monkeypatch.chdir(tmp_path)
+    train, tokenizer = DocumentCorpus((text,)), word_pieces(tmp_path, "ab")
+    note = "a.txt: read for train and for {}; a loss or a score on {} looks too good"
+    same, others = DocumentCorpus(("a.txt", other)), DocumentCorpus((other,))
+    prepare(Settings(train, same, same, tokenizer=tokenizer), tmp_path / "one")
+    assert [line for line in said if "read for" in line] == [note.format(*2 * [name]) for name in ("valid", "test")]
+    said.clear()
+    prepare(Settings(train, others, others, tokenizer=tokenizer), tmp_path / "two")
+    pairs = ParallelCorpus((text,), (other,)), ParallelCorpus((other,), (other,))
+    prepare(Settings(*pairs, tokenizer=tokenizer), tmp_path / "three")
+    assert not any("read for" in line for line in said)
 
 
 @pytest.mark.parametrize(

@@ -234,8 +234,7 @@ def test_a_source_may_have_parts_and_an_oracle_needs_one(tmp_path):
     )
     path = jsonl(tmp_path / "b.jsonl", [{"src": "a b", "tgt": "c"}])
     assert refused(pairs_of, path, with_spans=True) == (
-        f"{path}, line 1: field 'sentences' must be a list of whole numbers, got None; make it with "
-        "`unified pairs --oracle`"
+        f"{path}, line 1: no field 'sentences'; its fields: 'src', 'tgt'; `unified pairs --oracle` adds it"
     )
 
 

@@ -171,8 +171,11 @@ def test_how_long_a_line_may_be():
 def test_what_is_no_file_is_refused(tmp_path):
     for read in (require_file, LineReader, numbered_lines, text_pieces):
         assert refusal(read, f"{tmp_path}/none") == f"{tmp_path}/none: no such file"
-        assert refusal(read, str(tmp_path)) == f"{tmp_path}: not a file; name a file"
+        assert refusal(read, str(tmp_path)) == f"{tmp_path}: a folder, not a file; there is no file in it"
+        assert refusal(read, "/dev/null") == "/dev/null: not a file; name a file"
+    written(tmp_path, "", ".hidden")
     path = written(tmp_path, "a")
+    assert refusal(require_file, str(tmp_path)) == f"{tmp_path}: a folder, not a file; name its files, such as {path}"
     assert LineReader(path, 1).take(1) == Chunk(path, 1, b"a")
     assert LineReader(path, 2**30).take(1) == Chunk(path, 1, b"a")
     for size in (0, -1, 2**30 + 1, 10**20):

@@ -47,6 +47,15 @@ def test_of_many_labels_the_most_frequent_are_named():
     assert note.endswith("'l19' 3, and 10 more")
 
 
+def test_tags_of_words_are_counted():
+    train = [WordsItem("1", ("Bob", "ran"), ("B-PER", "O")), WordsItem("2", ("it", "ran"), ("O", "O"))]
+    valid = [WordsItem("3", ("Bob",), ("B-X",))]
+    assert data_notes({"train": train, "valid": valid}) == [
+        "items: train 2, valid 1",
+        "2 tags in train: 'O' 3, 'B-PER' 1",
+    ]
+
+
 @pytest.mark.parametrize(
     ("count", "classes", "questioned"),
     [(40, 20, False), (40, 21, True), (80, 21, True), (200, 50, False), (200, 51, True), (60, 20, False)],
@@ -184,7 +193,7 @@ def test_items_without_labels_are_known():
 
 def test_items_without_classes_are_counted_alone():
     assert data_notes({"train": items(("a", 1.0), ("b", 2.0))}) == ["items: train 2"]
-    assert data_notes({"train": [WordsItem("1", ("a",), ("O",))] * 1200}) == ["items: train 1,200"]
+    assert data_notes({"train": [WordsItem("1", ("a",))] * 1200}) == ["items: train 1,200"]
 
 
 def test_a_classifier_is_compared_with_a_constant_answer():

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from tests.support.corpora import jsonl
 from tests.support.refusals import refused
 from tests.support.task_folders import language_model
 from tests.support.untrained_models import write_found_threshold
 from unified.reports.results import write_result
 from unified.tasks.found_thresholds import found_thresholds
-from unified.tasks.learnt_tasks import require_learnt
+from unified.tasks.learnt_tasks import has_learnt_pairs, require_learnt
 from unified.tasks.thresholds import FoundThreshold
 
 
@@ -50,3 +51,18 @@ def test_a_data_set_is_answered_by_the_model_that_learnt_it(tmp_path):
             f"{name} was fine-tuned for cola, not for rte; where its answers are wanted all the same, name its head "
             "instead of the task"
         )
+
+
+def test_training_items_say_whether_they_were_pairs(tmp_path):
+    folder = language_model(tmp_path / "model")
+    one, two = {"text": "a", "label": "x"}, {"text": "a", "second": "b", "label": "x"}
+    assert has_learnt_pairs(str(folder), "classification") is None
+    for rows, pairs in (([one], False), ([two, two], True), ([one, two], None)):
+        (folder / "data").mkdir(exist_ok=True)
+        jsonl(folder / "data" / "train.jsonl", rows)
+        assert has_learnt_pairs(str(folder), "classification") is pairs
+    (folder / "data" / "rte").mkdir()
+    jsonl(folder / "data" / "rte" / "train.jsonl", [two])
+    assert has_learnt_pairs(str(folder), "rte") is True and has_learnt_pairs(str(folder), "cola") is None
+    (folder / "data" / "train.jsonl").write_text("damaged")
+    assert has_learnt_pairs(str(folder), "cola") is None

@@ -344,6 +344,8 @@ def _finetune(args: argparse.Namespace) -> int:
             print(f"{job.folder}: trained with these settings before; {done}", file=sys.stderr)
             return 0
         command = _command(args, job, splits)  # refuses items that find no room in a sequence, before they are written
+        for note in job.cut_notes(splits) if args.dry_run else ():  # a training counts them in its log
+            print(note, file=sys.stderr)
         job.write(splits, annotator)
         return _train(args, job, splits, threshold, command)
 

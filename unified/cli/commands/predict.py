@@ -125,13 +125,14 @@ def run(args: argparse.Namespace) -> int:
             raise UnifiedError(f"--{name.replace('_', '-')} must be at least 1, got {value}")
     require_output_file(args)
     # Imported here, so that --help does not wait for torch.
-    from unified.cli.commands.predicting.inputs import checked, is_object, items_of, print_left_out
+    from unified.cli.commands.predicting.inputs import checked, is_object, items_of, noting_other_pairs, print_left_out
     from unified.cli.commands.predicting.plain_text import in_words, item_of_text, names_in_file
     from unified.runtime.progress import shown
     from unified.tasks.catalogue import task_named
-    from unified.tasks.learnt_tasks import require_learnt
+    from unified.tasks.learnt_tasks import has_learnt_pairs, require_learnt
     from unified.tasks.loading import load
     from unified.tasks.prediction import cut_note
+    from unified.tasks.several import head_name
 
     device = use_device(args)
     pipeline = entity_source(args)
@@ -153,6 +154,8 @@ def run(args: argparse.Namespace) -> int:
             names = names_in_file(args.input, names)
             total = checked(args.input, predictor, names)
         items = items_of(args.input, predictor, names, empty)
+    if "second" in names.parts:
+        items = noting_other_pairs(items, has_learnt_pairs(args.model[0], args.head or head_name(task.name)))
     count = cut = divided = 0
     with _destination(args, handle, predictor, items) as (stream, before, left):
         predictions = predictor.predict(left)

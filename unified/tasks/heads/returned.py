@@ -39,6 +39,19 @@ def encoded_items(task: Understanding[ItemT], items: Sequence[ItemT], codec: Cod
     return encoded
 
 
+def cut_note(task: Understanding[Any], encoded: Encoded, count: int, max_tokens: int) -> str | None:
+    """Sentence on the items that are longer than a sequence; None where none is.
+
+    Args:
+        count: of all the items.
+        max_tokens: of a sequence.
+    """
+    if not encoded.cut:
+        return None
+    done = "read in windows" if task.reads_windows else "cut"
+    return f"{encoded.cut:,} of {count:,} items have more than {max_tokens:,} tokens; they are {done}"
+
+
 def predicted_items(
     task: Understanding[ItemT],
     items: Sequence[ItemT],

@@ -58,7 +58,7 @@ def test_lines_end_at_line_feeds(write):
         "f, line 2: not UTF-8 (byte 0xff at byte 2 of the line); convert the file to UTF-8"
     )
     assert refusal(read_lines, "missing") == "missing: no such file"
-    assert refusal(read_lines, ".") == ".: not a file; name a file"
+    assert refusal(read_lines, ".") == ".: a folder, not a file; name its files, such as f"
     with pytest.raises(UnifiedError, match="^f.csv: "):
         read_lines(write("a\n", "f.csv"))
 

@@ -74,6 +74,28 @@ def items_of(
             yield item
 
 
+def noting_other_pairs(items: Iterator[Any], pairs: bool | None) -> Iterator[Any]:
+    """The items; says once on standard error where one is a single text and training items were pairs, or otherwise.
+
+    Args:
+        pairs: whether training items had a second text; None where nobody knows.
+    """
+    from unified.tasks.heads.items import TextItem
+
+    said = pairs is None
+    for item in items:
+        if not said and isinstance(item, TextItem) and (item.second is not None) != pairs:
+            said = True
+            learnt, given = ("pairs of texts", "one text") if pairs else ("single texts", "a second text")
+            advice = "; --second-field, or --second beside a plain text, gives the other" if pairs else ""
+            print(
+                f"predict: the model was fine-tuned on {learnt}, but item {item.id} has {given}{advice}",
+                file=sys.stderr,
+                flush=True,
+            )
+        yield item
+
+
 def _item_of(row: Row, source: str, predictor: AnyPredictor, names: FieldNames) -> Any:
     """The item of a row; a missing field is named with the option for its name, but where INPUT is an object itself."""
     fields = names.renamed(row.fields)

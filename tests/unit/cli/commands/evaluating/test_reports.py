@@ -236,7 +236,7 @@ def test_options_without_effect_are_refused(evaluate, capsys, words, says):
 @pytest.mark.parametrize("kind", ["perplexity", "similarity"])
 def test_a_folder_is_refused_where_one_file_is_read(evaluate, capsys, kind):
     assert main(["evaluate", kind, "m", "--model", "m"]) == 2
-    assert capsys.readouterr().err == "unified evaluate: error: m: not a file; name a file\n"
+    assert capsys.readouterr().err.startswith("unified evaluate: error: m: a folder, not a file; ")
 
 
 def test_an_empty_name_of_a_scoring_is_refused(evaluate, capsys):
