@@ -51,22 +51,15 @@ def restore(target: type[_Ours], config: Settings, **fixed: Any) -> _Ours:
     return target(**{name: getattr(config, name) for name in names if name in config}, **fixed)
 
 
-def is_ours(cfg: DictConfig) -> bool:
-    """Whether a command is for a task of ours: those of others have no ``--no-export``.
-
-    Args:
-        cfg: all options of the command.
-    """
-    return "no_export" in cfg.task
-
-
 def trains(cfg: DictConfig) -> bool:
-    """Whether a command trains a model for a task of ours. Commands that read a model name it by ``--path``.
+    """Whether a command trains a model for a task of ours.
+
+    Commands that read a model name it by ``--path``, and tasks of others have no ``--no-export``.
 
     Args:
         cfg: all options of the command.
     """
-    return cfg.common_eval.path is None and is_ours(cfg)
+    return cfg.common_eval.path is None and "no_export" in cfg.task
 
 
 def last_checkpoint(cfg: DictConfig) -> str:

@@ -16,6 +16,7 @@ from fairseq_plugins.dictionary import fairseq_dictionary
 from fairseq_plugins.early_stopping import counted_validations
 from fairseq_plugins.epochs import EpochRows
 from fairseq_plugins.refusals import refusing
+from fairseq_plugins.training_checks import require_batch_size
 from fairseq_plugins.trust import check_criterion, check_model
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
@@ -97,6 +98,8 @@ class DictionaryTask(FairseqTask):
         **keywords: Any,
     ) -> EpochRows:
         """Batches of an epoch, whose position in a checkpoint is kept in rows."""
+        with refusing():  # fairseq-validate, which has no default of either
+            require_batch_size(max_tokens, max_sentences)
         iterator = super().get_batch_iterator(
             dataset,
             max_tokens=max_tokens,

@@ -22,7 +22,7 @@ from fairseq.file_io import PathManager
 from fairseq.registry import REGISTRIES
 from omegaconf import DictConfig, OmegaConf
 
-from fairseq_plugins.config import LAST_CHECKPOINT, is_ours, last_checkpoint, trains
+from fairseq_plugins.config import LAST_CHECKPOINT, last_checkpoint, trains
 from fairseq_plugins.refusals import refusal, refusing
 from unified.arguments import as_option
 from unified.errors import UnifiedError
@@ -89,7 +89,7 @@ def _check_splits(dataset: DictConfig) -> None:
 
 def _check_numbers(cfg: DictConfig) -> None:
     dataset, optimization = cfg.dataset, cfg.optimization
-    _check_batches(dataset)
+    require_batch_size(dataset.max_tokens, dataset.batch_size)
     for name in ("max_tokens", "batch_size", "max_tokens_valid", "batch_size_valid"):  # the last two follow the others
         if dataset[name] is not None and dataset[name] < 1:
             raise UnifiedError(f"{as_option(name)} must be at least 1, got {dataset[name]}")
@@ -103,8 +103,9 @@ def _check_numbers(cfg: DictConfig) -> None:
         raise UnifiedError(f"--seed must be an integer from 0 to {LARGEST_SEED}, got {cfg.common.seed}")
 
 
-def _check_batches(dataset: DictConfig) -> None:
-    if dataset.max_tokens is None and dataset.batch_size is None:
+def require_batch_size(max_tokens: int | None, batch_size: int | None) -> None:
+    """Raises UnifiedError where neither option says how much a batch holds."""
+    if max_tokens is None and batch_size is None:
         raise UnifiedError("--max-tokens or --batch-size must say how much a batch holds")
 
 
@@ -145,11 +146,9 @@ def _listed(values: Any) -> str:
 
 def _checking(call: Callable[..., None]) -> Callable[..., None]:
     def call_main(cfg: DictConfig, main: Callable[..., None], **keywords: Any) -> None:
-        with refusing():  # tasks of others may know better
-            if trains(cfg):
+        if trains(cfg):  # tasks of others may know better
+            with refusing():
                 check_training(cfg)
-            elif is_ours(cfg):  # fairseq-validate
-                _check_batches(cfg.dataset)
         call(cfg, main, **keywords)
 
     return call_main

@@ -28,6 +28,7 @@ from fairseq_plugins.memory import StreamMemory
 from fairseq_plugins.refusals import refusing
 from fairseq_plugins.task import DictionaryTask
 from fairseq_plugins.tokenizer import FolderTokenizer
+from fairseq_plugins.training_checks import require_batch_size
 from fairseq_plugins.trust import is_given
 from fairseq_plugins.writing_validation import OfficialScores
 from unified.arguments import counted
@@ -182,6 +183,8 @@ class UnifiedLMTask(DictionaryTask):
         """Batches in the data's order; there are as many streams as all processes together have rows in a batch."""
         if not isinstance(dataset, StreamFairseqDataset):
             return super().get_batch_iterator(dataset, max_tokens, max_sentences, num_shards, epoch, **keywords)
+        with refusing():
+            require_batch_size(max_tokens, max_sentences)
         by_tokens = max_tokens // dataset.rows.row_length if max_tokens else None
         rows = min(count for count in (by_tokens, max_sentences) if count)
         dataset.split(rows * num_shards)

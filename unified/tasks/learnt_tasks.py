@@ -1,4 +1,4 @@
-"""What a checkpoint was fine-tuned for, from the results and the items beside it."""
+"""Says what a checkpoint was fine-tuned for, by the results and the items beside it."""
 
 from __future__ import annotations
 

@@ -305,7 +305,7 @@ def test_what_cannot_be_predicted_is_refused(finetuned, tmp_path, capsys):
     assert f"{tmp_path / 'none'}: no such file" in refused(
         capsys, "predict", "classification", *model, tmp_path / "none"
     )
-    assert f"{tmp_path}: not a file" in refused(capsys, "predict", "classification", *model, tmp_path)
+    assert f"{tmp_path}: a folder, not a file" in refused(capsys, "predict", "classification", *model, tmp_path)
     language_model = ("--model", folder / "model")
     assert "is a language model" in refused(capsys, "predict", "classification", *language_model, item)
     # Nobody names the fields of a single item by options.

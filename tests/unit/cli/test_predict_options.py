@@ -88,6 +88,7 @@ def loaded(tmp_path, monkeypatch) -> list[tuple]:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("unified.tasks.loading.load", lambda *names, **options: models.append((*names, options)))
     monkeypatch.setattr("unified.cli.commands.predict.predictor_of", lambda *_: Repeats())
+    monkeypatch.setattr("unified.tasks.learnt_tasks.has_learnt_pairs", lambda *_: None)
     return models
 
 

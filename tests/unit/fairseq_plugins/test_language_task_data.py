@@ -206,6 +206,8 @@ def test_running_text_is_read_in_streams_that_share_a_memory(tmp_path):
 def test_there_are_as_many_streams_as_rows_in_a_batch_of_all_processes(tmp_path, limits, rows):
     task = streams_of(tmp_path)
     dataset = task.datasets["train"]
+    with pytest.raises(SystemExit, match="^unified_lm: error: --max-tokens or --batch-size must say"):
+        task.get_batch_iterator(dataset)
     found = task.get_batch_iterator(dataset, num_shards=2, epoch=5, seed=1, **limits)
     assert dataset.rows.streams == 2 * rows and (found.num_shards, found.epoch) == (2, 5)
     assert found.disable_shuffling is True and found.shuffle is False

@@ -148,6 +148,12 @@ def test_an_epoch_has_the_batches_of_fairseq_and_its_position_in_rows(make):
     assert by_tokens.cut == Cut(9, None, 1) and (by_tokens.num_shards, by_tokens.epoch, data.epoch) == (1, 1, 1)
 
 
+def test_batches_of_no_size_are_refused(make):
+    """fairseq-validate has no default of either option, and ended in a traceback."""
+    with pytest.raises(SystemExit, match="^unified_lm: error: --max-tokens or --batch-size must say how much a batch "):
+        make().get_batch_iterator(Numbers())
+
+
 def test_sockets_of_worker_processes_are_placed_where_there_are_some(make, monkeypatch):
     def no_place():
         raise UnifiedError("TMPDIR is long")

@@ -240,15 +240,3 @@ def test_trainings_of_our_tasks_alone_are_checked_and_before_they_begin(tmp_path
         distributed_utils.call_main(configuration(tmp_path, **wrong, **other), "main", more=1)
     distributed_utils.call_main(configuration(tmp_path), "main", more=1)
     assert begun == [("main", {"more": 1})] * 3
-
-
-def test_a_validation_must_say_how_much_a_batch_holds_too(tmp_path, monkeypatch):
-    """fairseq-validate ended in a traceback."""
-    begun = []
-    monkeypatch.setattr(distributed_utils, "call_main", lambda cfg, main: begun.append(main))
-    training_checks.install()
-    without = {"common_eval__path": "model.pt", "dataset__max_tokens": None, "dataset__batch_size": None}
-    with pytest.raises(SystemExit, match="^unified_lm: error: --max-tokens or --batch-size must say how much a batch "):
-        distributed_utils.call_main(configuration(tmp_path, **without), "main")
-    distributed_utils.call_main(configuration(tmp_path, **without, task={"_name": "translation"}), "main")
-    assert begun == ["main"]
