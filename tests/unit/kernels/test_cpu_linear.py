@@ -26,9 +26,10 @@ pytestmark = pytest.mark.skipif(
 
 @pytest.fixture
 def counted(monkeypatch):
-    """The products that oneDNN makes are counted."""
-    calls, product = [], by_onednn.onednn_product
+    """The products that oneDNN makes, also those summed over the rows for a weight's gradient, are counted."""
+    calls, product, sums = [], by_onednn.onednn_product, by_onednn.onednn_sums
     monkeypatch.setattr(by_onednn, "onednn_product", lambda *inputs: calls.append(1) or product(*inputs))
+    monkeypatch.setattr(by_onednn, "onednn_sums", lambda *inputs: calls.append(1) or sums(*inputs))
     return calls
 
 
