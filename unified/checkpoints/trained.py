@@ -28,6 +28,7 @@ from unified.data.prepared_folder import require_data_folder
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError, naming
 from unified.files.hashes import hashes
+from unified.files.model_folders import CHECKPOINTS
 from unified.generation.lengths import PairLengths
 from unified.generation.schemes import SCHEMES
 from unified.kernels.cpu import accelerate
@@ -37,8 +38,6 @@ from unified.tokenization import PATTERNS, Tokenizer
 
 logger = logging.getLogger(__name__)
 
-#: Looked for in this order where a folder is given instead of a file.
-CHECKPOINTS = ("checkpoint_best.pt", "checkpoint_last.pt")
 #: Advice where a checkpoint's dictionary is not found.
 _WHERE = f"copy dict.txt and the tokenizer's files ({PATTERNS}) beside it, or give data= to unified.load"
 _CORE = "core."

@@ -17,8 +17,7 @@ from unified.conversions.remote_code import MODEL_TYPE, export_with_code, read_w
 from unified.conversions.roberta import MODEL_TYPES, read_transformers_roberta
 from unified.conversions.xlnet import export_xlnet, no_xlnet, read_xlnet
 from unified.errors import UnifiedError, naming
-
-CONFIG = "config.json"
+from unified.files.model_folders import CONFIG
 
 
 def _any_roberta(source: Path, writes: str | None = None) -> Imported:

@@ -26,6 +26,7 @@ from unified.conversions.tokenizers import every_symbol_files
 from unified.data.targets import PREDICTION_HEADS
 from unified.data.vocabulary import BEGIN, MASK, PAD, SEPARATOR, UNKNOWN, Vocabulary
 from unified.errors import UnifiedError
+from unified.files.model_folders import DICTIONARY
 from unified.files.whole import write_whole_bytes
 from unified.model import TransformerConfig, UnifiedModel
 from unified.tokenization import load_tokenizer, ordinary_symbols
@@ -34,8 +35,6 @@ from unified.tokenization.anna import AnnaTokenizer
 from unified.tokenization.anna_json import no_anna_json
 
 MODEL_TYPE = "unified"
-#: The library's dictionary beside ``config.json``, so that ids are the same again when the folder is read.
-DICTIONARY_NAME = "unified_dict.txt"
 _CODE = Path(__file__).with_name("modeling")
 _CONFIG_CLASS, _CLASSES = "configuration_unified.UnifiedConfig", "modeling_unified"
 #: Fields of a configuration that say nothing of the model in the folder.
@@ -73,7 +72,7 @@ def export_with_code(source: Source, destination: Path) -> Conversion:
 
     def save_others(folder: Path) -> None:
         files.save(folder)
-        source.trained.vocabulary.save(folder / DICTIONARY_NAME)
+        source.trained.vocabulary.save(folder / DICTIONARY)
         for path in sorted(_CODE.glob("*_unified.py")):
             write_whole_bytes(folder / path.name, path.read_bytes())
 
@@ -133,7 +132,7 @@ def read_with_code(source: Path, writes: str | None = None) -> Imported:
     tokenizer = load_tokenizer(source)
     require_model_type(settings, MODEL_TYPE)
     own = {name: settings[name] for name in _shape(TransformerConfig()) if name in settings}
-    path = source / DICTIONARY_NAME
+    path = source / DICTIONARY
     vocabulary = Vocabulary.load(path) if path.is_file() else Vocabulary(ordinary_symbols(tokenizer))
     native = tokenizer.native_symbols()
     symbols = [*native, *(symbol for symbol in vocabulary.symbols if symbol not in set(native))]

@@ -94,6 +94,20 @@ def test_importing_the_package_does_not_import_torch():
     assert run("import sys, unified, unified.cli; print('torch' in sys.modules)") == "False"
 
 
+def test_preparing_text_imports_no_torch(tmp_path):
+    """Importing it takes three times as long as encoding ten megabytes does."""
+    (tmp_path / "text.txt").write_text("a cat sat on the mat\n\na dog sat too\n" * 9, encoding="utf-8")
+    text, first, second = (str(tmp_path / name) for name in ("text.txt", "first", "second"))
+    program = (
+        "import sys\nfrom unified.cli import main\n"
+        f"assert not main(['prepare', {text!r}, '--output', {first!r}, '--tokenizer', 'char'])\n"
+        f"assert not main(['prepare', {text!r}, '--output', {second!r}, '--tokenizer', {first!r}])\n"
+        "print('torch' in sys.modules)"
+    )
+    assert run(program).splitlines()[-1] == "False"
+    assert (tmp_path / "second" / "dict.txt").exists()
+
+
 #: What scoring one kind of output must not wait for when another is scored.
 HEAVY = ("sacrebleu", "scipy", "rouge_score", "nltk", "torch")
 

@@ -13,7 +13,8 @@ from huggingface_hub.utils import filter_repo_objects
 
 from unified.checkpoints.conversion import Conversion
 from unified.conversions import named_models
-from unified.conversions.named_models import checkpoint_named, folder_named, tokenizer_named
+from unified.conversions.named_models import checkpoint_named, folder_named
+from unified.conversions.named_tokenizers import tokenizer_named
 from unified.errors import UnifiedError
 
 BY_HAND = "`hf download {} --local-dir FOLDER` where there is a network makes a folder to name instead"

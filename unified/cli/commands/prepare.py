@@ -235,7 +235,7 @@ def _tokenizer(name: str) -> str:
 
     if name in TRAINED:
         return name
-    from unified.conversions.named_models import tokenizer_named
+    from unified.conversions.named_tokenizers import tokenizer_named
 
     try:
         return str(tokenizer_named(name))
