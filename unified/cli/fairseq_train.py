@@ -6,6 +6,7 @@ import argparse
 import importlib.util
 import re
 import shlex
+import signal
 import sys
 from collections import deque
 from collections.abc import Collection, Mapping, Sequence
@@ -24,6 +25,8 @@ from unified.training.fairseq_options import by_name
 _LAST_CHECKPOINT = "checkpoint_last.pt"
 #: Lines that fairseq-train has printed last which are shown when it fails.
 _LAST_LINES = 12
+#: What is said of a training that the system has killed, which prints nothing about it.
+_KILLED = "it was killed, perhaps for want of memory, of which smaller batches need less"
 #: A refusal in one line, of the plug-ins or of the parser of fairseq's options, which prints its usage before it.
 _REFUSAL = re.compile(r"(unified_lm|train\.py): error: (?P<why>.*)")
 #: Sentence on the unit of the losses of a criterion.
@@ -216,7 +219,7 @@ def run_command(words: Sequence[str]) -> None:
                 display.say("interrupted before the first checkpoint; the same command begins anew")
             raise
         if status:
-            reason = _reason(list(last), display)
+            reason = _KILLED if status == -signal.SIGKILL else _reason(list(last), display)
             raise TrainingFailed(f"fairseq-train has failed: {reason}; all that it printed is in {log}")
         note = _outcome(log, options)
         if note:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 from pathlib import Path
 
 import pytest
@@ -196,6 +197,18 @@ def test_a_failure_names_its_reason_after_the_last_lines_of_the_log(played, caps
         f"fairseq-train has failed: {reason}; all that it printed is in {Path('runs/a/train.log')}"
     )
     assert capsys.readouterr().err.splitlines()[1:] == shown
+
+
+def test_a_training_that_the_system_kills_is_said_to_be(played, capsys):
+    """It prints nothing about it, so that its last lines would be taken for the reason."""
+    played(["2026-01-01 10:00:00 | INFO | fairseq.trainer | begin training epoch 2\n"], -signal.SIGKILL)
+    with pytest.raises(TrainingFailed) as failed:
+        run_command(WORDS)
+    assert failed.value.details == (
+        "fairseq-train has failed: it was killed, perhaps for want of memory, of which smaller batches need less; "
+        f"all that it printed is in {Path('runs/a/train.log')}"
+    )
+    assert "begin training" not in capsys.readouterr().err
 
 
 def test_a_log_without_figures_gets_no_summary_at_the_end(played, capsys):

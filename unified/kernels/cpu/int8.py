@@ -21,6 +21,7 @@ from unified.arguments import counted
 from unified.errors import UnifiedError
 from unified.kernels.cpu.checks import require_module
 from unified.kernels.cpu.linear import FewRowsLinear, FewRowsLinearMap, Linear, OneDnnLinearMap
+from unified.kernels.cpu.primitives import remember_few_products
 from unified.kernels.plain import LinearMap
 from unified.runtime.announcements import log_once
 
@@ -149,6 +150,7 @@ def quantize(model: Model) -> Model:
         raise UnifiedError("this torch has no int8 product of oneDNN")
     if any(not one.is_cpu or one.dtype != torch.float32 for one in model.parameters()):
         raise UnifiedError("only a model of float32 on a CPU can be quantized")
+    remember_few_products()
     for module in [*model.modules()]:
         if type(module) in (nn.Linear, Linear, FewRowsLinear):
             module.linear = Int8LinearMap(most=1)

@@ -97,7 +97,7 @@ def why_not_few_rows() -> str | None:
 
 def _why_not() -> str | None:
     """Why oneDNN is faster for no products, or None."""
-    if not _has_product():
+    if not has_product():
         return "this torch has no linear map by oneDNN"
     if not torch.backends.mkl.is_available():
         return "this torch computes products without MKL"
@@ -112,7 +112,7 @@ def processor_vendor(described: Path = Path("/proc/cpuinfo")) -> str | None:
     return next((line.partition(":")[2].strip() for line in lines if line.startswith("vendor_id")), None)
 
 
-def _has_product() -> bool:
+def has_product() -> bool:
     """Whether this torch has what :func:`onednn_product` and :func:`onednn_sums` call."""
     try:
         return callable(torch.ops.mkldnn._linear_pointwise) and callable(torch.ops.aten.mkldnn_linear_backward_weights)

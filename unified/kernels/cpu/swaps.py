@@ -22,6 +22,7 @@ from unified.kernels.cpu.linear import (
     why_not_few_rows,
     why_not_onednn,
 )
+from unified.kernels.cpu.primitives import remember_few_products
 from unified.kernels.plain import LinearMap
 from unified.runtime.announcements import log_once
 
@@ -81,6 +82,7 @@ def accelerate(model: Model) -> Model:
         UnifiedError: ``model`` is no module of torch.
     """
     require_module(model)
+    remember_few_products()
     counts = Counter(type(module) for module in model.modules())
     swapped: dict[type[nn.Module], type[nn.Module]] = {}
     done: list[str] = []
