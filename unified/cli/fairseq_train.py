@@ -25,7 +25,7 @@ from unified.training.fairseq_options import by_name
 _LAST_CHECKPOINT = "checkpoint_last.pt"
 #: Lines that fairseq-train has printed last which are shown when it fails.
 _LAST_LINES = 12
-#: What is said of a training that the system has killed, which prints nothing about it.
+#: The reason that is given for a training that the system has killed, since it prints none itself.
 _KILLED = "it was killed, perhaps for want of memory, of which smaller batches need less"
 #: A refusal in one line, of the plug-ins or of the parser of fairseq's options, which prints its usage before it.
 _REFUSAL = re.compile(r"(unified_lm|train\.py): error: (?P<why>.*)")

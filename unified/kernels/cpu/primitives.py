@@ -1,10 +1,10 @@
-"""How many products oneDNN remembers."""
+"""Bounds the memory that oneDNN keeps for shapes of products."""
 
 from __future__ import annotations
 
 import os
 
-#: What oneDNN and torch's part that calls it read when they make their first product.
+#: Variables that oneDNN, and the part of torch that calls it, read when they make their first product.
 _CAPACITIES = ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY")
 #: A training step of a Transformer has about forty shapes of products.
 _REMEMBERED = 64
