@@ -15,6 +15,7 @@ import argparse
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from types import ModuleType
 
 import numpy as np
 import torch
@@ -26,7 +27,7 @@ from resident import own_processes
 
 from unified import masks
 from unified.data.example import Batch
-from unified.kernels.cpu import dropout, keep_freed_memory
+from unified.kernels.cpu import dropout, keep_freed_memory, linear
 from unified.model import UnifiedModel
 
 #: Model settings by what they show, the row that is trained on, and the dtype of autocast.
@@ -62,13 +63,14 @@ def attention_steps(arguments: argparse.Namespace, choice: str) -> dict[str, Cal
 
 
 @contextmanager
-def torchs_dropout() -> Iterator[None]:
-    """All of the model's dropout by torch, but for that of attention's weights."""
-    own, dropout.dropout = dropout.dropout, torch.nn.functional.dropout
+def torchs(module: ModuleType, name: str) -> Iterator[None]:
+    """Puts torch's function in place of ours: for all linear maps, or all dropout but that of attention's weights."""
+    own = vars(module)[name]
+    setattr(module, name, getattr(torch.nn.functional, name))
     try:
         yield
     finally:
-        dropout.dropout = own
+        setattr(module, name, own)
 
 
 def plain_step(arguments: argparse.Namespace) -> Callable[[], None]:
@@ -76,21 +78,12 @@ def plain_step(arguments: argparse.Namespace) -> Callable[[], None]:
     return our_step(our_model(SIZES[arguments.size], 0.0), batch)
 
 
-def dropout_steps(arguments: argparse.Namespace) -> dict[str, Callable[[], None]]:
+def steps_without(module: ModuleType, name: str, arguments: argparse.Namespace) -> dict[str, Callable[[], None]]:
+    """A step, and the same step with torch's function of that name in place of the module's."""
     step = plain_step(arguments)
 
     def by_torch() -> None:
-        with torchs_dropout():
-            step()
-
-    return {OURS: step, "torch's": by_torch}
-
-
-def linear_steps(arguments: argparse.Namespace) -> dict[str, Callable[[], None]]:
-    step = plain_step(arguments)
-
-    def by_torch() -> None:
-        with torch.backends.mkldnn.flags(enabled=False):
+        with torchs(module, name):
             step()
 
     return {OURS: step, "torch's": by_torch}
@@ -150,8 +143,8 @@ def main() -> None:
     measure = partial(_measure, arguments)
     for choice in ATTENTION:
         measure(f"attention in tiles, {choice}", attention_steps(arguments, choice))
-    measure("dropout of 16 bits", dropout_steps(arguments))
-    measure("linear maps by oneDNN", linear_steps(arguments))
+    measure("dropout of 16 bits", steps_without(dropout, "dropout", arguments))
+    measure("linear maps by oneDNN", steps_without(linear, "linear", arguments))
     measure("last layer where read", last_layer_steps(arguments))
     served = {OURS: Served(arguments, True), "the allocator's": Served(arguments, False)}
     measure("freed memory kept", served)

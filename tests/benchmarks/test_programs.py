@@ -435,7 +435,7 @@ def test_choices_measure_each_beside_its_absence(benchmark, lines):
     found = lines(benchmark("choices"), "--size", "tiny", "--rows", 1, "--length", 32, *SMALLEST)
     assert len(found) == 8 and all(line["unit"] == "ratio" and line["ratio"] > 0 for line in found.values())
     choices = benchmark("choices")
-    with choices.torchs_dropout():
+    with choices.torchs(choices.dropout, "dropout"):
         from unified.kernels.cpu.dropout import Dropout
 
         torch.manual_seed(0)
@@ -444,6 +444,10 @@ def test_choices_measure_each_beside_its_absence(benchmark, lines):
         assert torch.equal(ours, torch.nn.functional.dropout(torch.ones(64), 0.5))
     torch.manual_seed(0)
     assert not torch.equal(Dropout(0.5)(torch.ones(64)), ours)
+    own = choices.linear.linear
+    with choices.torchs(choices.linear, "linear"):
+        assert choices.linear.linear is torch.nn.functional.linear
+    assert choices.linear.linear is own
 
 
 def test_products_of_a_few_rows_are_measured_for_every_matrix(benchmark, lines):
