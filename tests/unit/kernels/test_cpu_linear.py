@@ -104,6 +104,10 @@ def test_only_gradients_that_are_wanted_are_made(counted):
     linear(states, weight.detach(), bias.detach()).sum().backward()
     assert len(counted) == 2 and states.grad.abs().sum() > 0
     counted.clear()
+    linear(states.detach(), weight.detach(), bias).sum().backward()  # as where all but the biases is frozen
+    assert len(counted) == 1
+    torch.testing.assert_close(bias.grad, torch.full((3,), 2 * 4.0))  # twice, with the first call above
+    counted.clear()
     with torch.no_grad():
         assert not linear(states, weight, bias).requires_grad
     assert len(counted) == 1
@@ -207,9 +211,12 @@ def test_it_is_for_processors_that_mkl_does_not_serve(monkeypatch, tmp_path, cap
     assert why_not_onednn() == "nothing says whose processor this is"
 
 
-def test_products_are_missing_where_torch_has_them_no_more(monkeypatch):
-    monkeypatch.setattr(torch.ops, "mkldnn", SimpleNamespace())
-    assert why_not_onednn() == why_not_few_rows() == "this torch has no linear map by oneDNN"
+@pytest.mark.parametrize("namespace", ["mkldnn", "aten"])
+def test_products_are_missing_where_torch_has_them_no_more(monkeypatch, namespace):
+    with monkeypatch.context() as patched:
+        patched.setattr(torch.ops, namespace, SimpleNamespace())
+        found = why_not_onednn(), why_not_few_rows()
+    assert found == ("this torch has no linear map by oneDNN",) * 2
 
 
 def test_the_vendor_is_what_linux_says(tmp_path, monkeypatch):
