@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -16,10 +17,15 @@ def refusal(message: object) -> SystemExit:
 
 @contextmanager
 def refusing() -> Iterator[None]:
-    """Turn a :class:`UnifiedError` into a refusal; serves as a decorator too."""
+    """Turn a :class:`UnifiedError` into a refusal; serves as a decorator too.
+
+    Where code of the user's own has failed, its traceback is printed before.
+    """
     try:
         yield
     except UnifiedError as error:
+        if error.__cause__ is not None:
+            traceback.print_exception(error.__cause__)
         raise refusal(error) from None
 
 

@@ -50,7 +50,7 @@ def check_objective(objective: Objective, seed: int = 1) -> None:
             raise UnifiedError(f"objective {objective.name}: {problem}")
         if not problem:
             for texts in sample_texts(objective, word_starts, seed):
-                with naming_objective(objective.name):
+                with naming_objective(objective.name, type(objective).__module__):
                     _check_batch(objective, texts, seed, longest)
 
 

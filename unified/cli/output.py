@@ -16,7 +16,7 @@ from unified.cli.configuration import FILE_NAME as OPTIONS
 from unified.cli.needed_options import require_with
 from unified.errors import UnifiedError
 from unified.files.claims import FILE_NAME as CLAIM
-from unified.files.destination import MANIFEST, require_folders
+from unified.files.destination import MANIFEST, require_place
 from unified.files.whole import require_new, resolved
 from unified.reports.results import FILE_NAME as RESULTS
 from unified.reports.results import command_of
@@ -58,19 +58,20 @@ def require_output_file(args: argparse.Namespace) -> None:
     Where it is a symbolic link, ``args.output`` becomes what the link leads to, which is replaced instead of the link.
 
     Raises:
-        UnifiedError: it is a folder, a device or a pipe, would lie in a file, or is a link to itself; it is a file
-            that another argument names, or one that runs and prepared folders consist of: a checkpoint, results,
-            settings, a manifest; it exists, and ``--overwrite`` is not given, or that is given alone.
+        UnifiedError: it is a folder, a device or a pipe, would lie in a file or in a folder that the user may not write
+            into, or is a link to itself; it is a file that another argument names, or one that runs and prepared
+            folders consist of: a checkpoint, results, settings, a manifest; it exists, and ``--overwrite`` is not
+            given, or that is given alone.
     """
     require_with("--output", args.output, {"--overwrite": args.overwrite})
     if args.output is None:
         return
     output = Path(args.output)
-    require_folders(output.parent, f"--output {output}")
     if output.is_dir():
         raise UnifiedError(f"--output {output}: a folder; name a file")
     if output.exists() and not output.is_file():
         raise UnifiedError(f"--output {output}: a device or a pipe, which would be replaced; name a file")
+    require_place(output, f"--output {output}")
     if output.is_symlink():
         args.output = str(resolved(output))
     if output.exists() and any(os.path.exists(path) and output.samefile(path) for path in _other_paths(args)):

@@ -93,7 +93,10 @@ class Parser(argparse.ArgumentParser):
         if action.choices is not None and value not in action.choices:
             known = list(map(str, action.choices))
             hint = nearest(str(value), known)
-            raise argparse.ArgumentError(action, f"invalid choice: {value!r}{hint} (choose from {', '.join(known)})")
+            message = f"invalid choice: {value!r}{hint} (choose from {', '.join(known)})"
+            if len(known) == 1:
+                message += f"; write `{self.prog} {known[0]} {value}`"
+            raise argparse.ArgumentError(action, message)
 
 
 class _Refusing(Parser):

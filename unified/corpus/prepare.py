@@ -157,7 +157,7 @@ def prepare(
     """
     if workers < 1:
         raise UnifiedError(f"--workers must be at least 1, got {workers}")
-    check_destination(resolved(destination), overwrite, advice)
+    check_destination(Path(destination), overwrite, advice)
     for corpus in settings.corpora.values():
         for path in corpus.paths:
             require_rows(path)

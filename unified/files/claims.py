@@ -68,9 +68,9 @@ def claimed_folder(folder: Path, claim: Claim, advice: str, begun: Callable[[], 
     Raises:
         UnifiedError: the folder was begun with another claim or without one, or a command is at work in it.
     """
-    require_folders(folder.parent, str(folder))
     if folder.exists() and not folder.is_dir():
         raise UnifiedError(f"{folder}: a file, where a folder should be")
+    require_folders(folder, str(folder))
     made = [path for path in (folder, *folder.parents) if not path.exists()]
     made = made or [folder] * (folder / FILE_NAME).exists()
     folder.mkdir(parents=True, exist_ok=True)

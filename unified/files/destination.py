@@ -15,7 +15,7 @@ from unified.errors import UnifiedError
 from unified.files.hashes import file_hash
 from unified.files.json_text import read_object
 from unified.files.shapes import Each, misfit
-from unified.files.whole import resolved, to_disk, write_whole_text
+from unified.files.whole import naming_output, resolved, to_disk, write_whole_text
 from unified.runtime.progress import Progress
 
 MANIFEST = "manifest.json"
@@ -39,18 +39,20 @@ def new_folder(destination: str | Path, overwrite: bool, advice: str = ANOTHER) 
         OSError: a file in the folder cannot be written; its ``filename`` is the path below ``destination``.
     """
     called, destination = Path(destination), resolved(destination)
-    check_destination(destination, overwrite, advice)
-    destination.parent.mkdir(parents=True, exist_ok=True)
+    check_destination(called, overwrite, advice)
+    with naming_output(called):
+        destination.parent.mkdir(parents=True, exist_ok=True)
     for left in sorted(destination.parent.glob(f".{glob.escape(destination.name)}.*.partial")):
         # It may be at work on another machine, so it is not ours to remove.
         Progress.say(f"note: {left} was left by a run that was killed, unless one is at work; remove it by hand")
-    partial = _new_partial(destination)
+    with naming_output(called):
+        partial = _new_partial(destination)
     finished = False
     try:
         yield partial
         _sync(partial)
         finished = True
-        _check_again(destination, overwrite, advice, partial)
+        _check_again(called, overwrite, advice, partial)
         _replace(partial, destination)
     except OSError as error:  # the user knows no file of the temporary folder
         if isinstance(error.filename, str) and Path(error.filename).is_relative_to(partial):
@@ -71,11 +73,7 @@ def _check_again(destination: Path, overwrite: bool, advice: str, partial: Path)
 
 def check_destination(destination: Path, overwrite: bool, advice: str = ANOTHER) -> None:
     """The refusals of :func:`new_folder`, to be had before any work."""
-    resolved(destination)
-    require_folders(destination.parent, str(destination))
-    beside = next(folder for folder in destination.absolute().parents if folder.exists())
-    if not os.access(beside, os.W_OK | os.X_OK):
-        raise UnifiedError(f"{destination}: you may not write into {beside}")
+    require_place(destination, str(destination))
     if not destination.exists():
         return
     if not destination.is_dir():
@@ -95,18 +93,34 @@ def check_destination(destination: Path, overwrite: bool, advice: str = ANOTHER)
         )
 
 
-def require_folders(path: Path, of: str) -> None:
-    """Refuse a path in which a file stands where a folder should be.
+def require_place(path: Path, of: str) -> None:
+    """Refuse, before any work, a file or folder that cannot be made; of a symbolic link, what it leads to.
 
     Args:
         of: what the refusal begins with, in the words of the user.
 
     Raises:
-        UnifiedError: names the file.
+        UnifiedError: it is a link that leads back to itself, or see :func:`require_folders`.
     """
-    file = next((folder for folder in (path, *path.parents) if folder.exists() and not folder.is_dir()), None)
-    if file is not None:
-        raise UnifiedError(f"{of}: {file} is a file, where a folder should be")
+    target = resolved(path)
+    require_folders((target if path.is_symlink() else path).parent, of)
+
+
+def require_folders(path: Path, of: str) -> None:
+    """Refuse, before any work, a path at which no folder can be made, or into which the user may not write.
+
+    Args:
+        of: what the refusal begins with, in the words of the user.
+
+    Raises:
+        UnifiedError: a file stands where a folder should be, or the last folder of the path that is there may not be
+            written into; names the one or the other.
+    """
+    there = next(folder for folder in (path, *path.parents) if folder.exists())
+    if not there.is_dir():
+        raise UnifiedError(f"{of}: {there} is a file, where a folder should be")
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise UnifiedError(f"{of}: you may not write into {there.absolute()}")
 
 
 def write_manifest(folder: Path, content: dict[str, Any]) -> None:

@@ -84,8 +84,10 @@ class GenerationConfig:
             raise UnifiedError(f"nbest {self.nbest} exceeds beam {self.width}; there are no more hypotheses than that")
         require_exponent("lenpen", self.length_penalty, self.lenpen, self.max_length + 1)
         require_temperature("temperature", self.temperature)
-        if not self.sampling and (self.top_k or self.top_p < 1):
-            raise UnifiedError(f"top_k {self.top_k} and top_p {self.top_p} choose what is drawn; they need sampling")
+        if not self.sampling and self.top_k:
+            raise UnifiedError(f"top_k {self.top_k} says what is drawn from; it needs sampling")
+        if not self.sampling and self.top_p < 1:
+            raise UnifiedError(f"top_p {self.top_p} says what is drawn from; it needs sampling")
         ignored = self.no_repeat_ngram_ignore
         if isinstance(ignored, str) or not isinstance(ignored, Iterable):
             raise UnifiedError(f"no_repeat_ngram_ignore must be a list of ids, got {ignored!r}")

@@ -23,6 +23,8 @@ VISIBLE, HIDDEN = "■", "·"
 TEXT_SIZE, TEXT_ROWS = 64, 4
 #: Limits of a mask that a notebook draws by itself: cells of all rows together, rows of a batch.
 NOTEBOOK_CELLS, NOTEBOOK_ROWS = 256 * 256, 16
+#: Most cells of all rows of a mask that becomes a file; more would take gigabytes of memory.
+FILE_CELLS = 4096 * 4096
 
 #: (legend, colour) of each type of cell, in the order of the codes of :func:`cell_types`.
 CELL_TYPES = (
@@ -57,8 +59,8 @@ def plot(mask: MaskVectors, path: str | Path, tokens: Sequence[str] | None = Non
         tokens: S labels of the keys; default: their indices.
 
     Raises:
-        ValueError: ``mask`` is no mask, another ending, tokens for a ``.png``, a number of them that is not S, or a
-            batch of no rows.
+        ValueError: ``mask`` is no mask, another ending, tokens for a ``.png``, a number of them that is not S, a
+            batch of no rows, or more than :data:`FILE_CELLS` cells.
     """
     Path(path).write_bytes(picture_content(mask, path, tokens))
 
@@ -71,6 +73,10 @@ def picture_content(mask: MaskVectors, path: str | Path, tokens: Sequence[str] |
     require_mask("plot", mask)
     if mask.batched and not len(mask.query_step):
         raise ValueError("plot takes a mask of at least one row, got a batch of none")
+    cells = mask.query_step.numel() * mask.key_length
+    if cells > FILE_CELLS:
+        size = f"{mask.query_step.numel():,} queries and {mask.key_length:,} keys"
+        raise ValueError(f"a picture of {size} would take too much memory; at most {FILE_CELLS:,} cells are drawn")
     if tokens is not None and len(tokens) != mask.key_length:
         raise ValueError(f"tokens must name all {mask.key_length} keys, got {len(tokens)}")
     if ending == ".svg":

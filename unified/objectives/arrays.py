@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
@@ -10,7 +11,7 @@ import numpy as np
 from unified.arguments import counted
 from unified.data.example import Example, Examples
 from unified.data.targets import ExampleTargets
-from unified.errors import UnifiedError
+from unified.errors import UnifiedError, one_line
 from unified.masks import AttentionMask
 from unified.model.config import TransformerConfig
 from unified.model.heads import LANGUAGE_HEADS, PredictionHead
@@ -27,17 +28,52 @@ class WrongExample(UnifiedError):
     """An objective makes what is no example, or contradicts its declarations; see :func:`naming_objective`."""
 
 
+class ObjectiveFailed(UnifiedError):
+    """An objective of the user's own raises what is no refusal.
+
+    torch makes a RuntimeError, with the whole traceback, of an exception of a worker that takes more than a message.
+
+    Args:
+        called: what its mixture calls the objective.
+        problem: what it raises, and where.
+    """
+
+    def __init__(self, called: str, problem: str):
+        super().__init__(called, problem)
+
+    def __str__(self) -> str:
+        return one_line(self.details)
+
+    @property
+    def details(self) -> str:
+        return "objective {} {}".format(*self.args)
+
+
 @contextmanager
-def naming_objective(called: str) -> Iterator[None]:
+def naming_objective(called: str, code: str) -> Iterator[None]:
     """A ``with`` block whose refusals of examples name their objective, as its mixture calls it.
 
+    Args:
+        code: name of the module that defines the objective. What the block raises otherwise is a bug of that module,
+            and is refused with its line, unless the module is one of this library.
+
     Raises:
+        ObjectiveFailed: the user's own objective fails; its exception is the ``__cause__``.
         UnifiedError: the block raises :class:`WrongExample`.
     """
     try:
         yield
     except WrongExample as error:
         raise UnifiedError(f"objective {called} {error.details}") from None
+    except (UnifiedError, OSError):
+        raise
+    except Exception as error:
+        if code.partition(".")[0] == __name__.partition(".")[0]:
+            raise
+        frames = traceback.walk_tb(error.__traceback__)
+        lines = [line for frame, line in frames if frame.f_globals.get("__name__") == code]
+        place = f" in line {lines[-1]} of {code}" if lines else ""
+        raise ObjectiveFailed(called, f"fails{place}: {type(error).__name__}: {error}") from error
 
 
 def require_example(made: object, own_heads: OwnHeads) -> Example:

@@ -196,8 +196,9 @@ class RowDataset:
         for number, (name, objective) in enumerate(self.mixture):
             first = np.flatnonzero(self._objectives == number)[:FIRST_EXAMPLES]
             if first.size:
-                with naming_objective(name):
-                    check_first_examples(objective, *self._texts(first)[:2], self.row_length)
+                texts, draws, _ = self._texts(first)
+                with naming_objective(name, type(objective).__module__):
+                    check_first_examples(objective, texts, draws, self.row_length)
 
     def _texts(self, indices: np.ndarray) -> tuple[Texts, Draws, np.ndarray]:
         """Texts of one objective, the random numbers of their examples, and the tokens planned for each text."""
@@ -212,7 +213,7 @@ class RowDataset:
         of_mixture = self._objectives[indices[0]]
         objective, name = self.mixture.objectives[of_mixture], self.mixture.names[of_mixture]
         texts, draws, planned = self._texts(indices)
-        with naming_objective(name):
+        with naming_objective(name, type(objective).__module__):
             made = objective.examples(texts, draws)
             check_lengths(objective, made, self._lengths[indices], planned)
             check_sentinels(objective, made, texts)

@@ -143,8 +143,9 @@ class StreamDataset:
         self.split(streams)
         self.set_epoch(1)
         first = range(min(len(self), FIRST_EXAMPLES))
-        with naming_objective(called):
-            check_first_examples(objective, *self.texts(first), row_length)
+        texts, draws = self.texts(first)
+        with naming_objective(called, type(objective).__module__):
+            check_first_examples(objective, texts, draws, row_length)
 
     def split(self, streams: int) -> None:
         """Cut the corpus into ``streams`` streams.
@@ -181,8 +182,9 @@ class StreamDataset:
 
     def examples(self, rows: Sequence[int]) -> tuple[Examples, np.ndarray]:
         """The examples of some rows, one each, as :meth:`.RowDataset.examples` gives them."""
-        with naming_objective(*self.objective_names):
-            examples = self.objective.examples(*self.texts(rows))
+        texts, draws = self.texts(rows)
+        with naming_objective(*self.objective_names, type(self.objective).__module__):
+            examples = self.objective.examples(texts, draws)
         return replace(examples, objectives=[*self.objective_names] * len(rows)), np.ones(len(rows), dtype=np.int64)
 
     def texts(self, rows: Sequence[int]) -> tuple[Texts, Draws]:

@@ -106,6 +106,11 @@ def test_perplexity_of_a_text(model, tmp_path, capsys):
         (["--stride", "6"], "--stride 6: a window has 5 tokens, and can score no more"),
     ]:
         assert message in refused(capsys, *words, *more)
+    says = "--stride 600: a window has 500 tokens, and can score no more"
+    absent = ["evaluate", "perplexity", "nowhere", "--model", "nothing", "--window", "500"]
+    assert says in refused(capsys, *absent, "--stride", "600")  # before anything is read
+    assert "can score no more" in refused(capsys, *words[:5], "--stride", "600")
+    assert main([*words, "--stride", "5"]) == 0 and "| token perplexity |" in capsys.readouterr().out
 
 
 def test_similarity_of_texts_in_rows_of_ones_own_and_of_sts(model, tmp_path, capsys):

@@ -306,7 +306,7 @@ def test_a_source_that_is_too_long_is_named(samples, tmp_path, capsys, processes
         ),
         (
             ["--input", "{samples}/input.txt", "--top-k", "3"],
-            "--top-k 3 and --top-p 1.0 choose what is drawn; they need --sampling",
+            "--top-k 3 says what is drawn from; it needs --sampling",
         ),
         (
             ["--input", "{samples}/input.txt", "--no-repeat-ngram-ignore", "xyz"],

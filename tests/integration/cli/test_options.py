@@ -42,6 +42,11 @@ from unified.tasks.datasets.summaries.oracles import ORACLES
             "unified score: error: argument TYPE: invalid choice: 'sqad' (did you mean 'squad'?) (",
         ),
         (
+            ["objectives", "bert"],
+            "unified objectives: error: argument show: invalid choice: 'bert' (choose from show); write `unified "
+            "objectives show bert`; see unified objectives --help",
+        ),
+        (
             ["finetune", "cola", "--select", "first"],
             "unified finetune: error: argument --select: invalid choice: 'first' (choose from last, best); see ",
         ),

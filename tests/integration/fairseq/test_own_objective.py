@@ -1,7 +1,10 @@
 """An objective outside the library, by its import path, through fairseq: what it declares holds."""
 
+from dataclasses import dataclass
+
 import pytest
 
+from docs.examples.suffix_objective import Suffix
 from tests.support import fairseq_runs as fairseq
 from tests.support.token_files import numbered_documents, write_documents
 from unified.checkpoints import load_checkpoint
@@ -33,3 +36,21 @@ def test_a_mixture_writes_as_its_other_objectives_say_where_it_says_nothing(data
     result = fairseq.train(data, tmp_path, *SUFFIX, "--objectives", objectives)
     assert {f"valid_{name}_loss" for name in "xab"} <= set(fairseq.logged(result.stdout, "valid")[-1])
     assert load_checkpoint(tmp_path / "checkpoint_last.pt")["cfg"]["model"]["writes"] == "next"
+
+
+@dataclass(frozen=True)
+class Fails(Suffix):
+    """An objective with a bug."""
+
+    def __call__(self, text, rng):
+        return {}["missing"]
+
+
+@pytest.mark.slow
+def test_an_objective_that_fails_is_named_below_its_traceback(data, tmp_path):
+    result = fairseq.train(data, tmp_path, *SUFFIX, "--objectives", f"{__name__}:Fails", check=False)
+    line = Fails.__call__.__code__.co_firstlineno + 1
+    *_, cause, says = result.stderr.rstrip().splitlines()
+    assert result.returncode == 1 and cause == "KeyError: 'missing'"
+    assert says == f"unified_lm: error: objective suffix fails in line {line} of {__name__}: KeyError: 'missing'"
+    assert '    return {}["missing"]' in result.stderr and result.stderr.count("Traceback") == 1

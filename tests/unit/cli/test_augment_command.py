@@ -22,7 +22,7 @@ from unified.tasks.augmentation.passages import sample_passages
 from unified.tasks.augmentation.pipeline import Pipeline
 
 ROLES = ("--answer-model", "answers", "--question-model", "asks", "--reader-model", "reads")
-COUNTS = {"passages": 3, "kept": 2}
+COUNTS = {"passages": 3, "kept": 2, "swap": 0, "negation": 1}
 
 
 @pytest.fixture(scope="module")
@@ -225,6 +225,18 @@ def test_a_run_that_keeps_no_question_is_refused(stages, capsys, monkeypatch):
         "unified augment: error: out: no question was answered like its candidate, so there is nothing to train on; "
         "see the file questions.jsonl: do --answer-model, --question-model and --reader-model suit the corpus?"
     )
+
+
+def test_a_first_stage_without_unanswerable_questions_is_refused_before_it_runs(stages, capsys, monkeypatch):
+    monkeypatch.setitem(COUNTS, "negation", 0)
+    assert augment(*FINETUNE) == 2
+    printed = capsys.readouterr()
+    assert printed.err.splitlines()[-1].startswith(
+        "unified augment: error: out: no unanswerable question could be made of those that were kept, so "
+    )
+    assert not list(Path("out/generated").glob("dev*")) and augment("--words", "4", "8") == 0
+    monkeypatch.setitem(COUNTS, "swap", 1)
+    assert augment(*FINETUNE) == 0
 
 
 NEEDS = "fine-tuning needs both --data and --init"

@@ -201,7 +201,7 @@ def test_options_take_their_smallest_values(asked):
         ("data --model cut --min-length 11 --max-length 10", "--min-length 11 exceeds --max-length 10"),
         ("data --model cut --nbest 6", "--nbest 6 exceeds --beam 5; there are no more hypotheses than that"),
         ("data --model cut --top-k 3",
-         "--top-k 3 and --top-p 1.0 choose what is drawn; they need --sampling"),
+         "--top-k 3 says what is drawn from; it needs --sampling"),
         ("data --model cut --temperature 0",
          "--temperature must be above 0, got 0.0; for the most probable use --beam=1"),
     ],

@@ -83,6 +83,15 @@ def test_a_file_in_place_of_a_folder_is_named(capsys, command):
     assert refusal(capsys, command, "read/a/b") == "--output read/a/b: read is a file, where a folder should be"
 
 
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("name", ["closed/a", "closed/a/b"])
+def test_a_folder_that_one_may_not_write_into_is_refused_before_any_work(capsys, monkeypatch, command, name):
+    closed = Path("closed").absolute()
+    closed.mkdir()
+    monkeypatch.setattr(os, "access", lambda path, mode: Path(path).absolute() != closed)  # the superuser may do all
+    assert refusal(capsys, command, name) == f"--output {name}: you may not write into {closed}"
+
+
 #: Commands that work, and the beginning of what each writes.
 WORKING = {
     "score classification gold gold": "{",

@@ -127,3 +127,11 @@ def test_results_of_an_evaluation_go_into_a_folder(work, capsys, family):
     for output in ("rows.jsonl", "rows.jsonl/a/b"):
         words = ("evaluate", family, "nowhere", "--model", "nothing", "--output", output)
         assert refusal(capsys, *words) == f"--output {output}: rows.jsonl is a file, where a folder should be"
+
+
+@pytest.mark.parametrize("family", ["minimal-pairs", "perplexity", "similarity"])
+def test_results_of_an_evaluation_need_a_folder_that_one_may_write_into(work, capsys, monkeypatch, family):
+    monkeypatch.setattr(os, "access", lambda path, mode: False)  # the superuser may write anywhere
+    for output in ("folder", "folder/a"):
+        words = ("evaluate", family, "nowhere", "--model", "nothing", "--output", output)
+        assert refusal(capsys, *words) == f"--output {output}: you may not write into {Path('folder').absolute()}"

@@ -200,6 +200,28 @@ def test_an_example_whose_query_stream_cannot_be_made_is_refused():
     assert "Streams makes an example whose query stream cannot be made: targets must appear" in refused.value.details
 
 
+@dataclass(frozen=True)
+class Fails(Reads):
+    """Has a bug, or makes nothing."""
+
+    bug: bool = True
+
+    def __call__(self, text, rng):
+        return {}["missing"] if self.bug else None
+
+
+@pytest.mark.parametrize(
+    ("bug", "says"),
+    [
+        (True, f"fails in line [0-9]+ of {__name__}: KeyError: 'missing'"),
+        (False, "returns NoneType when called; expected an Example"),
+    ],
+)
+def test_an_own_objective_that_makes_no_example_is_named(bug, says):
+    with pytest.raises(UnifiedError, match=rf"^objective {__name__}:Fails\(bug={bug}\) {says}$"):
+        example_of(f"{__name__}:Fails(bug={bug})", "a b", None, 1)
+
+
 def test_a_text_that_may_take_more_sentinels_than_there_are_is_refused():
     words = " ".join(f"w{number}" for number in range(900))
     with pytest.raises(UnifiedError) as refused:

@@ -4,6 +4,7 @@ import json
 import os
 import stat
 from dataclasses import FrozenInstanceError
+from pathlib import Path
 
 import pytest
 
@@ -119,6 +120,19 @@ def test_a_caller_may_say_what_a_claim_has_to_explain(tmp_path):
     assert refused(claimed_folder(tmp_path / "file", OURS, "go away")) == says
     says = f"{tmp_path}/file/a/b: {tmp_path}/file is a file, where a folder should be"
     assert refused(claimed_folder(tmp_path / "file/a/b", OURS, "go away")) == says
+
+
+def test_a_folder_that_one_may_not_write_into_is_not_claimed(tmp_path, monkeypatch):
+    (tmp_path / "there").mkdir()
+    with monkeypatch.context() as closed:
+        closed.setattr(os, "access", lambda path, mode: Path(path) != tmp_path)  # the superuser may do all
+        says = f"{tmp_path}/new/run: you may not write into {tmp_path}"
+        assert refused(claimed_folder(tmp_path / "new/run", OURS, "go away")) == says
+        with claimed_folder(tmp_path / "there", OURS, "go away"):
+            assert names(tmp_path / "there") == [FILE_NAME]
+    monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != tmp_path / "there")
+    says = f"{tmp_path}/there: you may not write into {tmp_path}/there"
+    assert refused(claimed_folder(tmp_path / "there", OURS, "go away")) == says
 
 
 def test_a_file_of_one_byte_is_begun_and_an_empty_one_is_not(tmp_path):

@@ -166,6 +166,30 @@ def test_a_folder_that_one_may_not_write_into_is_refused_before_any_work(tmp_pat
         check_destination(tmp_path / "there" / "new", overwrite=False)
 
 
+def test_a_link_leads_into_a_folder_that_one_may_not_write_into(tmp_path, monkeypatch):
+    (tmp_path / "closed").mkdir()
+    (tmp_path / "link").symlink_to("closed/new")
+    monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != tmp_path / "closed")
+    with pytest.raises(UnifiedError) as refused:
+        check_destination(tmp_path / "link", overwrite=False)
+    assert str(refused.value) == f"{tmp_path / 'link'}: you may not write into {tmp_path / 'closed'}"
+
+
+def test_a_link_may_lie_in_a_folder_that_one_may_not_write_into(tmp_path, monkeypatch):
+    (tmp_path / "closed").mkdir()
+    (tmp_path / "closed" / "link").symlink_to("../new")
+    monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != tmp_path / "closed")
+    check_destination(tmp_path / "closed" / "link", overwrite=False)
+
+
+@pytest.mark.parametrize("name", ["new", "far/new"])
+def test_a_folder_that_the_system_does_not_make_is_named_as_the_user_names_it(name):
+    folder = Path("/proc") / name  # where even the superuser makes nothing
+    with pytest.raises(OSError, match="No such file or directory") as refused, new_folder(folder, overwrite=False):
+        pytest.fail("it begins")
+    assert refused.value.filename == str(folder)
+
+
 def test_a_link_to_itself_is_no_folder(tmp_path):
     loop = tmp_path / "loop"
     loop.symlink_to("other")

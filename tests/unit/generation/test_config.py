@@ -73,10 +73,13 @@ def test_limits_that_meet_are_taken():
             GenerationConfig(sampling=True, top_p=top_p)
 
 
-@pytest.mark.parametrize("options", [{"top_k": 2}, {"top_p": 0.5}])
-def test_what_is_drawn_needs_sampling(options):
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [({"top_k": 2}, "top_k 2"), ({"top_p": 0.5}, "top_p 0.5"), ({"top_k": 2, "top_p": 0.5}, "top_k 2")],
+)
+def test_what_is_drawn_needs_sampling(options, named):
     assert GenerationConfig(sampling=True, **options).sampling
-    with pytest.raises(UnifiedError, match="choose what is drawn; they need sampling$"):
+    with pytest.raises(UnifiedError, match=f"^{named} says what is drawn from; it needs sampling$"):
         GenerationConfig(**options)
 
 

@@ -337,7 +337,7 @@ def test_where_blocking_leaves_nothing_the_text_ends_early():
         ({"beam": 10**30}, "^beam must be an integer or None, got an integer of more than 64 bits"),
         ({"lenpen": 10**30}, "^lenpen must be a number, got an integer of more than 64 bits"),
         ({"length_penalty": [1]}, r"^length_penalty must be a text, got \[1\]"),
-        ({"top_k": 3}, "top_k 3 and top_p 1.0 choose what is drawn; they need sampling"),
+        ({"top_k": 3}, "top_k 3 says what is drawn from; it needs sampling"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(options, message):

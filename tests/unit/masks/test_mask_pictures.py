@@ -340,6 +340,10 @@ def test_plot_takes_tokens(tmp_path):
         ("show builtins:abs 3", "must return an AttentionMask of unified.masks, got"),
         ("plot bidirectional 3 --output /dev/null/all.svg", "/dev/null is a file, where a folder should be"),
         ("plot bidirectional 3 --output mask.jpg", "path must end in .svg or .png, got 'mask.jpg'"),
+        (
+            "plot sliding_window 4097 1 --memory 1 --output mask.png",
+            "a picture of 4,097 queries and 4,098 keys would take too much memory; at most 16,777,216 cells are drawn",
+        ),
     ],
 )
 def test_refusals_are_one_line_and_exit_2(arguments, message, capsys):
@@ -364,6 +368,21 @@ def test_the_command_runs_as_a_program():
     done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == f"{masks.left_to_right(2)}\n"
+
+
+def test_the_cells_of_all_rows_that_a_file_may_have_are_limited():
+    """A picture of 100,000 tokens took all memory of a machine."""
+    for mask, size in (
+        (masks.batch([masks.left_to_right(2896)] * 3), "8,688 queries and 2,896 keys"),
+        (masks.left_to_right(4096).with_memory(1), "4,096 queries and 4,097 keys"),
+    ):
+        for name in ("a.png", "a.svg"):
+            with pytest.raises(
+                ValueError, match=f"^a picture of {size} would take too much memory; at most 16,777,216"
+            ):
+                pictures.picture_content(mask, name)
+    long = masks.left_to_right(100_000).query_stream([3])
+    assert pictures.picture_content(long, "a.png").startswith(b"\x89PNG")
 
 
 def test_a_batch_is_drawn_row_by_row(tmp_path):

@@ -1,9 +1,11 @@
 """What the call of an objective may return is refused in one line where it is no example, before anything is joined."""
 
+import pickle
 from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
+from torch._utils import ExceptionWrapper
 
 from docs.examples.suffix_objective import Suffix
 from docs.examples.word_lengths import WordLengthHead, WordLengths
@@ -12,7 +14,7 @@ from unified.data.targets import TOKEN, ExampleTargets
 from unified.errors import UnifiedError
 from unified.model import PRESETS
 from unified.model.heads import LANGUAGE_HEADS, language_heads
-from unified.objectives.arrays import WrongExample, require_example
+from unified.objectives.arrays import ObjectiveFailed, WrongExample, naming_objective, require_example
 from unified.testing import check_objective, sample_texts
 
 
@@ -129,6 +131,56 @@ def test_what_is_no_example_is_named(what):
     with pytest.raises(UnifiedError) as refusal:
         check_objective(Returns(what=what))
     assert str(refusal.value) == FAULTS[what][1]
+
+
+@dataclass(frozen=True)
+class Fails(Suffix):
+    """The example of the documentation, which fails itself, or within the library."""
+
+    deeply: bool = False
+
+    def __call__(self, text, rng):
+        if self.deeply:
+            return masks.left_to_right(text)  # that is no length
+        return {}["missing"]
+
+
+def test_an_own_objective_that_fails_is_named_with_its_line():
+    for deeply, says in ((False, "KeyError: 'missing'"), (True, "ValueError: length must be an integer")):
+        with pytest.raises(ObjectiveFailed) as failure:
+            check_objective(Fails(deeply=deeply))
+        line = Fails.__call__.__code__.co_firstlineno + (2 if deeply else 3)
+        assert str(failure.value).startswith(f"objective suffix fails in line {line} of {__name__}: {says}")
+        assert f"{type(failure.value.__cause__).__name__}: " == says[: says.index(" ") + 1]
+
+
+def test_what_is_no_failure_of_an_own_objective_stays_what_it_was():
+    for code, raised in (
+        ("unified.objectives.unilm", KeyError("x")),  # a bug of the library keeps its traceback
+        ("mine", OSError(2, "No such file", "data")),
+        ("mine", UnifiedError("a refusal")),
+        ("mine", KeyboardInterrupt()),
+    ):
+        with pytest.raises(type(raised)) as kept, naming_objective("mine", code):
+            raise raised
+        assert kept.value is raised
+    with (
+        pytest.raises(UnifiedError, match="^objective one fails: KeyError: 'x'$"),
+        naming_objective("one", "unifiedly"),
+    ):
+        raise KeyError("x")
+
+
+def test_the_failure_of_an_own_objective_keeps_its_traceback_when_it_leaves_a_worker():
+    """Of an exception that takes a message alone torch makes another one, of which a line is left."""
+    try:
+        check_objective(Fails())
+    except ObjectiveFailed:
+        wrapped = ExceptionWrapper()
+    with pytest.raises(RuntimeError, match=r'\n    return \{\}\["missing"\]\n'):
+        wrapped.reraise()
+    failure = ObjectiveFailed("one", "fails")
+    assert str(pickle.loads(pickle.dumps(failure))) == str(failure) == "objective one fails"
 
 
 def test_every_example_predicts_from_its_own_tokens():

@@ -1,8 +1,12 @@
 """Rows of examples: how short they may be, what objectives miss is refused, and which texts are planned anew."""
 
+from dataclasses import dataclass
+from typing import ClassVar
+
 import numpy as np
 import pytest
 
+from docs.examples.suffix_objective import Suffix
 from tests.support.token_files import SPECIAL, numbered_documents, random_sizes, write_documents
 from unified.errors import UnifiedError
 from unified.objectives import parse_objectives
@@ -38,6 +42,25 @@ def test_what_an_objective_misses_is_refused_under_its_name(texts):
     with pytest.raises(UnifiedError) as raised:
         RowDataset(texts, mixture, 32, 1)
     assert str(raised.value) == f"{texts.name}: objective words: {problem}" and "word" in problem
+
+
+@dataclass(frozen=True)
+class Fails(Suffix):
+    """Fails once it is told to."""
+
+    failing: ClassVar[list[bool]] = []
+
+    def __call__(self, text, rng):
+        return {}["missing"] if self.failing else super().__call__(text, rng)
+
+
+def test_an_own_objective_that_fails_is_named_before_training_and_within(texts, monkeypatch):
+    mixture = parse_objectives(f"mine={__name__}:Fails:1")
+    rows = RowDataset(texts, mixture, 32, 1)
+    monkeypatch.setattr(Fails, "failing", [True])
+    for fails in (lambda: RowDataset(texts, mixture, 32, 1), lambda: rows[0]):
+        with pytest.raises(UnifiedError, match=f"^objective mine fails in line [0-9]+ of {__name__}: KeyError: "):
+            fails()
 
 
 @pytest.mark.parametrize(

@@ -155,6 +155,24 @@ def test_examples_that_break_a_promise_are_refused_before_training(tmp_path):
         streams_of(of_sentences(tmp_path / "text", 200), Longer(), name="mine")
 
 
+def test_an_own_objective_that_fails_is_named_before_training_and_within(tmp_path):
+    failing = []
+
+    @dataclass(frozen=True)
+    class Fails(TwoSegments):
+        def __call__(self, text, rng):
+            return {}["missing"] if failing else super().__call__(text, rng)
+
+    def streams():
+        return streams_of(of_sentences(tmp_path / "text", 200), Fails(), name="mine")
+
+    rows = streams()
+    failing.append(True)
+    for fails in (streams, lambda: rows.examples([0])):
+        with pytest.raises(UnifiedError, match=f"^objective mine fails in line [0-9]+ of {__name__}: KeyError: "):
+            fails()
+
+
 def test_what_enters_the_memory_leaves_room_for_two_segments(tmp_path):
     text = of_sentences(tmp_path / "text", 200)
     for one in texts_of(streams_of(text, TwoSegments(reuse=WINDOW - 2))):

@@ -203,6 +203,12 @@ def _run(args: argparse.Namespace) -> dict[str, Any]:
     with claimed_folder(output, claim, "name another folder"):
         counts = _run_stages(args, output, models)
         if then is not None:
+            if not counts["swap"] and not counts["negation"]:
+                raise UnifiedError(
+                    f"{output}: no unanswerable question could be made of those that were kept, so that the first "
+                    "stage would learn from answered questions alone, and the dev file of --data has others; take more "
+                    "passages, or leave out --data and --init"
+                )
             then.prepare()
             if args.finetune:
                 then.run()

@@ -34,7 +34,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--list",
         metavar="FILE",
-        help="file that names the files to read from the folders, one a line: names, or URLs of stories",
+        help="file that names the files to read from the folders, one a line: names with or without their ending, "
+        "or URLs of stories",
     )
     parser.add_argument(
         "--separator",

@@ -98,8 +98,10 @@ class Search:
             raise ValueError(f"temperature must be at least {LEAST_TEMPERATURE:g}, got {self.temperature}")
         if not 0 < self.top_p <= 1:
             raise ValueError(f"top_p must be in (0, 1], got {self.top_p}")
-        if not self.sampling and (self.top_k or self.top_p < 1):
-            raise ValueError(f"top_k {self.top_k} and top_p {self.top_p} choose what is drawn; they need sampling")
+        if not self.sampling and self.top_k:
+            raise ValueError(f"top_k {self.top_k} says what is drawn from; it needs sampling")
+        if not self.sampling and self.top_p < 1:
+            raise ValueError(f"top_p {self.top_p} says what is drawn from; it needs sampling")
         if self.no_repeat_ngram_ignore and not self.no_repeat_ngram_size:
             raise ValueError("no_repeat_ngram_ignore needs no_repeat_ngram_size, which is 0")
 

@@ -248,7 +248,7 @@ def test_inputs_that_cannot_be_read(made, given, message):
         ({"length_penalty": "none"}, "length_penalty must be one of"),
         ({"min_length": 9, "max_length": 8}, "min_length 9 exceeds max_length 8"),
         ({"num_beams": 3}, "generate has no setting num_beams; its settings are beam, max_length"),
-        ({"top_k": 3}, "top_k 3 and top_p 1.0 choose what is drawn; they need sampling"),
+        ({"top_k": 3}, "top_k 3 says what is drawn from; it needs sampling"),
         ({"sampling": True, "top_p": 0.0}, r"top_p must be in \(0, 1\]"),
     ],
 )

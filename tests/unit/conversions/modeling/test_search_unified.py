@@ -115,8 +115,8 @@ def test_the_defaults_are_those_of_the_library():
         ({"sampling": True, "top_p": 1.001}, "top_p must be in (0, 1], got 1.001"),
         ({"sampling": True, "top_p": math.nan}, "top_p must be a finite number, got nan"),
         ({"sampling": True, "top_k": -1}, "top_k must be an integer of at least 0, got -1"),
-        ({"top_p": 0.9}, "top_k 0 and top_p 0.9 choose what is drawn; they need sampling"),
-        ({"top_k": 1}, "top_k 1 and top_p 1.0 choose what is drawn; they need sampling"),
+        ({"top_p": 0.9}, "top_p 0.9 says what is drawn from; it needs sampling"),
+        ({"top_k": 1}, "top_k 1 says what is drawn from; it needs sampling"),
     ],
 )
 def test_settings_that_contradict_each_other_are_refused(settings, said):

@@ -157,7 +157,9 @@ def test_a_list_chooses_files_by_name_or_address_and_their_order(tmp_path):
     chosen = write(tmp_path / "list", f"b\n\n {address} \na\n")
     source = Inputs("cnn_dailymail", (str(folder),), chosen)
     assert read(source) == ["Text b.", f"Text {name}.", "Text a."]
-    write(tmp_path / "list", "b\nc\n\nd\n")
+    write(tmp_path / "list", "b.story\na\n")
+    assert read(source) == ["Text b.", "Text a."]
+    write(tmp_path / "list", "b\nc\n\nd.story\n")
     assert refused(lambda: list(source.chunks())) == (
         f"{chosen}, line 2: no file c.story; {chosen}, line 4: no file d.story; in {folder}"
     )

@@ -89,6 +89,8 @@ def run(args: argparse.Namespace) -> int:
     names = chosen_names(args)
     if len(names) > 1:
         raise UnifiedError(f"--scoring {args.scoring}: perplexity takes one scoring, not a sum of {len(names)}")
+    if args.window is not None and args.stride is not None:
+        _require_within(args.stride, args.window)  # before the model is loaded
     check_options(args, NAME)
     # Imported here, so that --help does not wait for torch.
     from unified.evaluation.perplexity import read_documents, score_documents
@@ -107,8 +109,7 @@ def run(args: argparse.Namespace) -> int:
     sampling = chosen_sampling(args, [scoring])
     size = window_size(lm, scoring, args.window)
     stride = max(1, size // 2) if args.stride is None else args.stride
-    if stride > size:
-        raise UnifiedError(f"--stride {stride}: a window has {counted(size, 'token')}, and can score no more")
+    _require_within(stride, size)
     documents = read_documents(path, lm, text_field)
     if draws_examples(args):
         require_several(len(documents.tokens))
@@ -134,6 +135,11 @@ def run(args: argparse.Namespace) -> int:
     else:
         print("\n".join(_lines(scores, scoring.name)))
     return 0
+
+
+def _require_within(stride: int, size: int) -> None:
+    if stride > size:
+        raise UnifiedError(f"--stride {stride}: a window has {counted(size, 'token')}, and can score no more")
 
 
 def _rows(scored: Perplexity) -> Iterator[dict[str, Any]]:

@@ -16,6 +16,7 @@ from unified.data.vocabulary import APPENDED, Vocabulary
 from unified.errors import UnifiedError
 from unified.masks import GIVEN, AttentionMask
 from unified.objectives import OBJECTIVES, Objective, Supply, parse_objectives
+from unified.objectives.arrays import naming_objective, require_example
 
 
 def listed() -> list[str]:
@@ -98,7 +99,8 @@ def example_of(objective: str, first: str, second: str | None, seed: int) -> Sho
     problem = objectives[0].unmet(supply)
     if problem:
         raise UnifiedError(f"objective {objective}: {problem}")
-    example = objectives[0](text, np.random.default_rng(seed))
+    with naming_objective(objective, type(objectives[0]).__module__):
+        example = require_example(objectives[0](text, np.random.default_rng(seed)), objectives[0].own_heads)
     problem = query_stream_problem(example)
     if problem:
         raise UnifiedError(f"objective {objective} makes an example whose query stream cannot be made: {problem}")

@@ -105,7 +105,8 @@ class Inputs:
         for chunk in LineReader(self.chosen).chunks():
             for number, entry in enumerate(chunk.lines, chunk.first_line):
                 if entry.strip():
-                    names[self.form.stem(entry) + self.form.suffix] = f"{self.chosen}, line {number}"
+                    name = self.form.stem(entry).removesuffix(self.form.suffix)
+                    names[name + self.form.suffix] = f"{self.chosen}, line {number}"
         missing = [f"{location}: no file {name}" for name, location in names.items() if name not in found]
         if missing:
             raise UnifiedError(f"{first_few(missing)}; in {', '.join(self.paths)}")
