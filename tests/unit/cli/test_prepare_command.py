@@ -182,7 +182,7 @@ def test_a_tokenizer_that_nobody_knows_is_refused_with_the_reason(capsys, monkey
     def unknown(name):
         raise UnifiedError(f"no {name} there")
 
-    monkeypatch.setattr("unified.conversions.named_models.tokenizer_named", unknown)
+    monkeypatch.setattr("unified.conversions.named_tokenizers.tokenizer_named", unknown)
     assert main(["prepare", "a", "--output", "nowhere/out", "--tokenizer", "some/model"]) == 2
     assert capsys.readouterr().err == (
         "unified prepare: error: --tokenizer some/model: none of unigram, bpe, char, wordpiece, anna, nor a model; no "
