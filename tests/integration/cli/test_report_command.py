@@ -127,7 +127,9 @@ def test_what_is_no_run_is_refused(pretrained, tmp_path, capsys):
     assert f"{tmp_path}: holds no train.log; give the folder of a run" in refused(capsys, "report", tmp_path)
     shutil.copytree(pretrained, tmp_path / "run")
     (tmp_path / "run" / "train.log").write_text("nothing\n", encoding="utf-8")
-    assert "train.log: no statistics" in refused(capsys, "report", tmp_path / "run")
+    log = tmp_path / "run" / "train.log"
+    assert f"{log}: no statistics" in refused(capsys, "report", tmp_path / "run")
+    assert f"error: {log}: a file; name the folder of a run" in refused(capsys, "report", log)
     assert "--samples must be an integer of at least 1" in refused(capsys, "report", pretrained, "--samples", 0)
 
 

@@ -339,7 +339,9 @@ def test_plot_takes_tokens(tmp_path):
         ("show tests.support.mask_samples:no 3", "module tests.support.mask_samples has no 'no'"),
         ("show builtins:abs 3", "must return an AttentionMask of unified.masks, got"),
         ("plot bidirectional 3 --output /dev/null/all.svg", "/dev/null is a file, where a folder should be"),
-        ("plot bidirectional 3 --output mask.jpg", "path must end in .svg or .png, got 'mask.jpg'"),
+        ("plot bidirectional 3 --output mask.jpg", ": --output must end in .svg or .png, got 'mask.jpg'"),
+        ("plot bidirectional 3 --output mask.svg --tokens a", ": --tokens must name all 3 keys, got 1"),
+        ("plot bidirectional 1 --output mask.png --tokens a", ": --tokens are drawn in .svg only"),
         (
             "plot sliding_window 4097 1 --memory 1 --output mask.png",
             "a picture of 4,097 queries and 4,098 keys would take too much memory; at most 16,777,216 cells are drawn",

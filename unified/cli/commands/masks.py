@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import inspect
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -28,6 +29,10 @@ from unified.notation import imported
 
 if TYPE_CHECKING:
     from unified.masks import AttentionMask
+
+#: Options by the arguments of a picture with which its refusals begin.
+_OPTIONS = {"path": "--output", "tokens": "--tokens"}
+_ARGUMENT = re.compile(rf"^({'|'.join(_OPTIONS)})\b")
 
 HELP = "show or plot an attention mask"
 
@@ -104,15 +109,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Run the command with parsed options."""
     from unified.cli.commands.showing.mask_fields import fields_of
-    from unified.masks.pictures import picture_content
 
     if args.verb == "plot":
         require_output_file(args)
     try:
         mask = _changed(_build(args.mask, args.arguments), args)
         if args.verb == "plot":
-            content = picture_content(mask, args.output, None if args.tokens is None else args.tokens.split())
-            write_whole_bytes(output_file(args), content)
+            write_whole_bytes(output_file(args), _picture(mask, args))
             if not args.json:
                 print(f"wrote {args.output}")
         elif not args.json:
@@ -121,6 +124,16 @@ def run(args: argparse.Namespace) -> None:
             print_json(({"output": args.output} if args.verb == "plot" else {}) | fields_of(mask))
     except ValueError as error:  # what masks raise of arguments that make no mask or no picture
         raise UnifiedError(str(error)) from error
+
+
+def _picture(mask: AttentionMask, args: argparse.Namespace) -> bytes:
+    """Content of the file of a picture."""
+    from unified.masks.pictures import picture_content
+
+    try:
+        return picture_content(mask, args.output, None if args.tokens is None else args.tokens.split())
+    except ValueError as error:
+        raise UnifiedError(_ARGUMENT.sub(lambda named: _OPTIONS[named[0]], str(error))) from None
 
 
 def _changed(mask: AttentionMask, args: argparse.Namespace) -> AttentionMask:

@@ -8,6 +8,7 @@ from pathlib import Path
 from unified.cli.needed_options import require_with
 from unified.cli.output import add_json_argument, add_overwrite_argument, output_file, print_json, require_output_file
 from unified.cli.values import non_negative
+from unified.errors import UnifiedError
 
 HELP = "make one HTML page of a run: curves, samples, mistakes, settings"
 
@@ -32,6 +33,8 @@ def run(args: argparse.Namespace) -> int:
 
     folder = Path(args.run_folder)
     require_with("--output", args.output, {"--overwrite": args.overwrite})
+    if folder.is_file():
+        raise UnifiedError(f"{folder}: a file; name the folder of a run")
     if args.output is None:
         args.output, args.overwrite = str(folder / "report.html"), True  # the run's own page, which is made anew
     require_output_file(args)
