@@ -31,7 +31,8 @@ class WrongExample(UnifiedError):
 class ObjectiveFailed(UnifiedError):
     """An objective of the user's own raises what is no refusal.
 
-    torch makes a RuntimeError, with the whole traceback, of an exception of a worker that takes more than a message.
+    It takes two arguments so that its traceback leaves a worker: torch builds an exception that takes a message alone
+    anew, without a traceback, and of any other makes a RuntimeError that holds the whole traceback.
 
     Args:
         called: what its mixture calls the objective.

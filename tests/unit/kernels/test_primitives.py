@@ -38,10 +38,11 @@ print(megabytes() - before)
 """
 
 
-@pytest.mark.parametrize("call", [accelerate, quantize])
+WITHOUT_INT8 = pytest.mark.skipif(not has_int8_product(), reason="this torch has no int8 product of oneDNN")
+
+
+@pytest.mark.parametrize("call", [accelerate, pytest.param(quantize, marks=WITHOUT_INT8)])
 def test_the_number_is_set_unless_the_environment_has_one(monkeypatch, call):
-    if call is quantize and not has_int8_product():
-        pytest.skip("this torch has no int8 product of oneDNN")
     monkeypatch.delenv(NAMES[0], raising=False)
     monkeypatch.setenv(NAMES[1], "7")
     call(nn.Linear(3, 2))

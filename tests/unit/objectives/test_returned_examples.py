@@ -172,7 +172,7 @@ def test_what_is_no_failure_of_an_own_objective_stays_what_it_was():
 
 
 def test_the_failure_of_an_own_objective_keeps_its_traceback_when_it_leaves_a_worker():
-    """Of an exception that takes a message alone torch makes another one, of which a line is left."""
+    """torch builds an exception of a worker anew, without its traceback, where that takes a message alone."""
     try:
         check_objective(Fails())
     except ObjectiveFailed:
