@@ -3,6 +3,12 @@
 Hypothesis, written before the runs: made questions, filtered by a reader, before few real ones give a higher F1 on
 SQuAD 2.0 than as many updates on the few real ones alone, by 1 point or more (the paper: 4 points, with larger models
 and nine million questions); and less than as many updates on four times as many real questions.
+
+By the first version no model learnt to answer: all stayed within 4 points of F1 of never answering, and four times as
+many real questions were no better. The second version has three epochs of reading in place of one, and two to three
+times the rates. Its hypotheses, written before its runs, after a fine-tuning of SQuAD 2.0 at such a rate had gained 3.3
+points over never answering: with 800 real questions a model is 4 points above never answering or more; with 3,200 it is
+ahead of 800; and the gain of made questions is 1 point or more.
 """
 
 from __future__ import annotations
@@ -10,6 +16,8 @@ from __future__ import annotations
 from entries import Entry, Figures, words
 
 TABLE = "questions"
+#: Raised when reading got three epochs, and all trainings higher rates.
+VERSION = 2
 SEEDS = (1, 2, 3)
 #: Runs of recipes/unilm/augment by the folder of their results.
 RUNS = {"made": "augmented/first", "made-few": "augmented/second", "few": "baseline-few", "many": "baseline-many"}
@@ -42,6 +50,7 @@ def entry(seed: int) -> Entry:
         ),
         settings={"size": "medium"},
         seed=seed,
+        version=VERSION,
     )
 
 

@@ -53,13 +53,17 @@ SMALL = Size(
     augment=("--passages", 120, "--words", 80, 120, "--max-source", 64, "--max-length", 24, "--beam", 1),
     corpus=("pretrain_wiki/train-00.jsonl.xz",),
 )
-#: Four times as many made questions as ``small``, from a model that has learnt to ask for longer; in float32, which is
-#: the faster of the two where a processor has no tiles of bfloat16 (AMX).
+#: Four times as many made questions as ``small``, from models that have learnt for longer and at higher rates: at those
+#: of ``small`` the published encoder hardly learns to answer. In float32, which is the faster of the two where a
+#: processor has no tiles of bfloat16 (AMX).
 MEDIUM = replace(
     SMALL,
     many=3200,
     fairseq="--log-format json --log-interval 20 --disable-validation",
+    spans_training=("--epochs", 1, "--batch-size", 8, "--max-length", 192, "--lr", 2e-4),
     asking=("--epochs", 4, "--batch-size", 8, "--max-length", 115, "--lr", 5e-4),
+    reading=("--epochs", 3, "--batch-size", 8, "--max-length", 192, "--lr", 3e-4),
+    task=("--batch-size", 8, "--max-length", 192, "--lr", 2e-4),
     augment=("--passages", 480, "--words", 80, 120, "--max-source", 64, "--max-length", 24, "--beam", 1),
 )
 _TINY = {"layers": 2, "width": 32, "heads": 2, "feed_forward": 128}
