@@ -14,6 +14,7 @@ from typing import Any
 from unified.arguments import counted
 from unified.errors import UnifiedError, WrongField, require_fields
 from unified.files.ids import item_id
+from unified.files.text_files import numbered_lines
 from unified.runtime.progress import Progress
 from unified.tasks.datasets.files import matching_files, read_together, split_questions
 from unified.tasks.datasets.question_generation import (
@@ -31,7 +32,7 @@ from unified.tasks.settings import Task, Training
 from unified.tasks.windows import Words
 from unified.tasks.writing import TokenBudget, WritingItem, WritingTask, WritingTraining
 from unified.tasks.writing_scores import scored_questions
-from unified.tokenization import parts_of
+from unified.tokenization import parts_of, single_spaced
 
 
 def read_squad(folder: Path, version: str) -> dict[str, list[QuestionItem]]:
@@ -98,7 +99,7 @@ def _paragraphs(folder: Path, pattern: str) -> list[SquadParagraph]:
 def _titles(path: Path) -> frozenset[str]:
     if not path.is_file():
         raise UnifiedError(f"{path}: no such file; it lists the articles of Du et al.'s test split (xinyadu/nqg)")
-    return frozenset(path.read_text(encoding="utf-8").split())
+    return frozenset(title for _, line in numbered_lines(path) for title in line.split())
 
 
 def _questions(
@@ -137,12 +138,12 @@ def question_item(fields: dict[str, Any], number: int, budget: TokenBudget, sent
 def question_files(items: Sequence[WritingItem], predictions: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     """Files that ``unified score question-generation`` reads, one question a line.
 
-    These are ``questions.txt``, and of the items
-    ``references.txt``, tokenized as Du's files are, ``sentences.txt``, by which Du's program pools questions, and
-    ``sources.txt``, window and answer, by which UniLM's seems to (its default file is called test.pa.txt).
+    ``questions.txt`` holds the predictions. The others are made of the items: ``references.txt``, tokenized as Du's
+    files are; ``sentences.txt``, by which Du's program pools questions; and ``sources.txt``, window and answer, by
+    which UniLM's seems to pool them (its default file is called test.pa.txt).
     """
     columns = {
-        "questions": [one["text"] for one in predictions],
+        "questions": [single_spaced(one["text"]) for one in predictions],  # byte-level models can write line breaks
         "references": [penn_treebank(item.target or "") for item in items],
         "sentences": [item.reference_group or item.id for item in items],
         "sources": [" ".join(parts_of(item.source)) for item in items],

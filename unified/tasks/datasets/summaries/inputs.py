@@ -98,9 +98,10 @@ class Inputs:
                 yield f"{chunk.path}, {row.location}", chunk.size // len(rows), partial(_of_row, self.form.row, row)
 
     def _files(self) -> list[Path]:
-        found = {path.name: path for folder in self.paths for path in sorted(Path(folder).glob(f"*{self.form.suffix}"))}
+        paths = [path for folder in self.paths for path in sorted(Path(folder).glob(f"*{self.form.suffix}"))]
         if self.chosen is None:
-            return list(found.values())
+            return paths
+        found = {path.name: path for path in paths}
         names = {}
         for chunk in LineReader(self.chosen).chunks():
             for number, entry in enumerate(chunk.lines, chunk.first_line):
