@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeGuard
 
 from unified.arguments import INTEGER_LIMIT
 
@@ -51,6 +51,11 @@ def misfit(value: object, shape: Shape, name: str) -> str | None:
         fields = {key: shape.of for key in value} if isinstance(shape, Each) else shape
         return next(filter(None, (_field(value, key, of, name) for key, of in fields.items())), None)
     return None if _is_of(value, shape) else f"{name} must be {_word(shape)}"
+
+
+def is_integer_pair(value: object) -> TypeGuard[list[int]]:
+    """Whether a value of JSON is a list of two integers, such as the bounds of a span; True and False are none."""
+    return isinstance(value, list) and len(value) == 2 and all(type(one) is int for one in value)
 
 
 def kind_of(value: object) -> str:

@@ -7,7 +7,7 @@ import pytest
 
 from unified.errors import UnifiedError
 from unified.files.json_array import array_entries
-from unified.files.shapes import Each, Maybe, kind_of, misfit
+from unified.files.shapes import Each, Maybe, is_integer_pair, kind_of, misfit
 from unified.files.word_columns import DOCUMENT, conll_entries
 from unified.files.yaml_text import read_yaml_object
 
@@ -40,6 +40,11 @@ def test_a_value_of_each_kind_fits_the_shapes_of_its_kind_alone(shape):
 )  # fmt: skip
 def test_messages_call_the_kind_of_a_value_as_json_does(value, kind):
     assert kind_of(value) == kind
+
+
+def test_a_pair_of_integers_is_a_list_of_two():
+    assert is_integer_pair([0, -1]) and is_integer_pair([3, 3])
+    assert not any(map(is_integer_pair, [[], [1], [1, 2, 3], [1, 2.0], [True, 1], ["1", 2], (1, 2), "12", 12, None]))
 
 
 def test_integers_have_64_bits():

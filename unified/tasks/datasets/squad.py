@@ -26,6 +26,7 @@ from unified.tasks.datasets.question_generation import (
 )
 from unified.tasks.datasets.squad_json import SquadParagraph, misaligned_reasons, read_squad_file
 from unified.tasks.grids import SPANBERT_GRID
+from unified.tasks.heads.items import nonempty_text
 from unified.tasks.heads.questions import UNASKED, Answer, QuestionItem
 from unified.tasks.metrics.question_generation import penn_treebank
 from unified.tasks.settings import Task, Training
@@ -121,10 +122,8 @@ def question_item(fields: dict[str, Any], number: int, budget: TokenBudget, sent
         UnifiedError: a field is wrong, or the answer does not stand there.
     """
     require_fields(fields, "context", "answer")
-    context, answer, start = fields["context"], fields["answer"], fields.get("start")
-    for name, text in {"context": context, "answer": answer}.items():
-        if not isinstance(text, str) or not text.strip():
-            raise WrongField(name, "must be a text that is not empty")
+    context, answer = (nonempty_text(fields, name) for name in ("context", "answer"))
+    start = fields.get("start")
     if start is not None and (not isinstance(start, int) or isinstance(start, bool)):
         raise WrongField("start", f"must be a number of characters, got {start!r}")
     found = find_answer(context, answer, start)
@@ -223,7 +222,7 @@ def _generate(
     more: str = "",
     sentences: bool = False,
 ) -> WritingTask:
-    """``published`` is of the test set; ``more`` is said of its sources."""
+    """A task that generates questions; ``published`` are figures of the test set, and ``more`` ends its ``source``."""
     read = partial(read_squad_questions, split=split, sentences=sentences)
     source = f"Dong et al. 2019, section 3.3; rates and {split} split of the released code{more}"
     return WritingTask(
