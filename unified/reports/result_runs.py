@@ -50,7 +50,7 @@ class Run:
         return [statistics.mean(values) for values in found.values()]
 
     def item_interval(self, split: str, measure: str) -> tuple[float, float] | None:
-        """The 95 % interval over items of the score of a single result; None where there are several, or it has none."""
+        """The 95 % interval over items of a single result's score; None where there are several, or it has none."""
         if len(self.results) > 1:
             return None
         bounds = self.results[0].get("intervals", {}).get(split, {}).get(measure)
