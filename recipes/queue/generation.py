@@ -20,6 +20,9 @@ Hypotheses, written before the runs:
 5. More epochs. One epoch of subjects (AESLC), written from the first 61 tokens of a mail, had a ROUGE-L 0.3 below that
    of the first sentence. Four epochs from the first 125 tokens are above it by 2 points or more, and by ROUGE-2 still
    below.
+6. More epochs of summaries. After two epochs of 1,992 abstracts (SciTLDR, 498 updates) most summaries begin alike and
+   are not above the first sentence. Twelve epochs, 2,988 updates, are above it by 1 point of ROUGE-L or more, with 65 %
+   of their content words or more from the abstract (54 after two epochs), and by ROUGE-2 not above it.
 """
 
 from __future__ import annotations
@@ -44,8 +47,8 @@ QUESTIONS, SUMMARIES = ("bleu4", "rougeL", *_COPYING), ("rouge1", "rouge2", "rou
 #: Systems of each comparison at equal updates, by the folder of their results, and their names in tables.
 SYSTEMS = {"lead": "copied sentence", "transformers": "transformers", "ours": "ours"}
 
-#: Tasks that are learnt for longer than at equal updates, and their epochs.
-LONGER = {"aeslc": 4}
+#: Tasks that are learnt for longer than at equal updates: epochs, tokens of a sequence, and of its target, at most.
+LONGER = {"aeslc": (4, 160, 32), "scitldr": (12, 384, 64)}
 
 #: Ways of going on with pre-training before the questions: name -> mixture.
 CONTINUED = {"unilm": DEFAULT_PRETRAINING, "prefix_lm": "prefix_lm"}
@@ -208,11 +211,12 @@ def beside(task: str, seed: int) -> Entry:
 
 
 def longer(task: str, seed: int) -> Entry:
-    """Ours after more epochs of a task of :data:`EQUAL`, and with more of each source, beside the copied sentence."""
+    """Ours after more epochs of a task of :data:`EQUAL`, beside the copied sentence."""
     split = EQUAL[task]
+    epochs, length, target = LONGER[task]
     tune = words(
         ("unified", "finetune", task, "--data", f"{{data}}/{task}", "--init", START, "--output", "run"),
-        ("--epochs", LONGER[task], "--max-length", 160, "--max-target", 32, "--select", "last", "--seed", seed),
+        ("--epochs", epochs, "--max-length", length, "--max-target", target, "--select", "last", "--seed", seed),
     )
     copy = words("python", "{recipes}/peers/lead.py", task, "--data", "run/items", "--output", "lead")
     found, items = f"predictions.{split}.jsonl", f"run/items/{split}.jsonl"
@@ -297,7 +301,7 @@ def rows() -> list[Row]:
             if any(figures.prefix == run for figures in beside(task, SEEDS[0]).figures):
                 line = f"{lines[0]}/compared"
                 found.append(Row(f"{task}, equal updates", f"ours less {name}", (line,), run, measures, against=True))
-    for task, epochs in LONGER.items():
+    for task, (epochs, *_) in LONGER.items():
         title, lines = f"{task}, {epochs} epochs", (f"generation/longer/{task}-{SEEDS[0]}",)
         found.append(Row(title, "ours", lines, f"ours.{EQUAL[task]}", SUMMARIES))
         found.append(Row(title, f"ours less {SYSTEMS['lead']}", lines, "lead", SUMMARIES, against=True))

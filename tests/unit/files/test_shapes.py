@@ -86,6 +86,13 @@ def test_members_and_fields_are_named_by_their_way_from_outside():
     assert misfit([], shape, "'x'") == "'x' must be an object" and misfit({}, [int], "'x'") == "'x' must be a list"
 
 
+def test_a_list_of_several_shapes_has_as_many_members():
+    assert misfit([1, "a"], [int, str], "x") is misfit([1, 2, 3], [int], "x") is misfit([], [int], "x") is None
+    assert misfit([1, 2], [int, str], "x") == "a member of x must be a text"
+    for value in ([], [1], [1, "a", 2]):
+        assert misfit(value, [int, str], "x") == "x must have 2 members"
+
+
 @pytest.mark.parametrize(
     ("content", "says"),
     [
