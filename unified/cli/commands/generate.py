@@ -38,10 +38,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="checkpoint file, a folder with one or of transformers, or a name of the Hugging Face hub",
     )
     parser.add_argument(
-        "--output", required=True, metavar="FILE", help="file to write, in the format of fairseq-generate"
+        "--output",
+        required=True,
+        metavar="FILE",
+        help="file to write, in the format of fairseq-generate, which numbers the sources from 0",
     )
     add_overwrite_argument(parser)
-    parser.add_argument("--input", metavar="FILE", help="text file with one source a line, to read instead of DATA")
+    parser.add_argument(
+        "--input", metavar="FILE", help="text file with one source a line, none of them empty, to read instead of DATA"
+    )
     parser.add_argument("--gen-subset", metavar="NAME", help=f"split of DATA to read sources from (default: {_SUBSET})")
     parser.add_argument(
         "-s", "--source-lang", metavar="NAME", help="name of the source side, if DATA holds several pairs"
@@ -155,6 +160,8 @@ def run(args: argparse.Namespace) -> int:
     sentences: FileSentences | FolderSentences
     if args.input is not None:
         sentences = FileSentences(Path(args.input))
+        if not prompt:
+            sentences.require_texts()
     else:
         subset = _SUBSET if args.gen_subset is None else args.gen_subset
         sentences = FolderSentences(Path(args.data), subset, args.source_lang, args.target_lang)
