@@ -68,7 +68,8 @@ class Inputs:
         """The files in portions: names of files, rows with fields, or lines of both sides.
 
         Raises:
-            UnifiedError: two text files differ in their number of lines, or files of the list are not there, or are named twice.
+            UnifiedError: two text files differ in their number of lines, or files of the list are not there, or are
+                named twice.
         """
         if self.are_folders:
             files = self._files()
