@@ -377,5 +377,5 @@ def _encode_png(image: np.ndarray) -> bytes:
     def chunk(name: bytes, data: bytes) -> bytes:
         return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
 
-    chunks = (b"IHDR", header), (b"PLTE", _PALETTE), (b"IDAT", zlib.compress(lines, 9)), (b"IEND", b"")
+    chunks = (b"IHDR", header), (b"PLTE", _PALETTE), (b"IDAT", zlib.compress(lines.data, 9)), (b"IEND", b"")
     return b"\x89PNG\r\n\x1a\n" + b"".join(chunk(name, data) for name, data in chunks)

@@ -352,6 +352,7 @@ def test_plot_takes_tokens(tmp_path):
         ("show builtins:abs 3", "must return an AttentionMask of unified.masks, got"),
         ("plot bidirectional 3 --output /dev/null/all.svg", "/dev/null is a file, where a folder should be"),
         ("plot bidirectional 3 --output mask.jpg", ": --output must end in .svg or .png, got 'mask.jpg'"),
+        ("plot bidirectional 3 --output path-tokens", ": --output must end in .svg or .png, got 'path-tokens'"),
         ("plot bidirectional 3 --output mask.svg --tokens a", ": --tokens must name all 3 keys, got 1"),
         ("plot bidirectional 1 --output mask.png --tokens a", ": --tokens are drawn in .svg only"),
         (

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import re
 from dataclasses import fields
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from unified.cli.option_names import with_options
 from unified.cli.output import add_overwrite_argument, require_output_file
 from unified.cli.values import positive, threads
 from unified.errors import UnifiedError
@@ -156,7 +156,8 @@ def run(args: argparse.Namespace) -> int:
     try:
         config = GenerationConfig.of_options(trained.vocabulary, **options)
     except UnifiedError as error:
-        raise UnifiedError(_with_options(error.details)) from None
+        names = {name: "--" + name.replace("_", "-") for name in options}
+        raise UnifiedError(with_options(error.details, names)) from None
     sentences: FileSentences | FolderSentences
     if args.input is not None:
         sentences = FileSentences(Path(args.input))
@@ -187,12 +188,6 @@ def run(args: argparse.Namespace) -> int:
         args.overwrite,
     )
     return 0
-
-
-def _with_options(refusal: str) -> str:
-    """A refusal of GenerationConfig with options in place of its fields; a quoted value stays as it is."""
-    names = "|".join(field.name for field in fields(GenerationConfig))
-    return re.sub(rf"(?<![\w'-])({names})(?![\w'-])", lambda name: "--" + name[0].replace("_", "-"), refusal)
 
 
 def _prompt_and_length(trained: Trained, args: argparse.Namespace) -> tuple[bool, int]:
