@@ -1,5 +1,6 @@
 """Options of fairseq with which a training cannot work are refused before anything is read."""
 
+from argparse import Namespace
 from pathlib import Path
 
 import pytest
@@ -88,6 +89,49 @@ def test_fp16_without_a_gpu_is_refused(tmp_path, monkeypatch, more):
     assert refusal(tmp_path, common__fp16=True, **more) == said
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     check_training(configuration(tmp_path, common__fp16=True, **more))
+
+
+def test_a_profile_without_a_gpu_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    said = "--profile needs a GPU, whose work it notes; without one leave it out"
+    assert refusal(tmp_path, common__profile=True) == said
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    check_training(configuration(tmp_path, common__profile=True))
+
+
+def test_a_tpu_without_its_package_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(training_checks, "find_spec", lambda name: None)
+    assert refusal(tmp_path, common__tpu=True) == "--tpu needs torch_xla, which is not installed; leave it out"
+    monkeypatch.setattr(training_checks, "find_spec", lambda name: name)
+    check_training(configuration(tmp_path, common__tpu=True))
+
+
+FALLS = "; it is the update at which the learning rate has fallen to its end, such as that of --max-update"
+
+
+@pytest.mark.parametrize("number", [0.0, -1.0, float("nan")])
+def test_a_learning_rate_that_never_falls_to_its_end_is_refused(tmp_path, number):
+    schedule = {"_name": "polynomial_decay", "total_num_update": number}
+    assert refusal(tmp_path, lr_scheduler=schedule) == (
+        f"--lr-scheduler polynomial_decay needs --total-num-update above 0, got {number:g}{FALLS}"
+    )
+    check_training(configuration(tmp_path, lr_scheduler={"_name": "fixed"}))
+    check_training(configuration(tmp_path, lr_scheduler={**schedule, "total_num_update": 1.0}))
+
+
+def test_an_update_that_was_not_given_is_refused_before_hydra_composes_settings():
+    """hydra ended in a traceback of its own, also beside --max-update; tasks of others may know better."""
+    asked, composed = Namespace(lr_scheduler="polynomial_decay", total_num_update=None, no_export=False), []
+    override = training_checks.with_last_update(composed.append)
+    with pytest.raises(SystemExit) as raised:
+        override(asked)
+    assert str(raised.value) == f"unified_lm: error: --lr-scheduler polynomial_decay needs --total-num-update{FALLS}"
+    others = Namespace(lr_scheduler="polynomial_decay", total_num_update=None)
+    reading, fixed = Namespace(no_export=False), Namespace(lr_scheduler="fixed", no_export=False)
+    given = Namespace(lr_scheduler="polynomial_decay", total_num_update="3", no_export=False)
+    for args in (given, others, reading, fixed):
+        override(args)
+    assert composed == [given, others, reading, fixed]
 
 
 @pytest.mark.parametrize("precision", ["fp16", "bf16"])
