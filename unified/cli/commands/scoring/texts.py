@@ -209,8 +209,7 @@ def _generation(args: argparse.Namespace) -> Examples:
     from unified.tasks.metrics.examples import Noted
     from unified.tasks.metrics.generation import GeneratedTexts
 
-    _require_references(args)
-    hypotheses, references = read_inputs(args)
+    hypotheses, references, sources = _read_for_both(args)
     hypotheses, references, clean_up = cleaned(args, hypotheses, references)
     texts = GeneratedTexts(
         hypotheses,
@@ -218,7 +217,7 @@ def _generation(args: argparse.Namespace) -> Examples:
         use_stemmer=not args.no_stemmer,
         bleu_tokenizer=args.bleu_tokenizer,
         sentence_separator=args.sentence_separator,
-        sources=None if args.sources is None else _sources(args, hypotheses),
+        sources=sources,
     )
     return Noted(texts, {"post_process": clean_up}) if clean_up else texts
 
@@ -226,15 +225,36 @@ def _generation(args: argparse.Namespace) -> Examples:
 def _questions(args: argparse.Namespace) -> Examples:
     from unified.tasks.metrics.question_generation import GeneratedQuestions, from_bert_words, penn_treebank
 
-    _require_references(args)
-    hypotheses, references = read_inputs(args)
-    sources = _sources(args, hypotheses)
+    hypotheses, references, sources = _read_for_both(args)
     if args.penn_treebank:
         hypotheses = [penn_treebank(hypothesis) for hypothesis in hypotheses]
     if args.bert_words:
         hypotheses = [from_bert_words(hypothesis) for hypothesis in hypotheses]
     form = "penn-treebank" if args.penn_treebank else "bert-words" if args.bert_words else "none"
+    assert sources is not None  # the option is required
     return GeneratedQuestions(hypotheses, references, sources, args.meteor, form)
+
+
+def _read_for_both(args: argparse.Namespace) -> tuple[list[str], list[list[str]], list[str] | None]:
+    """Hypotheses, their references, and their sources where there are any, in an order that two systems share.
+
+    It is that of the file of references where their rows and those of the hypotheses have ids, else the hypotheses'.
+
+    Raises:
+        UnifiedError: as :func:`read_inputs`, or the references are not shared by both systems.
+    """
+    from unified.tasks.metrics import outputs
+
+    _require_references(args)
+    hypotheses, references = read_inputs(args)
+    sources = None if args.sources is None else _sources(args, hypotheses)
+    shared = args.references[0] if args.references else args.predictions[0]
+    order = outputs.matched(args.predictions[0], [*range(len(hypotheses))], shared, outputs.read_ids(shared))
+    return (
+        [hypotheses[at] for at in order],
+        [references[at] for at in order],
+        None if sources is None else [sources[at] for at in order],
+    )
 
 
 def _sources(args: argparse.Namespace, hypotheses: list[str]) -> list[str]:
