@@ -55,8 +55,6 @@ def check_training(cfg: DictConfig) -> None:
         )
     if cfg.common.fp16 and not torch.cuda.is_available():  # fairseq's answer to an overflow is on a GPU
         raise UnifiedError("--fp16 needs a GPU; without one leave it out, or train with --bf16")
-    if cfg.common.profile and not torch.cuda.is_available():
-        raise UnifiedError("--profile needs a GPU, whose work it notes; without one leave it out")
     if cfg.common.tpu and find_spec("torch_xla") is None:
         raise UnifiedError("--tpu needs torch_xla, which is not installed; leave it out")
     for option in ("memory_efficient_fp16", "memory_efficient_bf16"):
@@ -110,6 +108,13 @@ def _check_numbers(cfg: DictConfig) -> None:
         raise UnifiedError(f"--seed must be an integer from 0 to {LARGEST_SEED}, got {cfg.common.seed}")
     if OmegaConf.select(cfg, "lr_scheduler._name") == _FALLING and not cfg.lr_scheduler.total_num_update > 0:
         raise _no_last_update(f" above 0, got {cfg.lr_scheduler.total_num_update:g}")
+
+
+def _check_words(args: Namespace) -> None:
+    if args.profile and not torch.cuda.is_available():
+        raise UnifiedError("--profile needs a GPU, whose work it notes; without one leave it out")
+    if args.lr_scheduler == _FALLING and args.total_num_update is None:
+        raise _no_last_update()
 
 
 def _no_last_update(got: str = "") -> UnifiedError:
@@ -171,13 +176,16 @@ def _checking(call: Callable[..., None]) -> Callable[..., None]:
     return call_main
 
 
-def with_last_update(override: Callable[[Namespace], Any]) -> Callable[[Namespace], Any]:
-    """fairseq's function that makes settings of options, which refuses one that our tasks lack, before hydra does."""
+def checking_words(override: Callable[[Namespace], Any]) -> Callable[[Namespace], Any]:
+    """fairseq's function that makes settings of options, which refuses those of our tasks that end before a training.
+
+    The composition of the settings fails without ``--total-num-update``, and ``--profile`` asks for the GPU behind it.
+    """
 
     def override_module_args(args: Namespace) -> Any:
-        ours = "no_export" in args and "lr_scheduler" in args and args.lr_scheduler == _FALLING
-        if ours and args.total_num_update is None:
-            raise refusal(_no_last_update())
+        if "no_export" in args and "lr_scheduler" in args:  # a training for one of our tasks
+            with refusing():
+                _check_words(args)
         return override(args)
 
     return override_module_args
@@ -230,6 +238,6 @@ def install() -> None:
     data_utils.raise_if_valid_subsets_unintentionally_ignored = naming_splits(
         data_utils.raise_if_valid_subsets_unintentionally_ignored
     )
-    dataclass_utils.override_module_args = with_last_update(dataclass_utils.override_module_args)
+    dataclass_utils.override_module_args = checking_words(dataclass_utils.override_module_args)
     dataclass_utils.eval_str_list = of_whole_numbers(dataclass_utils.eval_str_list)
     distributed_utils.call_main = _checking(distributed_utils.call_main)

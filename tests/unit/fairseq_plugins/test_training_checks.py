@@ -91,14 +91,6 @@ def test_fp16_without_a_gpu_is_refused(tmp_path, monkeypatch, more):
     check_training(configuration(tmp_path, common__fp16=True, **more))
 
 
-def test_a_profile_without_a_gpu_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    said = "--profile needs a GPU, whose work it notes; without one leave it out"
-    assert refusal(tmp_path, common__profile=True) == said
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    check_training(configuration(tmp_path, common__profile=True))
-
-
 def test_a_tpu_without_its_package_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(training_checks, "find_spec", lambda name: None)
     assert refusal(tmp_path, common__tpu=True) == "--tpu needs torch_xla, which is not installed; leave it out"
@@ -119,19 +111,35 @@ def test_a_learning_rate_that_never_falls_to_its_end_is_refused(tmp_path, number
     check_training(configuration(tmp_path, lr_scheduler={**schedule, "total_num_update": 1.0}))
 
 
-def test_an_update_that_was_not_given_is_refused_before_hydra_composes_settings():
-    """hydra ended in a traceback of its own, also beside --max-update; tasks of others may know better."""
-    asked, composed = Namespace(lr_scheduler="polynomial_decay", total_num_update=None, no_export=False), []
-    override = training_checks.with_last_update(composed.append)
-    with pytest.raises(SystemExit) as raised:
-        override(asked)
-    assert str(raised.value) == f"unified_lm: error: --lr-scheduler polynomial_decay needs --total-num-update{FALLS}"
-    others = Namespace(lr_scheduler="polynomial_decay", total_num_update=None)
-    reading, fixed = Namespace(no_export=False), Namespace(lr_scheduler="fixed", no_export=False)
-    given = Namespace(lr_scheduler="polynomial_decay", total_num_update="3", no_export=False)
-    for args in (given, others, reading, fixed):
+def words(**changes) -> Namespace:
+    """Options of a training for a task of ours, which has --no-export."""
+    return Namespace(**{"lr_scheduler": "fixed", "profile": False, "no_export": False, **changes})
+
+
+def test_what_ends_before_a_training_is_refused_before_hydra_composes_settings(monkeypatch):
+    """hydra ended in a traceback of its own, also beside --max-update, and torch in one for want of a GPU."""
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    composed: list[Namespace] = []
+    override = training_checks.checking_words(composed.append)
+    falling = {"lr_scheduler": "polynomial_decay", "total_num_update": None}
+    for changes, said in (
+        (falling, f"--lr-scheduler polynomial_decay needs --total-num-update{FALLS}"),
+        ({"profile": True}, "--profile needs a GPU, whose work it notes; without one leave it out"),
+    ):
+        with pytest.raises(SystemExit) as raised:
+            override(words(**changes))
+        assert str(raised.value) == f"unified_lm: error: {said}"
+    taken = [
+        words(**falling | {"total_num_update": "3"}),
+        words(),
+        Namespace(**falling, profile=True),  # tasks of others may know better
+        Namespace(no_export=False),  # fairseq-validate
+    ]
+    for args in taken:
         override(args)
-    assert composed == [given, others, reading, fixed]
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    override(words(profile=True))
+    assert composed == [*taken, words(profile=True)]
 
 
 @pytest.mark.parametrize("precision", ["fp16", "bf16"])
