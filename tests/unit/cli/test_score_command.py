@@ -357,6 +357,16 @@ def test_texts_of_two_systems_may_stand_in_any_order_where_rows_have_ids(capsys,
     assert score(capsys, kind, others, *words[2:], "--json") == alone
     against = score(capsys, *words, "--against", others, "--json", "--resamples", "3")["against"]
     assert set(against["differences"].values()) == {0.0}
+    # Lines are in the order of the references, whose ids find the sources, and further references.
+    plain = lines("p", *(row["text"] for row in texts.values()))
+    assert score(capsys, kind, plain, *words[2:], "--json") == alone
+    Path("g").write_text(
+        "".join(f"H-{at}\t-1\th\nD-{at}\t-1\t{row['text']}\n" for at, row in enumerate(texts.values()))
+    )
+    more = rows("m.jsonl", c={"target": "k l m z z"}, b={"target": "-"}, a={"target": "-"})
+    for system in (ours, others, plain, "g"):
+        found = score(capsys, kind, system, "--references", references, more, *words[4:], "--json")
+        assert found == score(capsys, kind, ours, "--references", references, more, *words[4:], "--json") != alone
 
 
 @pytest.mark.parametrize(
