@@ -194,8 +194,9 @@ def _references(paths: Sequence[str], fields: FieldNames, files: Sequence[str]) 
     """The references of each of ``paths``, in the order of the first of ``files`` whose rows have ids."""
     from unified.tasks.metrics import outputs
 
+    columns = [outputs.read_references(path, fields) for path in paths]  # before the ids: it says which rows are wrong
     first, ids = _with_ids(files)
-    return [outputs.matched(path, outputs.read_references(path, fields), first, ids) for path in paths]
+    return [outputs.matched(path, column, first, ids) for path, column in zip(paths, columns, strict=True)]
 
 
 def _with_ids(files: Sequence[str]) -> tuple[str, list[str] | None]:
@@ -278,8 +279,8 @@ def _sources(args: argparse.Namespace, hypotheses: list[str]) -> list[str]:
     """
     from unified.tasks.metrics import outputs
 
-    first, ids = _with_ids([*args.predictions, *args.references])
-    sources = outputs.matched(args.sources, outputs.read_sources(args.sources), first, ids)
+    sources = outputs.read_sources(args.sources)
+    sources = outputs.matched(args.sources, sources, *_with_ids([*args.predictions, *args.references]))
     if len(sources) != len(hypotheses):
         raise UnifiedError(
             f"{args.sources}: {counted(len(sources), 'source')} for "
