@@ -68,7 +68,8 @@ class Inputs:
         """The files in portions: names of files, rows with fields, or lines of both sides.
 
         Raises:
-            UnifiedError: two text files differ in their number of lines, or files of the list are not there.
+            UnifiedError: two text files differ in their number of lines, or files of the list are not there, or are
+                named twice.
         """
         if self.are_folders:
             files = self._files()
@@ -102,13 +103,18 @@ class Inputs:
         if self.chosen is None:
             return paths
         found = {path.name: path for path in paths}
-        names = {}
+        names: dict[str, int] = {}
+        twice = []
         for chunk in LineReader(self.chosen).chunks():
             for number, entry in enumerate(chunk.lines, chunk.first_line):
                 if entry.strip():
-                    name = self.form.stem(entry).removesuffix(self.form.suffix)
-                    names[name + self.form.suffix] = f"{self.chosen}, line {number}"
-        missing = [f"{location}: no file {name}" for name, location in names.items() if name not in found]
+                    name = self.form.stem(entry).removesuffix(self.form.suffix) + self.form.suffix
+                    if name in names:
+                        twice.append(f"{self.chosen}, line {number}: {name} again, as in line {names[name]}")
+                    names.setdefault(name, number)
+        if twice:
+            raise UnifiedError(f"{first_few(twice)}; name each file once")
+        missing = [f"{self.chosen}, line {line}: no file {name}" for name, line in names.items() if name not in found]
         if missing:
             raise UnifiedError(f"{first_few(missing)}; in {', '.join(self.paths)}")
         return [found[name] for name in names]
