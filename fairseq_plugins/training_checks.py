@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
+from argparse import Namespace
 from collections.abc import Callable
 from importlib.util import find_spec
 from typing import Any
@@ -30,6 +31,8 @@ from unified.training.settings import LARGEST_SEED
 
 #: Name of the split that is trained on in every data folder.
 _TRAINED = "train"
+#: The schedule whose learning rate falls up to a given update.
+_FALLING = "polynomial_decay"
 _RESETS = ("reset_optimizer", "reset_lr_scheduler", "reset_meters", "reset_dataloader")
 
 
@@ -52,6 +55,8 @@ def check_training(cfg: DictConfig) -> None:
         )
     if cfg.common.fp16 and not torch.cuda.is_available():  # fairseq's answer to an overflow is on a GPU
         raise UnifiedError("--fp16 needs a GPU; without one leave it out, or train with --bf16")
+    if cfg.common.tpu and find_spec("torch_xla") is None:
+        raise UnifiedError("--tpu needs torch_xla, which is not installed; leave it out")
     for option in ("memory_efficient_fp16", "memory_efficient_bf16"):
         if cfg.common[option] and OmegaConf.select(cfg, "optimizer._name") == "unified_adam":
             whole = option.removeprefix("memory_efficient_")
@@ -101,6 +106,23 @@ def _check_numbers(cfg: DictConfig) -> None:
         raise UnifiedError(f"--clip-norm must be at least 0, which clips nothing, got {optimization.clip_norm}")
     if not 0 <= cfg.common.seed <= LARGEST_SEED:
         raise UnifiedError(f"--seed must be an integer from 0 to {LARGEST_SEED}, got {cfg.common.seed}")
+    if OmegaConf.select(cfg, "lr_scheduler._name") == _FALLING and not cfg.lr_scheduler.total_num_update > 0:
+        raise _no_last_update(f" above 0, got {cfg.lr_scheduler.total_num_update:g}")
+
+
+def _check_words(args: Namespace) -> None:
+    if args.profile and not torch.cuda.is_available():
+        raise UnifiedError("--profile needs a GPU, whose work it notes; without one leave it out")
+    if args.lr_scheduler == _FALLING and args.total_num_update is None:
+        raise _no_last_update()
+
+
+def _no_last_update(got: str = "") -> UnifiedError:
+    """The refusal of a schedule whose learning rate never reaches its end."""
+    return UnifiedError(
+        f"--lr-scheduler {_FALLING} needs --total-num-update{got}; it is the update at which the learning rate has "
+        "fallen to its end, such as that of --max-update"
+    )
 
 
 def require_batch_size(max_tokens: int | None, batch_size: int | None) -> None:
@@ -154,6 +176,21 @@ def _checking(call: Callable[..., None]) -> Callable[..., None]:
     return call_main
 
 
+def checking_words(override: Callable[[Namespace], Any]) -> Callable[[Namespace], Any]:
+    """fairseq's function that makes settings of options, which refuses those of our tasks that end before a training.
+
+    The composition of the settings fails without ``--total-num-update``, and ``--profile`` asks for the GPU behind it.
+    """
+
+    def override_module_args(args: Namespace) -> Any:
+        if "no_export" in args and "lr_scheduler" in args:  # a training for one of our tasks
+            with refusing():
+                _check_words(args)
+        return override(args)
+
+    return override_module_args
+
+
 def of_whole_numbers(convert: Callable[..., list[Any] | None]) -> Callable[..., list[Any] | None]:
     """fairseq's function that reads a list of numbers, which refuses fractions in a list of integers; it cut them off.
 
@@ -197,9 +234,10 @@ def naming_splits(check: Callable[..., None]) -> Callable[..., None]:
 
 
 def install() -> None:
-    """Wrap the function that starts a training, in one process or in those of several GPUs, and two helpers."""
+    """Wrap the function that starts a training, in one process or in those of several GPUs, and three helpers."""
     data_utils.raise_if_valid_subsets_unintentionally_ignored = naming_splits(
         data_utils.raise_if_valid_subsets_unintentionally_ignored
     )
+    dataclass_utils.override_module_args = checking_words(dataclass_utils.override_module_args)
     dataclass_utils.eval_str_list = of_whole_numbers(dataclass_utils.eval_str_list)
     distributed_utils.call_main = _checking(distributed_utils.call_main)

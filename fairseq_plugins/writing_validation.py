@@ -46,7 +46,7 @@ class _Judge:
         return self.writer.task.measures
 
     def score(self, items: Sequence[WritingItem], predictions: Sequence[Mapping[str, Any]]) -> dict[str, float]:
-        return self.writer.score(items, predictions)
+        return self.writer.scored(items, predictions).scores()
 
 
 class OfficialScores:

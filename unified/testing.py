@@ -38,6 +38,11 @@ def check_objective(objective: Objective, seed: int = 1) -> None:
             outside of its table, a prediction for a head that is not declared, an example longer than declared, a leak
             of what is predicted; or the same random numbers give another example, or the text is changed.
     """
+    with naming_objective(objective.name, type(objective).__module__):
+        _check(objective, seed)
+
+
+def _check(objective: Objective, seed: int) -> None:
     require_consistent(objective)
     if not is_dataclass(objective) or not type(objective).__dataclass_params__.frozen:
         raise UnifiedError(f"objective {objective.name} is not a frozen dataclass")
@@ -50,8 +55,7 @@ def check_objective(objective: Objective, seed: int = 1) -> None:
             raise UnifiedError(f"objective {objective.name}: {problem}")
         if not problem:
             for texts in sample_texts(objective, word_starts, seed):
-                with naming_objective(objective.name, type(objective).__module__):
-                    _check_batch(objective, texts, seed, longest)
+                _check_batch(objective, texts, seed, longest)
 
 
 def _check_lengths_grow(objective: Objective) -> None:

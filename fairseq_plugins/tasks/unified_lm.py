@@ -163,7 +163,7 @@ class UnifiedLMTask(DictionaryTask):
 
     def _max_pair_length(self) -> int:
         """Tokens of a source and its target together that a row holds."""
-        return longest_text(self.mixture.objectives, self.cfg.tokens_per_sample)
+        return longest_text(self.mixture, self.cfg.tokens_per_sample)
 
     def _streams(self, file: TokenFile, seed: int) -> StreamFairseqDataset:
         text, ((name, objective),) = RunningText(file, self.special), self.mixture

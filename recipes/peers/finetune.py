@@ -95,7 +95,7 @@ def predicted(
         features = peer.features(items)
         predictions = peer.predictions(items, features, scores_of(model, peer, features, size))
         write_predictions(output, path.stem, predictions, peer.task.official(items, predictions))
-        scores[path.stem] = peer.task.signed_score(items, predictions)
+        scores[path.stem] = peer.task.signed(items, predictions).scores()
     return scores
 
 

@@ -156,7 +156,7 @@ def report(
             rows = [{"id": item.id, "text": text} for item, text in zip(items, texts, strict=True)]
             lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
             (output / f"predictions.{path.name}").write_text("".join(lines), encoding="utf-8")
-            scores[path.stem] = task.score(items, texts, bert_words)
+            scores[path.stem] = task.scored(items, texts, bert_words).scores()
     write_result(
         output,
         task=task.name,

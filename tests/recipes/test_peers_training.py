@@ -85,7 +85,7 @@ def test_every_head_is_trained_predicts_and_is_scored(peers, model, tmp_path, he
     predictions = [json.loads(line) for line in (output / "predictions.valid.jsonl").read_text().splitlines()]
     assert [one["id"] for one in predictions] == [item.id for item in items]
     task = parse_head(setting).for_items(TASK_HEADS[head].read(data / "train.jsonl"))
-    assert result["scores"]["valid"] == task.signed_score(items, predictions)
+    assert result["scores"]["valid"] == task.signed(items, predictions).scores()
     assert task.measures[0] in tables([result]) and not (output / "state.pt").exists()
 
 

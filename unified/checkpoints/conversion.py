@@ -17,6 +17,7 @@ from unified.checkpoints.vocabularies import over_symbols
 from unified.data.vocabulary import SEPARATOR, Vocabulary
 from unified.errors import UnifiedError, naming
 from unified.files.destination import new_folder
+from unified.files.model_folders import CONFIG
 from unified.generation.lengths import PairLengths
 from unified.generation.schemes import SCHEMES
 from unified.model import TransformerConfig, UnifiedModel
@@ -170,7 +171,7 @@ def with_heads_of(
 
 def lengths_of(settings: Mapping[str, Any]) -> PairLengths:
     """The lengths of pairs that an export of this library has noted in ``config.json``."""
-    with naming("config.json"):
+    with naming(CONFIG):
         return PairLengths.of_state(settings)
 
 

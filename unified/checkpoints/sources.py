@@ -16,6 +16,7 @@ from unified.arguments import Range, shown
 from unified.checkpoints.files import load_safely
 from unified.errors import UnifiedError, naming
 from unified.files.json_text import read_object
+from unified.files.model_folders import CONFIG
 from unified.files.shapes import Each, Maybe, Shape, misfit
 
 #: Fields of ``config.json`` that are read, of all types of models, by what they hold.
@@ -124,7 +125,7 @@ def reading_config(whose: str) -> Iterator[None]:
         UnifiedError: a field is missing, or has a value that is not built; the message names ``config.json``.
     """
     try:
-        with naming("config.json"):
+        with naming(CONFIG):
             yield
     except KeyError as error:
         raise UnifiedError(f"config.json: no {error.args[0]}; is it {whose}?") from None

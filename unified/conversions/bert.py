@@ -31,6 +31,7 @@ from unified.conversions.task_heads import BERT, fine_tuned, take_head
 from unified.conversions.tokenizers import bert_tokenizer_files, no_bert_tokenizer
 from unified.data.vocabulary import BEGIN, PAD, SEPARATOR
 from unified.errors import UnifiedError
+from unified.files.model_folders import CONFIG
 from unified.generation.schemes import SCHEMES
 from unified.model import TransformerConfig
 from unified.tokenization import Tokenizer, load_tokenizer
@@ -228,4 +229,4 @@ def _read(folder: Path) -> tuple[dict[str, Any], dict[str, torch.Tensor], list[s
         if settings.get("hidden_act", "gelu") == "gelu":
             settings["hidden_act"] = "gelu_new"  # the published code approximates by tanh
         return settings, parameters, [*counted(optimizer), *heads]
-    return read_config(folder / "config.json"), read_parameters(folder), []
+    return read_config(folder / CONFIG), read_parameters(folder), []

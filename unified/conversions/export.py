@@ -25,6 +25,7 @@ from unified.data.markers import markers_of
 from unified.data.targets import BOUNDARY, EXTRACTIVE, PREDICTION_HEADS, TOKEN
 from unified.errors import UnifiedError
 from unified.files.destination import new_folder
+from unified.files.model_folders import CONFIG
 from unified.files.whole import write_whole_text
 from unified.model import TransformerConfig, UnifiedModel
 from unified.tokenization import Tokenizer, load_tokenizer, tokenizer_files
@@ -197,7 +198,7 @@ def write_folder(
             raise UnifiedError(f"{name} holds values that {short_name(dtype)} cannot hold; export float32 or bfloat16")
     with new_folder(destination, overwrite=False) as folder:
         text = json.dumps({**settings, "dtype": short_name(dtype)}, indent=2) + "\n"
-        write_whole_text(folder / "config.json", text)
+        write_whole_text(folder / CONFIG, text)
         save_tokenizer(folder)
         try:
             save_file(found, folder / WEIGHTS, metadata={"format": "pt"})
@@ -206,4 +207,4 @@ def write_folder(
             if number is None:
                 raise
             raise OSError(int(number[1]), os.strerror(int(number[1])), str(folder / WEIGHTS)) from None
-        shutil.copymode(folder / "config.json", folder / WEIGHTS)  # else its owner alone may read it
+        shutil.copymode(folder / CONFIG, folder / WEIGHTS)  # else its owner alone may read it

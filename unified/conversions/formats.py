@@ -74,15 +74,23 @@ def format_of(folder: Path) -> str:
     return found
 
 
-def read_folder(folder: str | Path, writes: str | None = None) -> Imported:
-    """Read a folder of another library, of whichever format it is.
+def read_folder(folder: str | Path, writes: str | None = None, format: str | None = None) -> Imported:
+    """Read a folder of another library.
+
+    Args:
+        folder: its path.
+        writes: how the model generates, one of ``unified convert --writes``; None as its configuration says.
+        format: one of :data:`READERS`; None as the folder's files say.
 
     Raises:
-        UnifiedError: a file is missing or is not what it should be.
+        UnifiedError: it is no folder, or a file is missing or is not what it should be; the message names the folder.
     """
     folder = Path(folder)
+    if not folder.is_dir():
+        problem = "a file; give the folder that the model is in" if folder.exists() else "no such folder"
+        raise UnifiedError(f"{folder}: {problem}")
     with naming(folder):
-        return READERS[format_of(folder)](folder, writes)
+        return READERS[format or format_of(folder)](folder, writes)
 
 
 def export(source: Source, destination: Path, format: str | None = None) -> Conversion:

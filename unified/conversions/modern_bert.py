@@ -30,6 +30,7 @@ from unified.conversions.modern_bert_names import QUERY, from_modern_bert, to_mo
 from unified.conversions.tokenizers import json_tokenizer_files, no_bert_tokenizer
 from unified.data.vocabulary import BEGIN, MASK, PAD, SEPARATOR
 from unified.errors import UnifiedError
+from unified.files.model_folders import CONFIG
 from unified.model import TransformerConfig
 
 MODEL_TYPE = "modernbert"
@@ -53,7 +54,7 @@ def read_modern_bert(source: Path, writes: str | None = None) -> Imported:
         UnifiedError: a file is missing or is not what it should be, or the model has the head of a task.
     """
     source = Path(source)
-    settings, tokenizer = read_config(source / "config.json"), read_tokenizer(source)
+    settings, tokenizer = read_config(source / CONFIG), read_tokenizer(source)
     (architecture, *_) = settings.get("architectures") or _CLASSES
     if architecture not in _CLASSES:
         raise UnifiedError(

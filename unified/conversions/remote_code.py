@@ -26,7 +26,7 @@ from unified.conversions.tokenizers import every_symbol_files
 from unified.data.targets import PREDICTION_HEADS
 from unified.data.vocabulary import BEGIN, MASK, PAD, SEPARATOR, UNKNOWN, Vocabulary
 from unified.errors import UnifiedError
-from unified.files.model_folders import DICTIONARY
+from unified.files.model_folders import CONFIG, DICTIONARY
 from unified.files.whole import write_whole_bytes
 from unified.model import TransformerConfig, UnifiedModel
 from unified.tokenization import load_tokenizer, ordinary_symbols
@@ -128,7 +128,7 @@ def read_with_code(source: Path, writes: str | None = None) -> Imported:
         UnifiedError: a file is missing or is not what it should be.
     """
     source = Path(source)
-    settings, parameters = read_config(source / "config.json"), read_parameters(source)
+    settings, parameters = read_config(source / CONFIG), read_parameters(source)
     tokenizer = load_tokenizer(source)
     require_model_type(settings, MODEL_TYPE)
     own = {name: settings[name] for name in _shape(TransformerConfig()) if name in settings}

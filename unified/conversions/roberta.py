@@ -18,6 +18,7 @@ from unified.checkpoints.sources import read_config, read_parameters, reading_co
 from unified.conversions.bert import of_parameters
 from unified.data.vocabulary import PAD
 from unified.errors import UnifiedError
+from unified.files.model_folders import CONFIG
 from unified.tokenization import load_tokenizer
 from unified.tokenization.wordpiece_files import JSON_NAME
 
@@ -47,7 +48,7 @@ def read_transformers_roberta(source: Path, writes: str | None = None) -> Import
         UnifiedError: a file is missing or is not what it should be.
     """
     source = Path(source)
-    settings = read_config(source / "config.json")
+    settings = read_config(source / CONFIG)
     if settings.get("model_type") not in MODEL_TYPES:
         raise UnifiedError(
             f"config.json: model_type {settings.get('model_type')!r}; --from roberta reads {', '.join(MODEL_TYPES)}"

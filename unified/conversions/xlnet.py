@@ -28,6 +28,7 @@ from unified.conversions.tokenizers import no_xlnet_tokenizer, xlnet_tokenizer_f
 from unified.conversions.xlnet_names import from_tensorflow, from_xlnet, to_xlnet
 from unified.data.vocabulary import Vocabulary
 from unified.errors import UnifiedError
+from unified.files.model_folders import CONFIG
 from unified.model import TransformerConfig
 from unified.tokenization import load_tokenizer, ordinary_symbols
 from unified.tokenization.wordpiece_files import JSON_NAME, read_added
@@ -179,7 +180,7 @@ def _read(folder: Path) -> tuple[dict[str, Any], dict[str, torch.Tensor], list[s
     """Settings, parameters under the names of ``transformers``, and names of parameters that are left out."""
     prefix = find_tensorflow(folder)
     if prefix is None or (folder / "model.safetensors").is_file() or any(folder.glob("*.bin")):
-        return read_config(folder / "config.json"), read_parameters(folder), []
+        return read_config(folder / CONFIG), read_parameters(folder), []
     settings = read_config(folder / "xlnet_config.json")
     if settings.get("ff_activation", "gelu") == "gelu":
         settings["ff_activation"] = "gelu_new"  # the published code approximates by tanh

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from itertools import repeat
+from typing import Any, TypeAlias, TypeGuard
 
 from unified.arguments import INTEGER_LIMIT
 
-#: A class of :data:`_WORDS`, None, a list of one shape for each member, a tuple of alternatives, an object by the names
-#: of its fields (others may be there, and those of :class:`Maybe` missing), or :class:`Each`; ``object`` is anything.
+#: A class of :data:`_WORDS`, None, a list of one shape for each member or of several for as many members, a tuple of
+#: alternatives, an object by the names of its fields (others may be there, and those of :class:`Maybe` missing), or
+#: :class:`Each`; ``object`` is anything.
 Shape: TypeAlias = Any
 
 #: Class -> what its values are called. A float is any number, an integer too; True and False are none.
@@ -44,13 +46,21 @@ def misfit(value: object, shape: Shape, name: str) -> str | None:
     if isinstance(shape, list):
         if not isinstance(value, list):
             return f"{name} must be a list"
-        return next(filter(None, (misfit(one, shape[0], f"a member of {name}") for one in value)), None)
+        if len(shape) > 1 and len(value) != len(shape):
+            return f"{name} must have {len(shape)} members"
+        of_members = shape if len(shape) > 1 else shape * len(value)
+        return next(filter(None, map(misfit, value, of_members, repeat(f"a member of {name}"))), None)
     if isinstance(shape, dict | Each):
         if not isinstance(value, dict):
             return f"{name} must be an object"
         fields = {key: shape.of for key in value} if isinstance(shape, Each) else shape
         return next(filter(None, (_field(value, key, of, name) for key, of in fields.items())), None)
     return None if _is_of(value, shape) else f"{name} must be {_word(shape)}"
+
+
+def is_integer_pair(value: object) -> TypeGuard[list[int]]:
+    """Whether a value of JSON is a list of two integers, such as the bounds of a span; True and False are none."""
+    return isinstance(value, list) and len(value) == 2 and all(type(one) is int for one in value)
 
 
 def kind_of(value: object) -> str:

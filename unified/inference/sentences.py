@@ -9,7 +9,7 @@ from unified.arguments import counted
 from unified.data.prepared_folder import DataFolder
 from unified.data.token_files import TokenFile
 from unified.data.vocabulary import ESCAPED_UNKNOWN
-from unified.errors import UnifiedError
+from unified.errors import Problems, UnifiedError
 from unified.files.raw_text import RawTextReader
 from unified.inference.language_model import UnifiedLM
 
@@ -62,6 +62,18 @@ class FileSentences:
 
     def __len__(self) -> int:
         return len(self.lines)
+
+    def require_texts(self) -> None:
+        """Refuse empty lines, which are no sources; as prompts they are where a text begins.
+
+        Raises:
+            UnifiedError: names the first such lines.
+        """
+        problems = Problems()
+        for number, line in enumerate(self.lines, 1):
+            if not line.strip():
+                problems.add(f"{self.files[0]}, line {number}", "empty, there is nothing to write from")
+        problems.check(behind="; leave such lines out")
 
     def source(self, lm: UnifiedLM, i: int) -> list[int]:
         """Ids of a source without special symbols."""

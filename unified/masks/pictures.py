@@ -23,7 +23,7 @@ VISIBLE, HIDDEN = "■", "·"
 TEXT_SIZE, TEXT_ROWS = 64, 4
 #: Limits of a mask that a notebook draws by itself: cells of all rows together, rows of a batch.
 NOTEBOOK_CELLS, NOTEBOOK_ROWS = 256 * 256, 16
-#: Most cells of all rows of a mask that becomes a file; more would take gigabytes of memory.
+#: Most cells of all rows of a mask that becomes a file; an SVG of more would take gigabytes of memory.
 FILE_CELLS = 4096 * 4096
 
 #: (legend, colour) of each type of cell, in the order of the codes of :func:`cell_types`.
@@ -87,10 +87,10 @@ def picture_content(mask: MaskVectors, path: str | Path, tokens: Sequence[str] |
 
 
 def cell_types(mask: MaskVectors) -> np.ndarray:
-    """(T, S) indices into :data:`CELL_TYPES` for one row."""
+    """Indices into :data:`CELL_TYPES` for one row, uint8 (T, S)."""
     visible = mask.dense().cpu().numpy()
     given, own = mask.given_keys().cpu().numpy(), mask.own_keys.cpu().numpy()
-    cells = np.where(visible, np.where(given, 1, 2), 0)
+    cells = visible * np.where(given, 1, 2).astype(np.uint8)
     cells[visible & (own[:, None] == np.arange(mask.key_length))] = 3
     return cells
 
@@ -291,7 +291,8 @@ def _svg_cells(cells: np.ndarray, left: float, top: float, pitch: float) -> list
     for code, (_, colour) in enumerate(CELL_TYPES):
         squares = "".join(
             f"M{left + pitch * key + inset:.1f} {top + pitch * query + inset:.1f}h{side:.1f}v{side:.1f}h-{side:.1f}z"
-            for query, key in np.argwhere(cells == code).tolist()
+            for query, line in enumerate(cells == code)
+            for key in line.nonzero()[0].tolist()
         )
         if squares:
             paths.append(
@@ -345,33 +346,36 @@ def _svg_legend(codes: Sequence[int], notes: Sequence[str], top: float) -> list[
 
 # ---------------------------------------------------------------------- PNG
 
+#: Colours of :data:`CELL_TYPES`, and white, three bytes each.
+_PALETTE = b"".join(bytes.fromhex(colour[1:]) for _, colour in (*CELL_TYPES, ("margin", "#ffffff")))
+
 
 def png(mask: MaskVectors) -> bytes:
     """A mask as a PNG file: the cells of :func:`svg` without labels."""
     rows = [row_of(mask, i) for i in range(len(mask.query_step))] if mask.batched else [mask]
-    return encode_png(np.concatenate([_pixels(cell_types(row)) for row in rows]))
+    return _encode_png(np.concatenate([_pixels(cell_types(row)) for row in rows]))
 
 
 def _pixels(cells: np.ndarray) -> np.ndarray:
-    """uint8 (height, width, 3), one row with a white margin."""
+    """Indices into :data:`_PALETTE`, uint8 (height, width), of one row with a white margin."""
     pitch = int(_pitch(cells))
-    palette = np.array([[int(colour[i : i + 2], 16) for i in (1, 3, 5)] for _, colour in CELL_TYPES], dtype=np.uint8)
-    image = palette[np.kron(cells, np.ones((pitch, pitch), dtype=np.int64))]
-    gap = max(1, pitch // 10)
-    for start in range(gap):
-        image[start::pitch] = 255
-        image[:, start::pitch] = 255
-    return np.pad(image, ((pitch, pitch), (pitch, pitch), (0, 0)), constant_values=255)
+    image = np.pad(cells.repeat(pitch, 0).repeat(pitch, 1), pitch)
+    white, gap = len(CELL_TYPES), max(1, pitch // 10)
+    for edge in (image, image.T):
+        edge[:pitch] = edge[-pitch:] = white
+        for start in range(gap):
+            edge[start::pitch] = white
+    return image
 
 
-def encode_png(image: np.ndarray) -> bytes:
-    """A PNG file of uint8 (height, width, 3)."""
-    height, width, _ = image.shape
-    lines = np.concatenate([np.zeros((height, 1), dtype=np.uint8), image.reshape(height, -1)], axis=1)  # filter 0
-    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+def _encode_png(image: np.ndarray) -> bytes:
+    """A PNG file of indices into :data:`_PALETTE`, uint8 (height, width)."""
+    height, width = image.shape
+    lines = np.pad(image, ((0, 0), (1, 0)))  # each begins with its filter, 0
+    header = struct.pack(">IIBBBBB", width, height, 8, 3, 0, 0, 0)
 
     def chunk(name: bytes, data: bytes) -> bytes:
         return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
 
-    body = zlib.compress(lines.tobytes(), 9)
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", body) + chunk(b"IEND", b"")
+    chunks = (b"IHDR", header), (b"PLTE", _PALETTE), (b"IDAT", zlib.compress(lines.data, 9)), (b"IEND", b"")
+    return b"\x89PNG\r\n\x1a\n" + b"".join(chunk(name, data) for name, data in chunks)

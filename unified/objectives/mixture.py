@@ -14,6 +14,7 @@ from unified.arguments import counted, described, finite, shown
 from unified.data.targets import PREDICTION_HEADS, loss_name
 from unified.errors import UnifiedError
 from unified.notation import is_name, require_distinct
+from unified.objectives.arrays import naming_objective
 from unified.objectives.contract import Objective, loss_names, require_consistent
 
 if TYPE_CHECKING:
@@ -92,7 +93,8 @@ class Mixture:
         for objective, name in zip(self.objectives, names, strict=True):
             if self.names and not is_name(name):
                 raise UnifiedError(f"the name of an objective must be of letters, digits and underscores, got {name!r}")
-            require_consistent(objective, name)
+            with naming_objective(name, type(objective).__module__):
+                require_consistent(objective, name)
         require_distinct("objective", names, [type_of(objective) for objective in self.objectives])
         for name, ratio in zip(names, self.ratios, strict=True):
             if isinstance(ratio, str) or finite(ratio) is None or ratio < 0:
@@ -176,6 +178,24 @@ class Mixture:
         """
         edges = np.cumsum(self.weights)[:-1]
         return np.searchsorted(edges, uniforms, side="right")
+
+    def lengths(self, tokens: np.ndarray) -> np.ndarray:
+        """Greatest lengths of each objective's examples, see :meth:`Objective.lengths`.
+
+        Args:
+            tokens: int64, any shape.
+
+        Returns:
+            int64 (K, ...) of K objectives.
+
+        Raises:
+            ObjectiveFailed: an objective of the user's own raises an exception.
+        """
+        found = []
+        for name, objective in self:
+            with naming_objective(name, type(objective).__module__):
+                found.append(objective.lengths(tokens))
+        return np.stack(found)
 
     def __str__(self) -> str:
         """The list as ``parse_objectives`` reads it; equal mixtures give equal strings."""

@@ -49,6 +49,13 @@ class Run:
                 found.setdefault(repetition, []).append(float(value))
         return [statistics.mean(values) for values in found.values()]
 
+    def item_interval(self, split: str, measure: str) -> tuple[float, float] | None:
+        """The 95 % interval over items of a single result's score; None where there are several, or it has none."""
+        if len(self.results) > 1:
+            return None
+        bounds = self.results[0].get("intervals", {}).get(split, {}).get(measure)
+        return None if bounds is None else (bounds[0], bounds[1])
+
     @property
     def folders(self) -> list[str]:
         """The folders of the trainings, as far as their commands say."""

@@ -27,6 +27,10 @@ _INTERVALS = (
     "In brackets the 95 % interval of the mean by Student's t over n {one}s: it says what other {one}s would give on "
     "the same items, and takes their scores for normally distributed."
 )
+_ITEM_INTERVALS = (
+    'In brackets with "items" the 95 % interval of the score of one training by a bootstrap: it says what other items '
+    "would give, and nothing about other {one}s."
+)
 _AHEAD = (
     "In brackets the 95 % interval of the difference by Welch's t over the {one}s of both: it says what other {one}s "
     "would give on the same items. Without brackets, one of the two has one {one}."
@@ -60,6 +64,11 @@ class Table:
         """Scores of a run over its seeds or models, by measure; None where it has none."""
         return {column: seed_scores(run.scores(self.split, column)) for column in self.columns}
 
+    def _item_intervals(self, run: Run) -> dict[str, tuple[float, float]]:
+        """The 95 % intervals over items of the scores of a run that is a single training, by measure."""
+        bounds = {column: run.item_interval(self.split, column) for column in self.columns}
+        return {column: pair for column, pair in bounds.items() if pair is not None}
+
     def ahead_of(self, name: str) -> dict[int, dict[str, SeedDifference]]:
         """The differences of the other runs from one, by the place of each run and the measures that both have.
 
@@ -91,10 +100,11 @@ class Table:
         return found
 
     def markdown(self, intervals: bool, ahead_of: str | None = None) -> str:
-        """The table, with the intervals of means and, below, the differences from one run if wanted.
+        """The table, with the intervals of scores and, below, the differences from one run if wanted.
 
         Args:
-            intervals: write the 95 % interval of each mean over seeds, or over models, behind it.
+            intervals: write behind each mean its 95 % interval over seeds, or over models, and behind the score of a
+                single training that over items.
             ahead_of: name of that run. Where the table has none of this name, nothing stands below.
 
         Raises:
@@ -106,7 +116,8 @@ class Table:
         for i, run in enumerate(self.runs):
             counts = sorted(run.counts.items())
             named = (f"{one} ({count} times)" if count > 1 else str(one) for one, count in counts)
-            scores = (_cell(score, intervals) for score in self.scores(run).values())
+            over_items = self._item_intervals(run) if intervals else {}
+            scores = (_cell(score, intervals, over_items.get(name)) for name, score in self.scores(run).items())
             rows.append([run.name, *(cells[i] for cells in more.values()), ", ".join(named), *scores])
         for system, figures in self.published.items():
             cells = (f"{figures[column]:.2f}" if column in figures else "" for column in self.columns)
@@ -114,6 +125,7 @@ class Table:
         lines = table_lines(["run", *more, f"{self.repeated}s", *self.columns], rows)
         notes = [self._note(_COPIES)] if any(max(run.counts.values()) > 1 for run in self.runs) else []
         notes += [self._note(_INTERVALS)] if intervals and any(len(run.counts) > 1 for run in self.runs) else []
+        notes += [self._note(_ITEM_INTERVALS)] if intervals and any(map(self._item_intervals, self.runs)) else []
         beside = [] if ahead_of is None else self._differences(ahead_of)
         return "\n".join([f"### {self.task}, {self.split}", "", *lines, *(["", *notes] if notes else []), *beside])
 
@@ -158,7 +170,11 @@ class Table:
                     "models": sorted(set(run.models)),
                     "folders": run.folders,
                     "seeds": sorted({result["seed"] for result in run.results}),
-                    "scores": {name: _numbers(score) for name, score in self.scores(run).items() if score},
+                    "scores": {
+                        name: {**_numbers(score), "item_interval": run.item_interval(self.split, name)}
+                        for name, score in self.scores(run).items()
+                        if score
+                    },
                     **({} if ahead_of is None else {"ahead": _differences_of(ahead.get(i, {}))}),
                 }
                 for i, (run, distinction) in enumerate(zip(self.runs, self.distinctions, strict=True))
@@ -219,7 +235,7 @@ def tables(
     """The tables of :func:`result_tables` as Markdown.
 
     Args:
-        intervals: write the 95 % interval of each mean over seeds behind it.
+        intervals: as for :meth:`Table.markdown`.
     """
     return "\n\n".join(table.markdown(intervals) for table in result_tables(results, measures, every_difference))
 
@@ -265,9 +281,12 @@ def _common(scores: Sequence[Mapping[str, Any]]) -> list[str]:
     return [name for name in measures_of(scores[0]) if all(name in one for one in scores)]
 
 
-def _cell(score: SeedScores | None, intervals: bool) -> str:
+def _cell(score: SeedScores | None, intervals: bool, over_items: tuple[float, float] | None) -> str:
+    """A score; ``intervals`` asks for its interval over seeds, ``over_items`` is that of a single training."""
     if score is None:
         return ""
+    if over_items is not None:
+        return f"{score.mean:.2f} [{over_items[0]:.2f}, {over_items[1]:.2f}; items]"
     if score.deviation is None:
         return f"{score.mean:.2f}"
     text = f"{score.mean:.2f} ± {score.deviation:.2f}"

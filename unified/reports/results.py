@@ -39,7 +39,7 @@ _SHAPE = {
     "published": Maybe(Each(Each(Each(float)))),
     "checkpoint": Maybe(str),
     "null_threshold": Maybe({"value": float, "found_on": (str, None)}),
-    "intervals": Maybe(Each(Each([float]))),
+    "intervals": Maybe(Each(Each([float, float]))),
 }
 
 

@@ -17,7 +17,7 @@ _MAX_QUESTION = 48
 
 
 def usual_question(lengths: PairLengths) -> int:
-    """Most tokens of a question: the length with which the model was fine-tuned."""
+    """Most tokens of a question: as in fine-tuning, or 48 where the model has learned no pairs."""
     return lengths.learnt_target or _MAX_QUESTION
 
 

@@ -94,7 +94,7 @@ def data_hash(folder: Path, prefix: str = "") -> dict[str, str]:
 
 
 def with_both(splits: Splits, source: Path, name: str, without_valid: str = "") -> Splits:
-    """The splits of a task.
+    """Returns the splits of a task, among which are items for training and for validation.
 
     Args:
         without_valid: what helps where there are training items alone, for the message.

@@ -89,7 +89,7 @@ class Tried:
 
 
 @dataclass(frozen=True)
-class Choice:
+class ChosenSetting:
     """The setting with the highest mean.
 
     Attributes:
@@ -101,7 +101,7 @@ class Choice:
     ties: tuple[Tried, ...]
 
 
-def choose(grid: Sequence[Tried]) -> Choice:
+def choose(grid: Sequence[Tried]) -> ChosenSetting:
     """Choose by the mean over seeds; a setting of which a run failed or diverged cannot be chosen.
 
     Raises:
@@ -113,7 +113,7 @@ def choose(grid: Sequence[Tried]) -> Choice:
         raise UnifiedError(f"--grid: no setting has a score for each of its seeds: {problems}")
     best = max(tried.mean for tried in complete)
     chosen, *ties = [tried for tried in complete if tried.mean == best]
-    return Choice(chosen, tuple(ties))
+    return ChosenSetting(chosen, tuple(ties))
 
 
 def parse_grid(words: Sequence[str]) -> Grid:

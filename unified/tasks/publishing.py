@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from unified.conversions.export import WEIGHTS
+from unified.files.model_folders import CONFIG
 from unified.files.whole import write_whole_text
 from unified.reports.model_card import model_card
 from unified.reports.results import read_results
@@ -35,7 +36,7 @@ def publish(folder: Path, results: Sequence[Path] = ()) -> None:
     try:
         load(folder).save_pretrained(made)
         if results:
-            config = json.loads((made / "config.json").read_text(encoding="utf-8"))
+            config = json.loads((made / CONFIG).read_text(encoding="utf-8"))
             write_whole_text(made / CARD, model_card(read_results(results), config, folder))
         # The parameters come last, so that where they are, all files are.
         for path in sorted(made.iterdir(), key=lambda path: path.name == WEIGHTS):

@@ -17,7 +17,7 @@ from unified.tasks.settings import Published
 
 @dataclass(frozen=True)
 class TaskGroup:
-    """One entry of the catalogue.
+    """A benchmark whose data sets are tasks of their own, such as MRQA.
 
     Attributes:
         name: on the command line.

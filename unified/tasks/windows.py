@@ -77,6 +77,9 @@ def window_around(words: Words, start: int, end: int, budget: int) -> tuple[int,
 
     The window grows by a word in front and one behind in turn while it holds at most ``budget`` tokens; a side stops at
     the end of the text or before a word that does not fit. None where the touched words alone do not fit.
+
+    Raises:
+        UnifiedError: the characters touch no word.
     """
     first = int(np.searchsorted(words.bounds[:, 1], start, side="right"))
     stop = int(np.searchsorted(words.bounds[:, 0], end))

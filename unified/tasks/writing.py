@@ -155,6 +155,9 @@ class WritingTask:
         official: items and predictions as an official program reads them, text or JSON by file name; None where there
             is no such program.
         measures: scores worth watching, the one that chooses a checkpoint first.
+
+    Raises:
+        UnifiedError: there is ``may_repeat``, but ``decoding`` blocks no repeated n-grams.
     """
 
     name: str
@@ -175,10 +178,6 @@ class WritingTask:
     def __post_init__(self) -> None:
         if self.may_repeat and not self.decoding.get("no_repeat_ngram_size"):
             raise UnifiedError(f"task {self.name}: may_repeat needs a no_repeat_ngram_size of decoding")
-
-    def score(self, items: Sequence[WritingItem], texts: Sequence[str], bert_words: bool) -> dict[str, Any]:
-        """Scores of texts by the task's rules."""
-        return self.scored(items, texts, bert_words).scores()
 
     def as_in(self, system: str) -> WritingTask:
         """The task with its published settings, or with those for an encoder.
@@ -244,7 +243,7 @@ class Writer:
         return None
 
     def predict(self, items: Iterable[WritingItem]) -> Iterator[dict[str, Any]]:
-        """``id`` and ``text`` of each.
+        """Writes a text for each item: a JSON object with ``id`` and ``text``.
 
         ``cut`` is how many tokens of its source were not read, where some were not, and ``windows`` how many windows
         its source was divided into, if it was.
@@ -298,10 +297,6 @@ class Writer:
         found = require_examples(whose, self.task.scored(items, texts, self.handle.tokenizer.bert_words))
         require_measures(whose, found.scores(), self.task.measures[:1])
         return found
-
-    def score(self, items: Sequence[WritingItem], predictions: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-        """Scores of the texts by the rules of the task."""
-        return self.scored(items, predictions).scores()
 
     def official(self, items: Sequence[Any], predictions: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         """Predictions as an official program reads them: text or JSON by file name."""

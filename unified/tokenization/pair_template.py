@@ -11,6 +11,7 @@ from tokenizers import Tokenizer
 
 from unified.errors import UnifiedError
 from unified.files.json_text import read_object
+from unified.files.model_folders import CONFIG
 from unified.files.shapes import Maybe, misfit
 from unified.tokenization.json_tokenizer import refusals
 from unified.tokenization.wordpiece_files import JSON_NAME, SETTINGS_NAME
@@ -56,7 +57,7 @@ def read_pair_template(folder: Path, usual_class: str) -> PairTemplate:
     Raises:
         UnifiedError: the library tokenizers does not read the post-processor, or a setting is no text or list of them.
     """
-    stated = [_settings(folder / name) for name in (SETTINGS_NAME, "config.json")]
+    stated = [_settings(folder / name) for name in (SETTINGS_NAME, CONFIG)]
     named = next((found for one in stated if (found := one.get("tokenizer_class"))), usual_class)
     name = named.removesuffix("Fast")
     found = PairTemplate(None, 1) if name in _BERTS else _of_json(folder / JSON_NAME)

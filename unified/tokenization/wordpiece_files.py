@@ -13,6 +13,7 @@ from typing import Any
 from unified.arguments import counted, shown
 from unified.errors import UnifiedError, first_few
 from unified.files.json_text import read_object
+from unified.files.model_folders import CONFIG
 from unified.files.shapes import Each, Maybe, misfit
 from unified.files.whole import write_whole_text
 
@@ -141,7 +142,7 @@ def require_berts(path: Path) -> None:
     Raises:
         UnifiedError: they do, or are no JSON objects.
     """
-    files = [path.with_name(name) for name in (SETTINGS_NAME, "config.json")]
+    files = [path.with_name(name) for name in (SETTINGS_NAME, CONFIG)]
     settings = [(file, read_object(file)) for file in files if file.is_file()]
     stated = [(file, field, found[field]) for file, found in settings for field in _OTHER_WORDS if field in found]
     if path.name != JSON_NAME:

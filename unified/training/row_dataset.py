@@ -16,7 +16,7 @@ from unified.data.texts import Texts
 from unified.errors import UnifiedError
 from unified.objectives.arrays import naming_objective
 from unified.objectives.check import FIRST_EXAMPLES, check_first_examples, check_lengths, check_sentinels
-from unified.objectives.contract import Objective, Supply
+from unified.objectives.contract import Supply
 from unified.objectives.mixture import Mixture
 from unified.planning.documents import DocumentTexts
 from unified.planning.planners import BLOCKS, Blocks, Planner, TextPlan, deal
@@ -50,8 +50,8 @@ class PlannedTogether:
             tuple(mixture.ratios[n] for n in numbers),
             tuple(mixture.names[n] for n in numbers),
         )
-        longest = longest_text(own.objectives, row_length)
-        slope, overhead = _growth(own.objectives, row_length, longest)
+        longest = longest_text(own, row_length)
+        slope, overhead = _growth(own, row_length, longest)
         weight = sum(mixture.weights[n] for n in numbers)
         return cls(planner, np.array(numbers), own, weight, RowLimits(row_length, longest, overhead, packed, slope))
 
@@ -66,7 +66,8 @@ class PlannedTogether:
         self.require_room()
         supply = Supply(texts.special, texts.word_starts is not None, self.limits.longest, texts.annotation_kinds)
         for name, objective in self.mixture:
-            problem = objective.unmet(supply)
+            with naming_objective(name, type(objective).__module__):
+                problem = objective.unmet(supply)
             if problem:
                 raise UnifiedError(f"{texts.name}: objective {name}: {problem}")
 
@@ -140,8 +141,7 @@ class RowDataset:
         return np.concatenate(drawn).astype(np.int16)
 
     def _example_lengths(self, lengths: np.ndarray) -> np.ndarray:
-        by_objective = np.stack([objective.lengths(lengths) for objective in self.mixture.objectives])
-        return by_objective[self._objectives, np.arange(len(self._objectives))]
+        return self.mixture.lengths(lengths)[self._objectives, np.arange(len(self._objectives))]
 
     def _rows(self, epoch: int) -> tuple[np.ndarray, np.ndarray]:
         """Texts of all rows, those of each plan together, int64 (texts,), and where rows begin (rows + 1,)."""
@@ -242,20 +242,19 @@ class RowDataset:
         return shuffled if self.packed else shuffled[np.argsort(self.lengths[shuffled], kind="stable")]
 
 
-def longest_text(objectives: tuple[Objective, ...], row_length: int) -> int:
-    """Tokens of the longest text that every one of ``objectives`` can put into a row; 0 where there is none."""
-    tokens = np.arange(1, row_length + 1)
-    fits = np.all([objective.lengths(tokens) <= row_length for objective in objectives], axis=0)
+def longest_text(mixture: Mixture, row_length: int) -> int:
+    """Tokens of the longest text that every objective of a mixture can put into a row; 0 where there is none."""
+    fits = (mixture.lengths(np.arange(1, row_length + 1)) <= row_length).all(0)
     return int(fits.argmin()) if not fits.all() else row_length
 
 
-def _growth(objectives: tuple[Objective, ...], row_length: int, longest: int) -> tuple[float, int | None]:
+def _growth(mixture: Mixture, row_length: int, longest: int) -> tuple[float, int | None]:
     """Slope and overhead of :class:`unified.planning.rows.RowLimits`: a line above the lengths of all examples."""
     tokens = np.arange(1, row_length + 1)
-    lengths = [objective.lengths(tokens) for objective in objectives]
+    lengths = mixture.lengths(tokens)
     if all((own - tokens == own[0] - tokens[0]).all() for own in lengths):
         return 1.0, int(max(own[0] for own in lengths) - 1)
-    if len(objectives) > 1 or longest < 2 or objectives[0].paired:
+    if len(lengths) > 1 or longest < 2 or mixture.paired:
         return 1.0, None
     tokens, own = tokens[:longest], lengths[0][:longest]
     half = longest // 2

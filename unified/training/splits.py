@@ -118,7 +118,7 @@ def training_rows(
     lengths = PairLengths()
     texts: DocumentTexts | PairTexts
     if folder.paired:
-        longest = longest_text(mixture.objectives, settings.tokens_per_sample)
+        longest = longest_text(mixture, settings.tokens_per_sample)
         sources, targets = map(text_lengths, files)
         lengths = fit_pairs(sources, targets, longest, called=str)
         texts = pair_texts(files, vocabulary, starts, lengths)

@@ -8,6 +8,7 @@ import numpy as np
 
 from unified.data.token_files import TokenFile
 from unified.data.vocabulary import SpecialTokens
+from unified.objectives.arrays import naming_objective
 from unified.objectives.mixture import Mixture
 from unified.training.row_dataset import longest_text
 
@@ -29,9 +30,11 @@ def target_symbols(
     Returns:
         int64 (m,), in the order of ``symbols``.
     """
-    sentinels = max(
-        objective.target_sentinels(longest_text((objective,), row_length)) for objective in mixture.objectives
-    )
+    sentinels = 0
+    for name, objective in mixture:
+        longest = longest_text(Mixture((objective,), (1.0,), (name,)), row_length)
+        with naming_objective(name, type(objective).__module__):
+            sentinels = max(sentinels, objective.target_sentinels(longest))
     written = symbols == special.separator
     written |= (symbols >= special.first_sentinel) & (symbols < special.first_sentinel + sentinels)
     for file in files:

@@ -268,6 +268,8 @@ def test_pretrained_to_fine_tuned_to_generated(data, pretrained, tmp_path):
         (("--max-tokens", 32), "--tokens-per-sample"),
         (("--tokens-per-sample", 1024, "--max-tokens", 2048), "--max-positions"),
         (("--heads", 7), "heads"),
+        (("--lr-scheduler", "polynomial_decay"), "polynomial_decay needs --total-num-update"),
+        (("--profile",), "--profile needs a GPU"),
     ],
 )
 def test_refusals_are_one_line_without_traceback(data, tmp_path, arguments, says):

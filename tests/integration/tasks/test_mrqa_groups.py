@@ -115,7 +115,7 @@ def test_one_model_of_all_data_sets_is_scored_on_each(folder):
             assert own == [item.id for item in task_named(task).read(folder / "mrqa")[("valid", "test")[part]]]
     rng, items = random.Random(4), splits["test"]
     found = [{"id": item.id, "answer": rng.choice([item.gold[0], "w99"])} for item in items]
-    scores = SpanAnswers.of(items).signed_score(items, found)
+    scores = SpanAnswers.of(items).signed(items, found).scores()
     right = [one["answer"] == item.gold[0] for one, item in zip(found, items, strict=True)]
     means = []
     for file in FILES.values():

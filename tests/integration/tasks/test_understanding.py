@@ -360,7 +360,7 @@ def test_every_task_signs_its_scores(task, signature):
 
 def test_signed_scores_are_the_scores_and_the_signature():
     task, items, predictions = Regression(), [TextItem("1", "x", label=1.0)], [{"id": "1", "label": 2.0}]
-    assert task.signed_score(items, predictions) == {**task.score(items, predictions), "signature": task.signature}
+    assert task.signed(items, predictions).scores() == {**task.score(items, predictions), "signature": task.signature}
 
 
 def test_every_head_has_a_signature():

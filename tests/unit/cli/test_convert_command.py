@@ -101,16 +101,30 @@ def test_programs_are_told_the_same(read, capsys):
          "--writes says how an imported model writes; with --vocabulary leave it out"),
         ("in out --seed 0", "--seed is that of --vocabulary's new rows; leave it out"),
         ("here/none out", "here/none: no such folder"),
-        ("file.pt out", "file.pt: no such folder"),
+        ("file.pt out", "file.pt: a file; give the folder that the model is in"),
     ],
 )  # fmt: skip
 def test_what_does_not_go_together_is_refused_before_anything_is_made(read, line, says):
     reader = read("modernbert")
     Path("here").mkdir()
+    Path("file.pt").touch()
     with pytest.raises(UnifiedError) as refused:
         exit_status("convert", *line.split())
     assert str(refused.value) == says
     assert reader.asked == [] and not Path("out").exists()
+
+
+@pytest.mark.parametrize("options", [(), ("--from", "bert")])
+def test_a_refusal_of_a_reader_names_the_folder(read, monkeypatch, options):
+    def refuses(folder: Path, writes: str | None) -> None:
+        raise UnifiedError("config.json: no vocab_size")
+
+    for format in ("modernbert", "bert"):
+        monkeypatch.setitem(READERS, format, refuses)
+    Path("in").rename("theirs")
+    with pytest.raises(UnifiedError) as refused:
+        exit_status("convert", *options, "theirs", "out")
+    assert str(refused.value) == "theirs: config.json: no vocab_size"
 
 
 @pytest.fixture

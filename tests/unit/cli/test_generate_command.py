@@ -212,6 +212,19 @@ def test_what_cannot_work_is_refused_before_any_process_starts(models, monkeypat
     assert capsys.readouterr().err == f"unified generate: error: {says}\n"
 
 
+def test_empty_lines_are_prompts_but_no_sources(asked, models, tmp_path, capsys):
+    (tmp_path / "lines.txt").write_text("w1\n\nw2\n \t\n", encoding="utf-8")
+    line = ["--input", str(tmp_path / "lines.txt"), "--model"]
+    for more in (["plain"], ["continues", "--no-prompt"], ["plain", "--windows"]):
+        assert main(["generate", "--output", str(tmp_path / "out.txt"), *line, *more]) == 2
+        assert capsys.readouterr().err == (
+            f"unified generate: error: {tmp_path}/lines.txt, 2 lines (2, 4): empty, there is nothing to write from; "
+            "leave such lines out\n"
+        )
+    for more in (["continues"], ["plain", "--prompt"]):
+        assert asked(*line, *more)[0].sentences.lines == ["w1", "", "w2", " \t"]
+
+
 def test_int8_is_for_a_cpu(models, monkeypatch, capsys):
     monkeypatch.chdir(models)
     monkeypatch.setattr("torch.cuda.device_count", lambda: 1)

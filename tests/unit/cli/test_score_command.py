@@ -341,6 +341,34 @@ def test_texts_stand_beside_those_of_another_system(capsys):
     assert fewer == "r: 2 references for 1 hypothesis in o"
 
 
+@pytest.mark.parametrize("kind", ["generation", "question-generation"])
+def test_texts_of_two_systems_may_stand_in_any_order_where_rows_have_ids(capsys, kind):
+    def rows(name: str, **rows: dict[str, str]) -> str:
+        Path(name).write_text("".join(f"{json.dumps({'id': key, **row})}\n" for key, row in rows.items()))
+        return name
+
+    references = rows("r.jsonl", a={"target": "a b c d e"}, b={"target": "v w x y z"}, c={"target": "k l m n o"})
+    sources = rows("s.jsonl", b={"source": "z z"}, a={"source": "a b q"}, c={"source": "z z"})
+    texts = {"a": {"text": "a b q d e"}, "b": {"text": "v w x y z"}, "c": {"text": "k l m z z"}}
+    ours = rows("h.jsonl", **{key: texts[key] for key in "abc"})
+    others = rows("o.jsonl", **{key: texts[key] for key in "cab"})
+    words = (kind, ours, "--references", references, "--sources", sources)
+    alone = score(capsys, *words, "--json")
+    assert score(capsys, kind, others, *words[2:], "--json") == alone
+    against = score(capsys, *words, "--against", others, "--json", "--resamples", "3")["against"]
+    assert set(against["differences"].values()) == {0.0}
+    # Lines are in the order of the references, whose ids find the sources, and further references.
+    plain = lines("p", *(row["text"] for row in texts.values()))
+    assert score(capsys, kind, plain, *words[2:], "--json") == alone
+    Path("g").write_text(
+        "".join(f"H-{at}\t-1\th\nD-{at}\t-1\t{row['text']}\n" for at, row in enumerate(texts.values()))
+    )
+    more = rows("m.jsonl", c={"target": "k l m z z"}, b={"target": "-"}, a={"target": "-"})
+    for system in (ours, others, plain, "g"):
+        found = score(capsys, kind, system, "--references", references, more, *words[4:], "--json")
+        assert found == score(capsys, kind, ours, "--references", references, more, *words[4:], "--json") != alone
+
+
 @pytest.mark.parametrize(
     ("kind", "line", "measure"),
     [("generation", "exact sentences, %", "exact_match"), ("question-generation", "BLEU-1", "bleu1")],

@@ -222,6 +222,19 @@ def test_an_own_objective_that_makes_no_example_is_named(bug, says):
         example_of(f"{__name__}:Fails(bug={bug})", "a b", None, 1)
 
 
+@dataclass(frozen=True)
+class FailsBefore(Reads):
+    """Has a bug where it says what it needs."""
+
+    def unmet(self, supply):
+        return {}["missing"]
+
+
+def test_an_own_objective_that_cannot_say_what_it_needs_is_named():
+    with pytest.raises(UnifiedError, match=rf"^objective {__name__}:FailsBefore fails in line [0-9]+ of {__name__}: "):
+        example_of(f"{__name__}:FailsBefore", "a b", None, 1)
+
+
 def test_a_text_that_may_take_more_sentinels_than_there_are_is_refused():
     words = " ".join(f"w{number}" for number in range(900))
     with pytest.raises(UnifiedError) as refused:

@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -59,7 +60,7 @@ def test_a_continuation_that_is_longer_than_what_the_model_reads_is_refused(fold
     size = window_size(adapter.lm, adapter.scoring)
     longest = " ".join(["w3"] * size)
     assert adapter.loglikelihood([asked("", longest)]) == adapter.loglikelihood([asked("w1 w2", f" {longest}")])
-    message = f"the continuation ' w3 w3 .*: {size + 1} tokens; with max_length 48 {size} are read$"
+    message = f"the continuation ' w3 w3 .*: {size + 1} tokens; max_length 48 has room for {size}$"
     with pytest.raises(UnifiedError, match=message):
         adapter.loglikelihood([asked("w1", " w2"), asked("w1 w2", f" {longest} w4")])
 
@@ -168,9 +169,21 @@ def test_the_harness_runs_tasks_of_local_files(folder, tmp_path, monkeypatch):
         (tmp_path / f"{name}.yaml").write_text(TASK.format(name=name, file=tmp_path / "rows.json") + text)
     assert issubclass(register(), HarnessModel) and register() is register()
     manager = TaskManager(include_path=str(tmp_path), include_defaults=False)
-    found = lm_eval.simple_evaluate(
-        model="unified", model_args=f"pretrained={folder}", tasks=list(kinds), task_manager=manager, bootstrap_iters=0
-    )["results"]
+    run = partial(
+        lm_eval.simple_evaluate,
+        model="unified",
+        model_args={"pretrained": str(folder), "device": "cpu"},
+        tasks=list(kinds),
+        device="cuda:0",  # as the command line passes it where the user does not
+        batch_size=1,
+        task_manager=manager,
+        bootstrap_iters=0,
+    )
+    with pytest.raises(UnifiedError, match="^apply_chat_template: "):
+        run(apply_chat_template=True)
+    results = run()
+    assert results["config"]["scoring"] == adapter.scoring.name
+    found = results["results"]
 
     right = 0
     for row in rows:

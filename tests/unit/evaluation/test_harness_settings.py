@@ -118,14 +118,20 @@ def test_the_size_of_a_batch_and_the_device(tmp_path, monkeypatch):
         ({"max_gen_toks": "5", "until": ["w0"]}, (5, False, 1.0, 1.0, 0)),
         ({"max_gen_toks": 40}, (24, False, 1.0, 1.0, 0)),
         ({"do_sample": True, "temperature": "0.5", "top_p": 0.25, "top_k": 3.0}, (24, True, 0.5, 0.25, 3)),
+        ({"max_new_tokens": 5}, (5, False, 1.0, 1.0, 0)),
+        ({"max_completion_tokens": 3, "max_tokens": 4.0, "max_new_tokens": None}, (4, False, 1.0, 1.0, 0)),
+        ({"max_completion_tokens": 3, "max_new_tokens": 5, "max_gen_toks": 6}, (6, False, 1.0, 1.0, 0)),
         ({"do_sample": True}, (24, True, 1.0, 1.0, 0)),
+        ({"temperature": 0.5, "do_sample": None, "top_p": None}, (24, True, 0.5, 1.0, 0)),
+        ({"temperature": "0", "top_k": 3}, (24, False, 1.0, 1.0, 0)),
+        ({"top_k": 3}, (24, False, 1.0, 1.0, 0)),
         ({"do_sample": True, "temperature": 1}, (24, True, 1.0, 1.0, 0)),
         ({"do_sample": True, "temperature": 0.0, "top_p": 0.25}, (24, False, 1.0, 1.0, 0)),
         ({"do_sample": False, "temperature": 0.5, "top_k": 3}, (24, False, 1.0, 1.0, 0)),
     ],
 )
 def test_settings_of_requests_that_generate(tmp_path, monkeypatch, settings, expected):
-    adapter, calls, generate = HarnessModel(saved(tmp_path / "model"), batch_size=5), [], UnifiedLM.hypotheses
+    adapter, calls, generate = HarnessModel(saved(tmp_path / "model"), batch_size=5, seed=7), [], UnifiedLM.hypotheses
 
     def generating(self, sources, config, **options):
         calls.append((config, options))
@@ -136,6 +142,74 @@ def test_settings_of_requests_that_generate(tmp_path, monkeypatch, settings, exp
     ((config, options),) = calls
     found = config.max_length, config.sampling, config.temperature, config.top_p, config.top_k
     assert found == expected and config.beam == 1 and options == {"batch_size": 5}
+    assert config.seed == (7 if config.sampling else 0)
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({"max_gen_toks": "many"}, "max_gen_toks must be an integer of at least 1, got 'many'"),
+        ({"max_gen_toks": 2.5}, "max_gen_toks must be an integer of at least 1, got 2.5"),
+        ({"max_new_tokens": 0}, "max_new_tokens must be an integer of at least 1, got 0"),
+        ({"temperature": "high"}, "temperature must be a number, got 'high'"),
+        ({"do_sample": True, "top_k": 2.5}, "top_k must be an integer, got 2.5"),
+        ({"do_sample": True, "top_p": 2}, "top_p must be above 0 and at most 1, got 2"),
+        ({"until": 5}, "until: expected a list of texts, got int 5"),
+        ({"until": ["w0", 5]}, r"until\[1\]: expected one text, got int 5"),
+    ],
+)
+def test_a_setting_of_a_request_that_is_no_such_value_is_refused(tmp_path, settings, says):
+    adapter = HarnessModel(saved(tmp_path / "model"))
+    with pytest.raises(UnifiedError, match=f"^{says}$"):
+        adapter.generate_until([asked("w1 w2", settings)])
+
+
+def test_settings_of_requests_that_are_not_read_are_named_once(tmp_path, capsys):
+    adapter = HarnessModel(saved(tmp_path / "model"))
+    read = {"max_gen_toks": 4, "until": ["w0"], "do_sample": False, "temperature": 0.0, "top_p": 1.0, "top_k": 3}
+    read |= {"max_new_tokens": 4, "max_tokens": 4, "max_completion_tokens": 4, "typical_p": None}
+    capsys.readouterr()
+    adapter.generate_until([asked("w1", read)])
+    assert not capsys.readouterr().err
+    adapter.generate_until([asked(text, {**read, "num_beams": 4, "length_penalty": 1.2}) for text in ("w1", "w2")])
+    assert capsys.readouterr().err == "note: generation settings that are not read: length_penalty, num_beams\n"
+
+
+def test_drawn_texts_follow_the_seed_and_differ_where_a_request_is_repeated(tmp_path):
+    folder, drawn = saved(tmp_path / "model", "left_to_right"), {"temperature": 1.0, "max_gen_toks": 8}
+    one, again, other = (HarnessModel(folder, seed=seed).generate_until([asked("w1", drawn)] * 3) for seed in (3, 3, 4))
+    assert one == again and one != other and len(set(one)) == 3
+
+
+def test_a_scoring_that_the_model_has_not_learnt_is_noted(tmp_path, capsys):
+    folder = saved(tmp_path / "model", "left_to_right")
+    HarnessModel(folder, device="cpu", scoring="pseudo_likelihood")
+    assert not capsys.readouterr().err
+    HarnessModel(folder, device="cpu", scoring="diffusion")
+    assert capsys.readouterr().err.startswith("note: scoring 'diffusion': the model has not learnt it (a model that ")
+
+
+def test_results_of_the_harness_say_how_the_model_was_asked(tmp_path):
+    folder = saved(tmp_path / "model", "left_to_right")
+    assert HarnessModel(folder).get_model_info() == {"scoring": "left_to_right", "max_length": 48}
+    own = HarnessModel(folder, scoring="diffusion", draws=3, seed=7, max_length=24)
+    assert own.get_model_info() == {"scoring": "diffusion", "max_length": 24, "draws": 3, "seed": 7}
+
+
+def test_model_args_come_before_the_options_that_the_harness_always_passes(tmp_path, monkeypatch):
+    installed(monkeypatch)
+    folder, own = saved(tmp_path / "model"), harness.register()
+    options = {"batch_size": 1, "max_batch_size": None, "device": "nowhere"}
+    found = own.create_from_arg_obj({"pretrained": folder, "device": "cpu", "trust_remote_code": True}, options)
+    assert type(found) is own and found.batch_size == 1 and found.lm.device.type == "cpu"
+    assert own.create_from_arg_obj({"pretrained": folder, "batch_size": 4}, {"batch_size": 1}).batch_size == 4
+    assert own.create_from_arg_obj({"pretrained": folder}).batch_size == 32
+
+
+def test_chat_templates_are_refused(tmp_path, monkeypatch):
+    installed(monkeypatch)
+    with pytest.raises(UnifiedError, match="^apply_chat_template: the model has no chat template; leave"):
+        _ = harness.register()(saved(tmp_path / "model")).tokenizer_name
 
 
 @pytest.mark.parametrize(
@@ -208,7 +282,7 @@ def test_contexts_that_are_longer_than_what_the_model_has_learnt_lose_their_begi
 def test_a_continuation_may_be_as_long_as_max_length_where_positions_set_no_limit(tmp_path):
     folder = saved(tmp_path / "model", "left_to_right", positions="rotary")
     continuation = " ".join(["w3"] * 50)
-    with pytest.raises(UnifiedError, match="^the continuation .*: 50 tokens; with max_length 48 46 are read$"):
+    with pytest.raises(UnifiedError, match="^the continuation .*: 50 tokens; max_length 48 has room for 46$"):
         HarnessModel(folder).loglikelihood([asked("", continuation)])
     adapter = HarnessModel(folder, max_length=52)
     (alone,) = token_scores(adapter.lm, [np.array(adapter.lm.encode(continuation))], SCORINGS["left_to_right"])
@@ -310,6 +384,15 @@ def test_the_harness_is_started_with_our_model_registered_once(tmp_path, monkeyp
     ("settings", "says"),
     [
         ({"pretrained": "nothere"}, "nothere: no such file"),
+        ({"pretrained": None}, "model_args: name the model, such as pretrained="),
+        ({"pretrained": 7}, "model_args: pretrained: expected the path of a file or folder, got int 7"),
+        ({"max_lenght": 3}, r"model_args: no argument 'max_lenght' \(did you mean 'max_length'\?\); there are pretr"),
+        ({"scoring": 5}, "no scoring '5'; there are left_to_right, "),
+        ({"scoring": ""}, "no scoring ''; there are left_to_right, "),
+        ({"batch_size": "many"}, "batch_size must be an integer of at least 1, got 'many'"),
+        ({"batch_size": "-3"}, "batch_size must be an integer of at least 1, got -3"),
+        ({"batch_size": 0}, "batch_size must be an integer of at least 1, got 0"),
+        ({"batch_size": True}, "batch_size must be an integer of at least 1, got True"),
         ({"draws": "x"}, "draws must be an integer of at least 1, got 'x'"),
         ({"draws": 0}, "draws must be an integer of at least 1, got 0"),
         ({"seed": -1}, "seed must be an integer of at least 0, got -1"),

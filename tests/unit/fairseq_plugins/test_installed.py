@@ -36,7 +36,7 @@ CHANGED = {
     (tasks, "setup_task"): ["trust"],
     (data_utils, "raise_if_valid_subsets_unintentionally_ignored"): ["training_checks"],
     (utils, "eval_str_list"): ["training_checks"],
-    (utils, "override_module_args"): ["precision"],
+    (utils, "override_module_args"): ["training_checks", "precision"],
     (Trainer, "get_train_iterator"): ["updates"],
     (Trainer, "load_checkpoint"): ["restarts"],
     (Trainer, "train_step"): ["divergence", "updates", "first_updates"],

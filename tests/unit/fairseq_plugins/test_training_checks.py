@@ -1,5 +1,6 @@
 """Options of fairseq with which a training cannot work are refused before anything is read."""
 
+from argparse import Namespace
 from pathlib import Path
 
 import pytest
@@ -88,6 +89,57 @@ def test_fp16_without_a_gpu_is_refused(tmp_path, monkeypatch, more):
     assert refusal(tmp_path, common__fp16=True, **more) == said
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     check_training(configuration(tmp_path, common__fp16=True, **more))
+
+
+def test_a_tpu_without_its_package_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(training_checks, "find_spec", lambda name: None)
+    assert refusal(tmp_path, common__tpu=True) == "--tpu needs torch_xla, which is not installed; leave it out"
+    monkeypatch.setattr(training_checks, "find_spec", lambda name: name)
+    check_training(configuration(tmp_path, common__tpu=True))
+
+
+FALLS = "; it is the update at which the learning rate has fallen to its end, such as that of --max-update"
+
+
+@pytest.mark.parametrize("number", [0.0, -1.0, float("nan")])
+def test_a_learning_rate_that_never_falls_to_its_end_is_refused(tmp_path, number):
+    schedule = {"_name": "polynomial_decay", "total_num_update": number}
+    assert refusal(tmp_path, lr_scheduler=schedule) == (
+        f"--lr-scheduler polynomial_decay needs --total-num-update above 0, got {number:g}{FALLS}"
+    )
+    check_training(configuration(tmp_path, lr_scheduler={"_name": "fixed"}))
+    check_training(configuration(tmp_path, lr_scheduler={**schedule, "total_num_update": 1.0}))
+
+
+def words(**changes) -> Namespace:
+    """Options of a training for a task of ours, which has --no-export."""
+    return Namespace(**{"lr_scheduler": "fixed", "profile": False, "no_export": False, **changes})
+
+
+def test_what_ends_before_a_training_is_refused_before_hydra_composes_settings(monkeypatch):
+    """hydra ended in a traceback of its own, also beside --max-update, and torch in one for want of a GPU."""
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    composed: list[Namespace] = []
+    override = training_checks.checking_words(composed.append)
+    falling = {"lr_scheduler": "polynomial_decay", "total_num_update": None}
+    for changes, said in (
+        (falling, f"--lr-scheduler polynomial_decay needs --total-num-update{FALLS}"),
+        ({"profile": True}, "--profile needs a GPU, whose work it notes; without one leave it out"),
+    ):
+        with pytest.raises(SystemExit) as raised:
+            override(words(**changes))
+        assert str(raised.value) == f"unified_lm: error: {said}"
+    taken = [
+        words(**falling | {"total_num_update": "3"}),
+        words(),
+        Namespace(**falling, profile=True),  # tasks of others may know better
+        Namespace(no_export=False),  # fairseq-validate
+    ]
+    for args in taken:
+        override(args)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    override(words(profile=True))
+    assert composed == [*taken, words(profile=True)]
 
 
 @pytest.mark.parametrize("precision", ["fp16", "bf16"])

@@ -97,7 +97,7 @@ def test_texts_are_scored_as_the_trained_model_is_scored_afterwards(path):
     handle = UnifiedLM(core, vocabulary("."), tokenizer("."), "cloze", path.parent, LENGTHS)
     writer = Writer(handle, TASKS["texts"])
     texts = list(writer.predict(ITEMS))
-    expected = writer.score(ITEMS, texts)
+    expected = writer.scored(ITEMS, texts).scores()
     values = found.get_smoothed_values()
     assert {name: values[name] for name in writer.task.measures} == {
         name: round(expected[name], 2) for name in writer.task.measures

@@ -7,7 +7,7 @@ import pytest
 
 from unified.errors import UnifiedError
 from unified.files.json_array import array_entries
-from unified.files.shapes import Each, Maybe, kind_of, misfit
+from unified.files.shapes import Each, Maybe, is_integer_pair, kind_of, misfit
 from unified.files.word_columns import DOCUMENT, conll_entries
 from unified.files.yaml_text import read_yaml_object
 
@@ -40,6 +40,11 @@ def test_a_value_of_each_kind_fits_the_shapes_of_its_kind_alone(shape):
 )  # fmt: skip
 def test_messages_call_the_kind_of_a_value_as_json_does(value, kind):
     assert kind_of(value) == kind
+
+
+def test_a_pair_of_integers_is_a_list_of_two():
+    assert is_integer_pair([0, -1]) and is_integer_pair([3, 3])
+    assert not any(map(is_integer_pair, [[], [1], [1, 2, 3], [1, 2.0], [True, 1], ["1", 2], (1, 2), "12", 12, None]))
 
 
 def test_integers_have_64_bits():
@@ -79,6 +84,13 @@ def test_members_and_fields_are_named_by_their_way_from_outside():
         "a member of 'l' of 'b' of a member of 'a' must be an integer"
     )
     assert misfit([], shape, "'x'") == "'x' must be an object" and misfit({}, [int], "'x'") == "'x' must be a list"
+
+
+def test_a_list_of_several_shapes_has_as_many_members():
+    assert misfit([1, "a"], [int, str], "x") is misfit([1, 2, 3], [int], "x") is misfit([], [int], "x") is None
+    assert misfit([1, 2], [int, str], "x") == "a member of x must be a text"
+    for value in ([], [1], [1, "a", 2]):
+        assert misfit(value, [int, str], "x") == "x must have 2 members"
 
 
 @pytest.mark.parametrize(

@@ -124,6 +124,18 @@ def test_the_module_is_torchs_with_the_same_parameters(counted):
     assert counted
 
 
+@pytest.mark.parametrize("bias", [None, "frozen", "learnt"])
+def test_only_a_bias_that_learns_is_summed(monkeypatch, bias):
+    asked, sums = [], by_onednn.onednn_sums
+    monkeypatch.setattr(by_onednn, "onednn_sums", lambda *given: asked.append(given[-1]) or sums(*given))
+    states, weight, drawn = inputs(4, 8, outputs=3)
+    given = None if bias is None else drawn.detach() if bias == "frozen" else drawn
+    linear(states, weight, given).sum().backward()
+    assert asked == [bias == "learnt"]
+    assert (drawn.grad is None) == (bias != "learnt")
+    torch.testing.assert_close(weight.grad, states.detach().sum(0).expand(3, 8))
+
+
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16], ids=str)
 def test_other_types_are_torchs(counted, dtype):
     given = inputs(3, 8, outputs=4, dtype=dtype)

@@ -25,7 +25,7 @@ def megabytes():
 
 def products(rows):
     states = torch.ones(rows, 128)
-    onednn_sums(onednn_product(states, weight), states, weight)
+    onednn_sums(onednn_product(states, weight), states, weight, of_bias=True)
     onednn_product(torch.ones(rows, 512), weight.T)
 
 accelerate(torch.nn.Linear(2, 2))

@@ -4,6 +4,7 @@ import re
 import struct
 import subprocess
 import sys
+import tracemalloc
 import zlib
 from pathlib import Path
 from xml.etree import ElementTree
@@ -204,6 +205,17 @@ def test_svg_labels_are_tokens_and_steps_and_are_escaped():
     assert "?" in [text.text for text in ElementTree.fromstring(pictures.svg(stream)).iter(f"{SVG}text")]
 
 
+@pytest.mark.parametrize(("draw", "most"), [(pictures.png, 40), (pictures.svg, 85)])
+def test_a_picture_takes_little_memory_for_each_cell(draw, most):
+    """Bytes; a PNG has nine pixels for each of so many cells and took 106, an SVG 30 characters, and took 110."""
+    mask = masks.left_to_right(300)
+    tracemalloc.start()
+    draw(mask)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < most * 300 * 300
+
+
 def read_png(data: bytes) -> np.ndarray:
     """uint8 (height, width, 3) of a PNG file of unfiltered lines; checks lengths and checksums of its chunks."""
     assert data[:8] == b"\x89PNG\r\n\x1a\n"
@@ -214,12 +226,12 @@ def read_png(data: bytes) -> np.ndarray:
         assert struct.unpack(">I", data[index + 8 + size : index + 12 + size])[0] == zlib.crc32(kind + body)
         chunks[kind] = body
         index += 12 + size
-    assert list(chunks) == [b"IHDR", b"IDAT", b"IEND"]
+    assert list(chunks) == [b"IHDR", b"PLTE", b"IDAT", b"IEND"]
     width, height, depth, colour, *rest = struct.unpack(">IIBBBBB", chunks[b"IHDR"])
-    assert (depth, colour, rest) == (8, 2, [0, 0, 0])
-    lines = np.frombuffer(zlib.decompress(chunks[b"IDAT"]), dtype=np.uint8).reshape(height, 1 + 3 * width)
+    assert (depth, colour, rest) == (8, 3, [0, 0, 0])
+    lines = np.frombuffer(zlib.decompress(chunks[b"IDAT"]), dtype=np.uint8).reshape(height, 1 + width)
     assert not lines[:, 0].any()
-    return lines[:, 1:].reshape(height, width, 3)
+    return np.frombuffer(chunks[b"PLTE"], dtype=np.uint8).reshape(-1, 3)[lines[:, 1:]]
 
 
 @pytest.mark.parametrize("name", PLOTTED)
@@ -340,6 +352,7 @@ def test_plot_takes_tokens(tmp_path):
         ("show builtins:abs 3", "must return an AttentionMask of unified.masks, got"),
         ("plot bidirectional 3 --output /dev/null/all.svg", "/dev/null is a file, where a folder should be"),
         ("plot bidirectional 3 --output mask.jpg", ": --output must end in .svg or .png, got 'mask.jpg'"),
+        ("plot bidirectional 3 --output path-tokens", ": --output must end in .svg or .png, got 'path-tokens'"),
         ("plot bidirectional 3 --output mask.svg --tokens a", ": --tokens must name all 3 keys, got 1"),
         ("plot bidirectional 1 --output mask.png --tokens a", ": --tokens are drawn in .svg only"),
         (

@@ -15,6 +15,7 @@ from unified.errors import UnifiedError
 from unified.model import PRESETS
 from unified.model.heads import LANGUAGE_HEADS, language_heads
 from unified.objectives.arrays import ObjectiveFailed, WrongExample, naming_objective, require_example
+from unified.objectives.mixture import Mixture
 from unified.testing import check_objective, sample_texts
 
 
@@ -152,6 +153,33 @@ def test_an_own_objective_that_fails_is_named_with_its_line():
         line = Fails.__call__.__code__.co_firstlineno + (2 if deeply else 3)
         assert str(failure.value).startswith(f"objective suffix fails in line {line} of {__name__}: {says}")
         assert f"{type(failure.value.__cause__).__name__}: " == says[: says.index(" ") + 1]
+
+
+@dataclass(frozen=True)
+class FailsElsewhere(Suffix):
+    """The example of the documentation, in whose method of some name is a bug."""
+
+    method: str = ""
+
+    def lengths(self, tokens):
+        return {}["missing"] if self.method == "lengths" else super().lengths(tokens)
+
+    def unmet(self, supply):
+        return {}["missing"] if self.method == "unmet" else super().unmet(supply)
+
+    @property
+    def scorings(self):
+        return {}["missing"] if self.method == "scorings" else super().scorings
+
+
+@pytest.mark.parametrize("method", ["lengths", "unmet", "scorings"])
+def test_what_fails_in_another_method_is_named_as_well(method):
+    says = f"fails in line [0-9]+ of {__name__}: KeyError: 'missing'$"
+    with pytest.raises(ObjectiveFailed, match=f"^objective suffix {says}"):
+        check_objective(FailsElsewhere(method=method))
+    if method != "unmet":
+        with pytest.raises(ObjectiveFailed, match=f"^objective mine {says}"):
+            Mixture((FailsElsewhere(method=method),), (1,), ("mine",))
 
 
 def test_what_is_no_failure_of_an_own_objective_stays_what_it_was():

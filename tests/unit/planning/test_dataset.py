@@ -195,8 +195,8 @@ def test_texts_are_as_long_as_the_most_growing_objective_allows():
     tokens = np.arange(1, 200)
     for mixture in (UNILM, GROWING, Mixture((RandomSpans(),), (1,))):
         fitting = [n for n in tokens if all(o.lengths(np.array(n)) <= ROW for o in mixture.objectives)]
-        assert longest_text(mixture.objectives, ROW) == max(fitting)
-    assert longest_text(GROWING.objectives, 4) == 0
+        assert longest_text(mixture, ROW) == max(fitting)
+    assert longest_text(GROWING, 4) == 0
 
 
 def test_packing_does_not_change_a_pair(pairs):

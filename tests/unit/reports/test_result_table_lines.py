@@ -115,6 +115,28 @@ def test_notes_say_what_counts_once_and_what_brackets_are():
     assert "[" not in tables(once) and "; n = 2]" in tables(once, intervals=True)
 
 
+def test_a_single_training_has_the_interval_over_its_items():
+    """Of several, the interval of each says nothing about their mean; of a split, or a measure, each has its own."""
+    bounds = {"valid": {"f1": [3.25, 4.125]}, "test": {"f1": [0.0, 9.0]}}
+    one = result(valid={"f1": 4.0, "em": 1.0}) | {"intervals": bounds}
+    other = result(seed=2, valid={"f1": 2.0, "em": 1.0}) | {"intervals": bounds}
+    line, empty, note = tables([one], intervals=True).splitlines()[-3:]
+    assert line == "| ours | 1 | 4.00 [3.25, 4.12; items] | 1.00 |" and not empty
+    assert note == (
+        'In brackets with "items" the 95 % interval of the score of one training by a bootstrap: it says what other '
+        "items would give, and nothing about other seeds."
+    )
+    assert "[" not in tables([one])
+    for several in ([one, other], [one, one]):
+        text = tables(several, intervals=True)
+        assert "; items]" not in text and '"items"' not in text
+    for given, bounds in (([one], (3.25, 4.125)), ([one, other], None)):
+        (table,) = result_tables(given)
+        ((run,), (scores,)) = table.runs, (one["scores"] for one in table.described()["runs"])
+        assert run.item_interval("valid", "f1") == bounds == scores["f1"]["item_interval"]
+        assert scores["em"]["item_interval"] is None
+
+
 def test_a_table_for_programs_has_all_that_lines_show_and_more():
     results = [result(seed=2, folder="r/2", valid={"f1": 1.0}), result(folder="r/1", valid={"f1": 4.0})]
     (table,) = result_tables(results, ["f1"])
@@ -123,7 +145,7 @@ def test_a_table_for_programs_has_all_that_lines_show_and_more():
     assert interval[0] < 2.5 < interval[1]
     assert run == {
         "run": "ours", "differs_in": "", "models": ["bert"], "folders": ["r/2", "r/1"], "seeds": [1, 2],
-        "scores": {"f1": {"mean": 2.5, "deviation": 4.5**0.5, "n": 2}},
+        "scores": {"f1": {"mean": 2.5, "deviation": 4.5**0.5, "n": 2, "item_interval": None}},
     }  # fmt: skip
     rest = table.described()
     del rest["runs"]

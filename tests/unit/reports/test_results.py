@@ -211,7 +211,7 @@ def test_tables_as_json(tmp_path, capsys):
     (table,) = json.loads(capsys.readouterr().out)["tables"]
     assert (table["task"], table["split"], table["published"]) == ("sst2", "valid", PUBLISHED["valid"])
     peer, own = table["runs"]
-    one = {"mean": 89.125, "deviation": None, "interval": None, "n": 1}
+    one = {"mean": 89.125, "deviation": None, "interval": None, "n": 1, "item_interval": None}
     assert peer == {
         "run": "peer",
         "differs_in": "",

@@ -131,7 +131,7 @@ def test_a_predictor_says_what_it_reads_and_scores(predictor):
     labelled = [TextItem("1", "w1", None, "a"), TextItem("2", "w2", None, "b")]
     found = [{"id": "1", "label": "a"}, {"id": "2", "label": "a"}]
     scores = predictor.scored(labelled, found).scores()
-    assert scores == CLASSES.signed_score(labelled, found) and scores["accuracy"] == 50.0
+    assert scores == CLASSES.signed(labelled, found).scores() and scores["accuracy"] == 50.0
     assert predictor.official(labelled, found) == CLASSES.official(labelled, found)
     assert refused(replace, predictor, annotator=object()).startswith("no attention of the model reads named entities ")
 
@@ -186,7 +186,7 @@ def test_the_development_set_is_predicted_first_and_training_items_are_not(predi
     found = list(outcomes(Learnt(task, tmp_path, splits, {}, predictor, "accuracy"), None))
     assert [one.name for one in found] == ["valid", "alpha", "test"]
     predictions = list(predictor.predict(labelled))
-    files, scores = CLASSES.official(labelled, predictions), CLASSES.signed_score(labelled, predictions)
+    files, scores = CLASSES.official(labelled, predictions), CLASSES.signed(labelled, predictions).scores()
     assert found[0] == SplitOutcome("valid", predictions, files, scores, None, None)  # one item tells no interval
     assert found[2].scores is found[2].intervals is None and found[1].scores == found[0].scores
     assert all(one.threshold is None for one in outcomes(Learnt(task, tmp_path, splits, {}, predictor, "x"), 0.5))

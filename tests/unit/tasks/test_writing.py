@@ -303,11 +303,13 @@ def test_texts_are_scored_by_the_task_which_knows_whose_words_they_have(lm):
     items, predictions = [WritingItem("1", "a", "b")], [{"id": "1", "text": "x y"}]
     assert isinstance(lm.tokenizer, WordPieceTokenizer)
     found = {"items": items, "texts": ["x y"], "bert_words": True, "rougeL": 0.0, "total": 1}
-    assert Writer(lm, TASK).score(items, predictions) == found
+    assert Writer(lm, TASK).scored(items, predictions).scores() == found
     lm.tokenizer = AnnaTokenizer(list(lm.tokenizer.entries), ["U.S."], "none")
-    assert Writer(lm, TASK).score(items, predictions) == found  # it holds a WordPiece tokenizer, whose words they are
+    assert (
+        Writer(lm, TASK).scored(items, predictions).scores() == found
+    )  # it holds a WordPiece tokenizer, whose words they are
     lm.tokenizer = train_sentencepiece(["a b c . |"] * 20, "char")
-    assert Writer(lm, TASK).score(items, predictions)["bert_words"] is False
+    assert Writer(lm, TASK).scored(items, predictions).scores()["bert_words"] is False
 
 
 def test_files_for_an_official_program_are_made_where_there_is_one(lm):

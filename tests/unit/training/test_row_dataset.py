@@ -27,7 +27,7 @@ def test_rows_hold_the_shortest_text_of_their_objectives_and_no_less(texts, name
     mixture = parse_objectives(name)
     (objective,) = mixture.objectives
     shortest = (objective.planner or BLOCKS).shortest
-    least = next(length for length in range(1, 99) if longest_text(mixture.objectives, length) == shortest)
+    least = next(length for length in range(1, 99) if longest_text(mixture, length) == shortest)
     assert len(RowDataset(texts, mixture, least, 1)) > 0
     with pytest.raises(UnifiedError) as raised:
         RowDataset(texts, mixture, least - 1, 1)
@@ -42,6 +42,27 @@ def test_what_an_objective_misses_is_refused_under_its_name(texts):
     with pytest.raises(UnifiedError) as raised:
         RowDataset(texts, mixture, 32, 1)
     assert str(raised.value) == f"{texts.name}: objective words: {problem}" and "word" in problem
+
+
+@dataclass(frozen=True)
+class FailsElsewhere(Suffix):
+    """Has a bug in one of its methods, of which ``lengths`` can do with the few numbers of the first check."""
+
+    method: str = ""
+
+    def lengths(self, tokens):
+        return {}["missing"] if self.method == "lengths" and len(tokens) > 3 else super().lengths(tokens)
+
+    def unmet(self, supply):
+        return {}["missing"] if self.method == "unmet" else super().unmet(supply)
+
+
+@pytest.mark.parametrize("method", ["lengths", "unmet"])
+@pytest.mark.parametrize("beside", ["", ",left_to_right:1"])
+def test_an_own_objective_whose_rows_cannot_be_planned_is_named(texts, method, beside):
+    mixture = parse_objectives(f"mine={__name__}:FailsElsewhere(method={method!r}):1{beside}")
+    with pytest.raises(UnifiedError, match=f"^objective mine fails in line [0-9]+ of {__name__}: KeyError: 'missing'$"):
+        RowDataset(texts, mixture, 32, 1)
 
 
 @dataclass(frozen=True)

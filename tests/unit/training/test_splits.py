@@ -64,8 +64,8 @@ def test_pairs_are_cut_so_that_they_fit_into_a_row(pairs, capsys):
     mixture, vocabulary = parse_objectives("target_cloze,target_next"), pairs.vocabulary()
     files = open_split(pairs, "train", vocabulary)
     rows, lengths = training_rows(pairs, files, vocabulary, mixture, SETTINGS)
-    assert lengths == fit_pairs(*map(text_lengths, files), longest_text(mixture.objectives, 32))
-    assert lengths.max_source + lengths.max_target == longest_text(mixture.objectives, 32) < 32
+    assert lengths == fit_pairs(*map(text_lengths, files), longest_text(mixture, 32))
+    assert lengths.max_source + lengths.max_target == longest_text(mixture, 32) < 32
     said = capsys.readouterr().err
     for side, items, most in (("sources", SOURCES, lengths.max_source), ("targets", TARGETS, lengths.max_target)):
         cut = sum(len(item) > most for item in items)

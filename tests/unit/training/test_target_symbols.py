@@ -1,11 +1,15 @@
 """Symbols that may be targets: those of the data, the separator, and as many sentinels as an objective writes."""
 
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
 
+from docs.examples.suffix_objective import Suffix
 from tests.support.token_files import SPECIAL, write
 from unified.data.targets import TOKEN
 from unified.data.text import Text
+from unified.errors import UnifiedError
 from unified.objectives import parse_objectives
 from unified.training.target_symbols import target_symbols
 
@@ -47,3 +51,16 @@ def test_sentinels_are_those_of_the_objective_that_writes_most(files, length):
     for name, sentinels in zip(names, (fewer, more), strict=True):
         assert found(files, name, length) == [12, SPECIAL.separator, *sentinels, 10]
     assert found(files, f"left_to_right,{','.join(names)}", length) == [12, SPECIAL.separator, *more, 10]
+
+
+@dataclass(frozen=True)
+class Fails(Suffix):
+    """Has a bug where it says how many sentinels it writes."""
+
+    def target_sentinels(self, tokens):
+        return {}["missing"]
+
+
+def test_an_own_objective_that_cannot_say_it_is_named(files):
+    with pytest.raises(UnifiedError, match=f"^objective mine fails in line [0-9]+ of {__name__}: KeyError: 'missing'$"):
+        found(files, f"mine={__name__}:Fails")

@@ -74,13 +74,10 @@ def run(args: argparse.Namespace) -> int:
 
 def _import(args: argparse.Namespace) -> tuple[Conversion, list[str]]:
     """Imports the checkpoint of another library; returns the outcome, and a sentence that describes it."""
-    from unified.conversions.formats import READERS, format_of
+    from unified.conversions.formats import read_folder
     from unified.conversions.named_models import folder_named
 
-    folder = folder_named(args.input)
-    if not folder.is_dir():
-        raise UnifiedError(f"{args.input}: no such folder")
-    done = READERS[args.source_format or format_of(folder)](folder, args.writes).save(args.output)
+    done = read_folder(folder_named(args.input), args.writes, args.source_format).save(args.output)
     lines = [f"not in {args.input}, drawn at random when loaded: {', '.join(done.new)}"] if done.new else []
     lines += [f"{args.input}: {remark}" for remark in done.remarks]
     lines += [f"left out, no place in {args.output}: {', '.join(done.left_out)}"] if done.left_out else []

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import re
 from dataclasses import fields
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from unified.cli.option_names import with_options
 from unified.cli.output import add_overwrite_argument, require_output_file
 from unified.cli.values import positive, threads
 from unified.errors import UnifiedError
@@ -38,10 +38,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="checkpoint file, a folder with one or of transformers, or a name of the Hugging Face hub",
     )
     parser.add_argument(
-        "--output", required=True, metavar="FILE", help="file to write, in the format of fairseq-generate"
+        "--output",
+        required=True,
+        metavar="FILE",
+        help="file to write, in the format of fairseq-generate, which numbers the sources from 0",
     )
     add_overwrite_argument(parser)
-    parser.add_argument("--input", metavar="FILE", help="text file with one source a line, to read instead of DATA")
+    parser.add_argument(
+        "--input", metavar="FILE", help="text file with one source a line, none of them empty, to read instead of DATA"
+    )
     parser.add_argument("--gen-subset", metavar="NAME", help=f"split of DATA to read sources from (default: {_SUBSET})")
     parser.add_argument(
         "-s", "--source-lang", metavar="NAME", help="name of the source side, if DATA holds several pairs"
@@ -151,10 +156,13 @@ def run(args: argparse.Namespace) -> int:
     try:
         config = GenerationConfig.of_options(trained.vocabulary, **options)
     except UnifiedError as error:
-        raise UnifiedError(_with_options(error.details)) from None
+        names = {name: "--" + name.replace("_", "-") for name in options}
+        raise UnifiedError(with_options(error.details, names)) from None
     sentences: FileSentences | FolderSentences
     if args.input is not None:
         sentences = FileSentences(Path(args.input))
+        if not prompt:
+            sentences.require_texts()
     else:
         subset = _SUBSET if args.gen_subset is None else args.gen_subset
         sentences = FolderSentences(Path(args.data), subset, args.source_lang, args.target_lang)
@@ -180,12 +188,6 @@ def run(args: argparse.Namespace) -> int:
         args.overwrite,
     )
     return 0
-
-
-def _with_options(refusal: str) -> str:
-    """A refusal of GenerationConfig with options in place of its fields; a quoted value stays as it is."""
-    names = "|".join(field.name for field in fields(GenerationConfig))
-    return re.sub(rf"(?<![\w'-])({names})(?![\w'-])", lambda name: "--" + name[0].replace("_", "-"), refusal)
 
 
 def _prompt_and_length(trained: Trained, args: argparse.Namespace) -> tuple[bool, int]:

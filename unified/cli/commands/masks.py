@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import argparse
 import inspect
-import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias
 
+from unified.cli.option_names import with_options
 from unified.cli.output import (
     add_json_argument,
     add_overwrite_argument,
@@ -30,9 +30,8 @@ from unified.notation import imported
 if TYPE_CHECKING:
     from unified.masks import AttentionMask
 
-#: Options by the arguments of a picture with which its refusals begin.
+#: Options by the arguments of a picture.
 _OPTIONS = {"path": "--output", "tokens": "--tokens"}
-_ARGUMENT = re.compile(rf"^({'|'.join(_OPTIONS)})\b")
 
 HELP = "show or plot an attention mask"
 
@@ -133,7 +132,7 @@ def _picture(mask: AttentionMask, args: argparse.Namespace) -> bytes:
     try:
         return picture_content(mask, args.output, None if args.tokens is None else args.tokens.split())
     except ValueError as error:
-        raise UnifiedError(_ARGUMENT.sub(lambda named: _OPTIONS[named[0]], str(error))) from None
+        raise UnifiedError(with_options(str(error), _OPTIONS)) from None
 
 
 def _changed(mask: AttentionMask, args: argparse.Namespace) -> AttentionMask:

@@ -29,7 +29,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--intervals",
         action="store_true",
-        help="print the 95 %% interval of each mean over seeds, by Student's t; one seed has none",
+        help="print the 95 %% interval of each mean over seeds, by Student's t; and of a single training's score over "
+        "items, by a bootstrap",
     )
     parser.add_argument(
         "--ahead-of",

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 from unified.files.whole import whole_file
-
-Row = dict[str, Any]
+from unified.tasks.augmentation.stages import Row
 
 
 def write_squad(path: Path, rows: Iterable[tuple[Row, ...]]) -> None:
-    """An article for each passage that has a question, called like it; the file appears when it is complete.
+    """Writes an article for each passage that has a question, called like it; the file appears when it is complete.
 
     Args:
-        rows: of each passage those of the stages passages, kept and unanswerable.
+        rows: for each passage its rows of the stages "passages", "kept" and "unanswerable".
     """
     with whole_file(path) as stream:
         stream.write(b'{"version": "v2.0", "data": [')
@@ -54,13 +52,14 @@ def _article(rows: tuple[Row, ...]) -> Row | None:
 
 
 def counted(rows: Iterable[tuple[Row, ...]]) -> dict[str, int]:
-    """Numbers of passages, candidate answers and questions that were made.
-
-    They are passages, candidate answers, questions to them, different ones, those that were kept, and those without an
-    answer by the way they were made.
+    """Counts what the stages made.
 
     Args:
-        rows: of each passage those of the stages answers, questions, kept and unanswerable.
+        rows: for each passage its rows of the stages "answers", "questions", "kept" and "unanswerable".
+
+    Returns:
+        Numbers of ``passages``, candidate ``answers``, ``questions`` to them, ``different questions``, those that were
+        ``kept``, and questions without an answer by the way in which they were made, ``swap`` and ``negation``.
     """
     found: Counter[str] = Counter()
     for answers, questions, kept, unanswerable in rows:
@@ -70,10 +69,6 @@ def counted(rows: Iterable[tuple[Row, ...]]) -> dict[str, int]:
         found["questions"] += len(asked)
         found["different questions"] += len(set(asked))
         found["kept"] += len(kept["kept"])
-        found.update(_ways(unanswerable))
+        found.update(one["way"] for one in unanswerable["unanswerable"])
     names = ("passages", "answers", "questions", "different questions", "kept", "swap", "negation")
     return {name: found[name] for name in names}
-
-
-def _ways(unanswerable: Row) -> Iterator[str]:
-    return (one["way"] for one in unanswerable["unanswerable"])

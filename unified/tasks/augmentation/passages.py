@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import heapq
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -49,8 +50,11 @@ def sample_passages(
     """
     kept: list[tuple[int, Passage]] = []  # (-key, passage): the largest key on top
     known: set[int] = set()
+    shortest, longest = sys.maxsize, 0  # words of all paragraphs
     for passage in _passages(DocumentCorpus(tuple(paths), text_field)):
-        if not words[0] <= len(passage.text.split()) <= words[1]:
+        length = len(passage.text.split())
+        shortest, longest = min(shortest, length), max(longest, length)
+        if not words[0] <= length <= words[1]:
             continue
         key = int.from_bytes(hashlib.blake2b(f"{seed}\n{passage.text}".encode(), digest_size=16).digest())
         if key in known or (len(kept) == count and key > -kept[0][0]):
@@ -59,8 +63,13 @@ def sample_passages(
         heapq.heappush(kept, (-key, passage))
         if count is not None and len(kept) > count:
             known.remove(-heapq.heappop(kept)[0])
+    if not longest:
+        raise UnifiedError(f"{', '.join(paths)}: no text; passages are paragraphs of a text")
     if not kept:
-        raise UnifiedError(f"no paragraph of {words[0]} to {words[1]} words in {', '.join(paths)}; change --words")
+        raise UnifiedError(
+            f"{', '.join(paths)}: no paragraph of {words[0]} to {words[1]} words; the shortest has {shortest:,}, the "
+            f"longest {longest:,}; change --words"
+        )
     return sorted(passage for _, passage in kept)
 
 

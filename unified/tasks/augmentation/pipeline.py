@@ -26,7 +26,7 @@ GENERATED, COUNTS = Path("generated") / "train-v2.0.json", "counts.json"
 
 @dataclass(frozen=True)
 class Models:
-    """The three models.
+    """The three models that make questions about passages.
 
     Attributes:
         answers: finds candidate answers where nothing is asked.
@@ -41,14 +41,14 @@ class Models:
 
 @dataclass(frozen=True)
 class Pipeline:
-    """Settings of the stages.
+    """The stages from passages to questions, with their settings.
 
     Attributes:
         top: candidate answers of a passage.
         min_f1: of the answer that is read and the candidate.
         share: of the kept questions that one without an answer is made of, where it can be.
         find_entities: entities of each text.
-        seed: of that share, and of what is put in the place of what.
+        seed: decides which questions that share draws, and which negation or swap each gets.
     """
 
     top: int

@@ -1,4 +1,4 @@
-"""The work of augmentation's three models on some passages: candidate answers, questions, and those that hold."""
+"""Work of augmentation's three models on passages: they find candidate answers, write questions, and answer these."""
 
 from __future__ import annotations
 

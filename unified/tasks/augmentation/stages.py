@@ -25,7 +25,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Stages:
-    """A folder of stages.
+    """A folder in which each stage of a pipeline writes a file.
 
     Attributes:
         folder: where they write.
@@ -40,7 +40,11 @@ class Stages:
         return self.folder / f"{name}.jsonl"
 
     def rows(self, *names: str) -> Iterator[tuple[Row, ...]]:
-        """Rows that some stages wrote for each passage."""
+        """Rows that some stages wrote for each passage.
+
+        Raises:
+            UnifiedError: a file is damaged, or the files have different numbers of rows.
+        """
         with ExitStack() as stack:
             streams = [stack.enter_context(self.path(name).open("rb")) for name in names]
             try:
@@ -52,7 +56,7 @@ class Stages:
                 ) from None
 
     def first(self, name: str, rows: Callable[[], Sequence[Row]]) -> None:
-        """The stage that others read, whose rows come at once."""
+        """Writes the stage that others read, all of whose rows come at once, unless it is done."""
         if self.path(name).exists():
             return
         found = rows()
@@ -60,7 +64,7 @@ class Stages:
             _write(stream, found)
 
     def run(self, name: str, inputs: Sequence[str], work: Callable[[list[tuple[Row, ...]]], list[Row]]) -> None:
-        """A stage, unless it is done.
+        """Runs a stage, unless it is done.
 
         Args:
             inputs: stages that are read.

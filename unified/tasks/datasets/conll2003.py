@@ -21,20 +21,16 @@ _FILES = {
 }
 
 
-def read_conll2003(path: str | Path, bio: bool = True) -> list[WordsItem]:
+def read_conll2003(path: str | Path) -> list[WordsItem]:
     """Sentences of CoNLL-2003's format: word, part of speech, chunk and tag, documents begun by ``-DOCSTART-``.
 
-    The original files are in IOB1, where B stands only behind an entity of the same type; others are in BIO.
-
-    Args:
-        bio: turn tags into BIO, which leaves BIO as it is.
+    The original files are in IOB1, where B stands only behind an entity of the same type; others are in BIO, into which
+    all tags are brought.
 
     Raises:
         UnifiedError: the file cannot be read, holds no sentence, or lines are wrong; the first ten are named.
     """
     items = read_columns(path, lambda line: re.split("[ \t]+", line.strip(" \t")), 4)
-    if not bio:
-        return items
     return [replace(item, tags=to_bio(stated(item.tags, item, "tags"))) for item in items]
 
 

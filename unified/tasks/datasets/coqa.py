@@ -21,7 +21,7 @@ from unified.files.ids import item_id
 from unified.runtime.progress import Progress
 from unified.tasks.datasets.coqa_json import NO_SPAN, CoqaTurn, read_coqa_file
 from unified.tasks.datasets.files import matching_files, read_together, split_questions
-from unified.tasks.heads.items import are_texts
+from unified.tasks.heads.items import are_texts, nonempty_text
 from unified.tasks.heads.questions import Answer, QuestionItem
 from unified.tasks.metrics.official_answers import coqa_files
 from unified.tasks.metrics.squad import normalize_answer
@@ -157,10 +157,8 @@ def answer_item(fields: dict[str, Any], number: int, budget: TokenBudget) -> Wri
         UnifiedError: says which field is wrong.
     """
     require_fields(fields, "context", "question")
-    context, question, history = fields["context"], fields["question"], fields.get("history", [])
-    for name, text in {"context": context, "question": question}.items():
-        if not isinstance(text, str) or not text.strip():
-            raise WrongField(name, "must be a text that is not empty")
+    context, question = (nonempty_text(fields, name) for name in ("context", "question"))
+    history = fields.get("history", [])
     if not isinstance(history, list) or not all(are_texts(turn) and len(turn) == 2 for turn in history):
         raise WrongField("history", "must be a list of pairs, [question, answer]")
     words, turns = Words.of(context, budget.counter), [tuple(turn) for turn in history]
@@ -311,6 +309,9 @@ def best_chunk(words: Words, query: str, budget: int) -> tuple[int, int]:
     """Characters of the chunk of ``budget`` tokens that has most different words of ``query``; of equals the first.
 
     Capitals and punctuation do not count. For the chunks see :func:`unified.tasks.windows.chunks`.
+
+    Raises:
+        UnifiedError: a word of the passage alone has more tokens than the budget.
     """
     wanted = _different_words(query)
     spans = [words.characters(*chunk) for chunk in chunks(words, budget)]

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from unified.errors import UnifiedError
 from unified.files.json_files import Entries, read_json
+from unified.tasks.datasets.files import checked
 
 NO_SPAN = -1
 
@@ -81,10 +81,7 @@ def read_coqa_file(path: str | Path) -> list[CoqaTurn]:
     twice = [key for key, count in Counter((turn.story, turn.number) for turn in turns).items() if count > 1]
     for identity, number in twice:
         entries.wrong(f"story {identity!r}", f"turn {number} is in the file twice")
-    entries.check()
-    if not turns:
-        raise UnifiedError(f"{path}: holds no question")
-    return turns
+    return checked(turns, entries, "question")
 
 
 def misaligned_reasons(turns: Iterable[CoqaTurn]) -> Counter[str]:

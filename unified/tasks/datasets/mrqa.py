@@ -13,6 +13,7 @@ from typing import Any
 from unified.errors import UnifiedError
 from unified.files.json_files import Entries
 from unified.files.rows import read_rows
+from unified.files.shapes import is_integer_pair
 from unified.tasks.datasets.files import checked, split_files, split_questions
 from unified.tasks.datasets.squad import SPANBERT
 from unified.tasks.grids import SPANBERT_GRID
@@ -77,7 +78,7 @@ def _detected(fields: dict[str, Any], context: str, location: str, entries: Entr
     In the file a span's second number is that of its last character.
     """
     text, spans = entries.text(fields, "text", location), fields.get("char_spans")
-    if not isinstance(spans, list) or not spans or not all(_is_span(span) for span in spans):
+    if not isinstance(spans, list) or not spans or not all(map(is_integer_pair, spans)):
         entries.wrong(location, "a detected answer has no 'char_spans', pairs of its first and last characters")
         return []
     outside = next((span for span in spans if not 0 <= span[0] <= span[1] < len(context)), None)
@@ -85,10 +86,6 @@ def _detected(fields: dict[str, Any], context: str, location: str, entries: Entr
         entries.wrong(location, f"a detected answer lies outside the context: {outside}")
         return []
     return [(text, start, last + 1) for start, last in spans]
-
-
-def _is_span(value: object) -> bool:
-    return isinstance(value, list) and len(value) == 2 and all(type(bound) is int for bound in value)
 
 
 def read_mrqa(folder: Path, names: Sequence[str]) -> dict[str, list[QuestionItem]]:
@@ -144,7 +141,7 @@ def _divided(items: Sequence[QuestionItem], path: Path) -> tuple[list[QuestionIt
     """:func:`halves` of the development set in a file.
 
     Raises:
-        UnifiedError: it has a single passage, and one of them would be empty.
+        UnifiedError: it has a single passage, so that one half would be empty.
     """
     valid, test = halves(items)
     if not test:

@@ -14,6 +14,7 @@ from typing import Any
 from unified.arguments import counted
 from unified.errors import UnifiedError, WrongField, require_fields
 from unified.files.ids import item_id
+from unified.files.text_files import numbered_lines
 from unified.runtime.progress import Progress
 from unified.tasks.datasets.files import matching_files, read_together, split_questions
 from unified.tasks.datasets.question_generation import (
@@ -25,13 +26,14 @@ from unified.tasks.datasets.question_generation import (
 )
 from unified.tasks.datasets.squad_json import SquadParagraph, misaligned_reasons, read_squad_file
 from unified.tasks.grids import SPANBERT_GRID
+from unified.tasks.heads.items import nonempty_text
 from unified.tasks.heads.questions import UNASKED, Answer, QuestionItem
 from unified.tasks.metrics.question_generation import penn_treebank
 from unified.tasks.settings import Task, Training
 from unified.tasks.windows import Words
 from unified.tasks.writing import TokenBudget, WritingItem, WritingTask, WritingTraining
 from unified.tasks.writing_scores import scored_questions
-from unified.tokenization import parts_of
+from unified.tokenization import parts_of, single_spaced
 
 
 def read_squad(folder: Path, version: str) -> dict[str, list[QuestionItem]]:
@@ -98,7 +100,7 @@ def _paragraphs(folder: Path, pattern: str) -> list[SquadParagraph]:
 def _titles(path: Path) -> frozenset[str]:
     if not path.is_file():
         raise UnifiedError(f"{path}: no such file; it lists the articles of Du et al.'s test split (xinyadu/nqg)")
-    return frozenset(path.read_text(encoding="utf-8").split())
+    return frozenset(title for _, line in numbered_lines(path) for title in line.split())
 
 
 def _questions(
@@ -120,10 +122,8 @@ def question_item(fields: dict[str, Any], number: int, budget: TokenBudget, sent
         UnifiedError: a field is wrong, or the answer does not stand there.
     """
     require_fields(fields, "context", "answer")
-    context, answer, start = fields["context"], fields["answer"], fields.get("start")
-    for name, text in {"context": context, "answer": answer}.items():
-        if not isinstance(text, str) or not text.strip():
-            raise WrongField(name, "must be a text that is not empty")
+    context, answer = (nonempty_text(fields, name) for name in ("context", "answer"))
+    start = fields.get("start")
     if start is not None and (not isinstance(start, int) or isinstance(start, bool)):
         raise WrongField("start", f"must be a number of characters, got {start!r}")
     found = find_answer(context, answer, start)
@@ -137,12 +137,12 @@ def question_item(fields: dict[str, Any], number: int, budget: TokenBudget, sent
 def question_files(items: Sequence[WritingItem], predictions: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     """Files that ``unified score question-generation`` reads, one question a line.
 
-    These are ``questions.txt``, and of the items
-    ``references.txt``, tokenized as Du's files are, ``sentences.txt``, by which Du's program pools questions, and
-    ``sources.txt``, window and answer, by which UniLM's seems to (its default file is called test.pa.txt).
+    ``questions.txt`` holds the predictions. The others are made of the items: ``references.txt``, tokenized as Du's
+    files are; ``sentences.txt``, by which Du's program pools questions; and ``sources.txt``, window and answer, by
+    which UniLM's seems to pool them (its default file is called test.pa.txt).
     """
     columns = {
-        "questions": [one["text"] for one in predictions],
+        "questions": [single_spaced(one["text"]) for one in predictions],  # byte-level models can write line breaks
         "references": [penn_treebank(item.target or "") for item in items],
         "sentences": [item.reference_group or item.id for item in items],
         "sources": [" ".join(parts_of(item.source)) for item in items],
@@ -222,7 +222,7 @@ def _generate(
     more: str = "",
     sentences: bool = False,
 ) -> WritingTask:
-    """``published`` is of the test set; ``more`` is said of its sources."""
+    """A task that generates questions; ``published`` are figures of the test set, and ``more`` ends its ``source``."""
     read = partial(read_squad_questions, split=split, sentences=sentences)
     source = f"Dong et al. 2019, section 3.3; rates and {split} split of the released code{more}"
     return WritingTask(

@@ -8,7 +8,7 @@ from unified.errors import WrongField, require_fields
 from unified.files.fields import FieldNames
 from unified.files.ids import item_id
 from unified.tasks.datasets.own_files import OwnFiles
-from unified.tasks.heads.items import are_texts
+from unified.tasks.heads.items import are_texts, nonempty_text
 from unified.tasks.writing import TokenBudget, WritingItem, WritingTask, WritingTraining
 from unified.tasks.writing_scores import scored_texts
 
@@ -20,13 +20,12 @@ def text_of(fields: dict[str, Any], number: int) -> WritingItem:
         UnifiedError: says which field is wrong.
     """
     require_fields(fields, "source", "target")
-    target, references, group = (fields.get(name) for name in ("target", "references", "reference_group"))
-    if isinstance(target, list):
+    references, group = fields.get("references"), fields.get("reference_group")
+    if isinstance(fields["target"], list):
         raise WrongField(
             "target", "must be one text to learn, not a list; put all texts that are right into the field 'references'"
         )
-    if not isinstance(target, str) or not target.strip():
-        raise WrongField("target", "must be a text that is not empty")
+    target = nonempty_text(fields, "target")
     if references is not None and not are_texts(references):
         raise WrongField("references", "must be a list of texts that are not empty")
     if group is not None and not isinstance(group, str):

@@ -43,7 +43,8 @@ class Encoded:
         head_inputs: arrays by name, one for each example, that head or loss read; ``labels`` where items have labels.
         cut: items that did not fit as they are.
         lost: for each item how many tokens nothing reads; none where windows or examples together read all.
-        notes: for each example what its predictions take, such as the characters that its tokens stand for.
+        notes: for each example what :meth:`Understanding.predict` needs to know of it, such as the characters that its
+            tokens stand for.
         remarks: what the log should say about the items, such as how many cannot be learnt from, and why.
     """
 
@@ -128,7 +129,7 @@ class Understanding(ABC, Generic[ItemT]):
 
     @property
     def markers(self) -> int:
-        """Number of markers that its sequences take of the dictionary, see :mod:`unified.data.markers`."""
+        """Number of marker symbols that its sequences need in the dictionary, see :mod:`unified.data.markers`."""
         return 0
 
     @classmethod
@@ -248,10 +249,6 @@ class Understanding(ABC, Generic[ItemT]):
             examples = Joined(examples, OfSubsets(examples, subsets, self.measures, self.averages_subsets))
         return Noted(examples, {"signature": self.signature})
 
-    def signed_score(self, items: Sequence[ItemT], predictions: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-        """The scores of :meth:`signed` items."""
-        return self.signed(items, predictions).scores()
-
     def official(self, items: Sequence[ItemT], predictions: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         """Predictions as an official program reads them: text or JSON by file name; nothing where there is none."""
         return {}
@@ -319,7 +316,7 @@ def require_examples(whose: str, scored: Any) -> Examples:
     """The examples that a method ``scored`` has returned.
 
     Args:
-        whose: the method is, for the message.
+        whose: owner of the method, as the message names it.
 
     Raises:
         UnifiedError: it has returned something else.
@@ -333,7 +330,7 @@ def require_measures(whose: str, scores: Mapping[str, Any], measures: Sequence[s
     """The scores of predictions; ``measures`` must be among them.
 
     Args:
-        whose: they are, for the message.
+        whose: owner of the scores, as the message names it.
 
     Raises:
         UnifiedError: a measure is missing.
@@ -345,10 +342,10 @@ def require_measures(whose: str, scores: Mapping[str, Any], measures: Sequence[s
 
 
 def require_labels(labels: tuple[str, ...], what: str) -> None:
-    """Refuse fewer than two, and one that comes twice.
+    """Refuse fewer than two labels, and one that comes twice.
 
     Raises:
-        UnifiedError: ``what`` says of which task.
+        UnifiedError: begins with ``what``, which names the task.
     """
     if len(labels) < 2:
         raise UnifiedError(f"{what} needs at least two labels, got {list(labels)}")
@@ -356,10 +353,10 @@ def require_labels(labels: tuple[str, ...], what: str) -> None:
 
 
 def require_distinct(labels: tuple[str, ...], what: str) -> None:
-    """Refuse a label that comes twice: a class of it would never be trained.
+    """Refuse a label that comes twice: the second of its classes would never be trained.
 
     Raises:
-        UnifiedError: ``what`` says of which task.
+        UnifiedError: begins with ``what``, which names the task.
     """
     repeated = [label for label, count in Counter(labels).items() if count > 1]
     if repeated:

@@ -19,7 +19,7 @@ from unified.model.averaging import log_mean
 from unified.model.config import TransformerConfig
 from unified.model.heads import LossSum, PooledHead, TaskHead
 from unified.tasks.heads.base import Encoded, EnsembleUnderstanding, Reading
-from unified.tasks.heads.items import item_subset, stated
+from unified.tasks.heads.items import item_subset, nonempty_text, stated
 from unified.tasks.metrics.bootstrap import Examples
 from unified.tasks.metrics.classification import check_pairs
 from unified.tasks.metrics.examples import SingleScores
@@ -78,9 +78,8 @@ class Choice(EnsembleUnderstanding[ChoiceItem]):
     def item(cls, fields: dict[str, Any], number: int, labelled: bool) -> ChoiceItem:
         """Reads ``context`` and ``choices``, and if present ``question``, ``label``, ``subset`` and ``id``."""
         require_fields(fields, "context", "choices", *(["label"] if labelled else []))
-        context, choices, question, label = (fields.get(name) for name in ("context", "choices", "question", "label"))
-        if not isinstance(context, str) or not context.strip():
-            raise WrongField("context", "must be a text that is not empty")
+        context = nonempty_text(fields, "context")
+        choices, question, label = (fields.get(name) for name in ("choices", "question", "label"))
         if not isinstance(choices, list) or len(choices) < 2 or not all(isinstance(choice, str) for choice in choices):
             raise WrongField("choices", "must be a list of two texts or more")
         if question is not None and not isinstance(question, str):
@@ -129,14 +128,14 @@ class Choice(EnsembleUnderstanding[ChoiceItem]):
         """Loss of the scores (E, 1) of the examples; ``labels`` (E,) is 1 at the right choice of each item, else 0."""
         owners, right = reading["owners"], reading["labels"].bool()
         likelihoods = log_shares(scores.squeeze(-1).float(), owners)
-        chosen = right.nonzero().squeeze(1)  # the only look at a value: how many items there are
+        chosen = right.nonzero().squeeze(1)  # the only synchronization with a GPU: how many items there are
         losses = -likelihoods[chosen]
         best = _owner_maxima(likelihoods, owners)[owners]
         correct = (right & (likelihoods.detach() == best)).sum()
         return LossSum(losses.sum(), torch.tensor(len(losses)), correct, losses.detach().sum())
 
     def loss_count(self, reading: Reading) -> int:
-        """Items, each of which has one right choice."""
+        """The number of items, each of which has one right choice."""
         return int(reading["labels"].sum())
 
     def predict(
@@ -187,7 +186,7 @@ def log_shares(scores: torch.Tensor, owners: torch.Tensor) -> torch.Tensor:
 def _owner_maxima(scores: torch.Tensor, owners: torch.Tensor) -> torch.Tensor:
     """(E,): the highest of the scores (E,) of each owner, without gradient; -inf behind the last owner's.
 
-    There are at most E owners; how many they are is not looked at, for which a GPU would wait.
+    There are at most E owners. Nothing reads their number: that would force a GPU to synchronize.
     """
     return torch.full_like(scores, -torch.inf).scatter_reduce(0, owners, scores.detach(), "amax")
 

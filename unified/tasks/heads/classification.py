@@ -37,11 +37,14 @@ from unified.tasks.metrics.classification import Confusion
 
 @dataclass(frozen=True)
 class Classification(ClassUnderstanding[TextItem]):
-    """One of several classes.
+    """Head that finds which of several classes a text, or a pair of texts, belongs to.
 
     Attributes:
         positive: the class whose F1 is watched, where there is one (MRPC and QQP: the paraphrases).
         dropout: before the last projection.
+
+    Raises:
+        UnifiedError: there are fewer than two labels, one comes twice, or ``positive`` is none of them.
     """
 
     name: ClassVar[str] = "classification"
@@ -100,7 +103,7 @@ class Classification(ClassUnderstanding[TextItem]):
 
 @dataclass(frozen=True)
 class Regression(EnsembleUnderstanding[TextItem]):
-    """A number; the loss is the squared error.
+    """Head that finds a number for a text, or for a pair of texts; the loss is the squared error.
 
     Attributes:
         dropout: before the last projection.

@@ -89,7 +89,7 @@ class Coreference(SpanRanking, Understanding[DocumentItem]):
         return LossSum(total, torch.tensor(len(losses)), torch.stack(right).sum(), total.detach())
 
     def loss_count(self, reading: Reading) -> int:
-        """Documents."""
+        """The number of documents in the batch."""
         return len(reading["owners"].unique())
 
     def predict(

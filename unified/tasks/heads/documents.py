@@ -12,6 +12,7 @@ from typing import Any
 from unified.arguments import counted
 from unified.errors import UnifiedError, WrongField, require_fields
 from unified.files.ids import item_id
+from unified.files.shapes import is_integer_pair
 from unified.tasks.heads.items import are_texts
 from unified.tasks.metrics.conll import CoreferenceDocument, Mention, coreference_text, read_coreference
 
@@ -129,6 +130,4 @@ def _are_chains(chains: Any, words: int) -> bool:
 
 
 def _is_mention(mention: Any, words: int) -> bool:
-    if not isinstance(mention, list) or len(mention) != 2 or not all(type(word) is int for word in mention):
-        return False
-    return 0 <= mention[0] <= mention[1] < words
+    return is_integer_pair(mention) and 0 <= mention[0] <= mention[1] < words

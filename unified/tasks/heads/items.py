@@ -104,7 +104,7 @@ class WordsItem:
 
 
 def write_items(path: str | Path, items: Sequence[Item]) -> None:
-    """The file that the readers here read, of dataclasses; fields that are None are left out."""
+    """Writes items, which are dataclasses, as the readers here read them; fields that are None are left out."""
     write_whole_text(Path(path), items_text(items))
 
 
@@ -175,9 +175,7 @@ def text_item(fields: dict[str, Any], number: int, labelled: bool, numeric: bool
         UnifiedError: says which field is wrong.
     """
     require_fields(fields, "text", *(["label"] if labelled else []))
-    text, second, label = (fields.get(name) for name in ("text", "second", "label"))
-    if not isinstance(text, str) or not text.strip():
-        raise WrongField("text", "must be a text that is not empty")
+    text, second, label = nonempty_text(fields, "text"), fields.get("second"), fields.get("label")
     if second is not None and not isinstance(second, str):
         raise WrongField("second", f"must be a text, got {second!r}")
     item = TextItem(item_id(fields, number), text, second if second and second.strip() else None)
@@ -185,6 +183,18 @@ def text_item(fields: dict[str, Any], number: int, labelled: bool, numeric: bool
     if not labelled:
         return item
     return replace(item, label=_number(label) if numeric else class_name(label))
+
+
+def nonempty_text(fields: Mapping[str, Any], name: str) -> str:
+    """The text of a field that is there.
+
+    Raises:
+        UnifiedError: it is no text, or holds nothing but white space.
+    """
+    text = fields[name]
+    if not isinstance(text, str) or not text.strip():
+        raise WrongField(name, "must be a text that is not empty")
+    return text
 
 
 def _number(label: object) -> float:

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Protocol, TypeVar
 
 from unified.corpus.annotate import Annotator
 from unified.errors import UnifiedError, WrongField
+from unified.files.shapes import is_integer_pair
 
 #: First character of each entity, and the one behind its last, by the name of the text.
 NamedEntities = Mapping[str, Sequence[tuple[int, int]]]
@@ -66,9 +67,7 @@ def read_named_entities(fields: dict[str, Any], texts: Mapping[str, str]) -> Nam
 
 
 def _is_span(span: Any, length: int) -> bool:
-    if not isinstance(span, list) or len(span) != 2 or not all(type(bound) is int for bound in span):
-        return False
-    return 0 <= span[0] < span[1] <= length
+    return is_integer_pair(span) and 0 <= span[0] < span[1] <= length
 
 
 def annotated(items: Sequence[_MarkableT], annotator: Annotator, at_once: int = 1000) -> list[_MarkableT]:

@@ -16,9 +16,9 @@ from unified.tasks.heads.question_remarks import UnlearntAnswers
 from unified.tasks.heads.questions import QuestionItem
 from unified.tasks.heads.span_decoding import Window
 
-#: Target of windows whose question has an answer that cannot be learnt.
+#: Label of windows from which nothing is learnt: their question has an answer that cannot be learnt.
 NOT_ASKED = -1
-#: Kind of windows without the span, which another window holds.
+#: Type of answer of windows without the span, which another window holds.
 ELSEWHERE = -1
 
 
@@ -82,9 +82,10 @@ def encode_questions(
         whole: read all tokens, instead of those of the passage and CLS.
 
     Returns:
-        Facts for each example: ``cls`` int64 (1,), its index among those read; where items have answers ``labels``
-        int64 (1, 2), first and last token of the answer, CLS where there is none in the window, or NOT_ASKED; and
-        ``answer_types`` int64 (1,), 0 for a span, i for the i-th label, or ELSEWHERE. Notes are :class:`Window`.
+        The examples with their ``head_inputs``: ``cls`` int64 (1,), the index of CLS among the tokens that are read;
+        and where items have answers ``labels`` int64 (1, 2), first and last token of the answer, CLS where there is
+        none in the window, or NOT_ASKED, and ``answer_types`` int64 (1,), 0 for a span, i for the i-th label, or
+        ELSEWHERE. Each of the ``notes`` is a :class:`Window`.
 
     Raises:
         UnifiedError: a question leaves no room for its passage, or has an answer outside it that is no label.

@@ -9,7 +9,7 @@ from typing import Any
 
 from unified.errors import MissingField, UnifiedError, WrongField, require_fields
 from unified.files.ids import item_id
-from unified.tasks.heads.items import item_subset, refuse_printed
+from unified.tasks.heads.items import item_subset, nonempty_text, refuse_printed
 from unified.tasks.heads.named_entities import NamedEntities, read_named_entities
 
 #: The answer of questions that have none in their passage (SQuAD 2.0).
@@ -87,14 +87,11 @@ def question_item(fields: dict[str, Any], number: int, labelled: bool) -> Questi
         UnifiedError: says which field is wrong.
     """
     require_fields(fields, "question", "context")
-    texts = {name: fields[name] for name in ("question", "context")}
-    for name, text in texts.items():
-        if not isinstance(text, str) or not text.strip():
-            raise WrongField(name, "must be a text that is not empty")
+    question, context = (nonempty_text(fields, name) for name in ("question", "context"))
     history = fields.get("history")
     if history is not None and not isinstance(history, str):
         raise WrongField("history", f"must be a text, got {history!r}")
-    item = QuestionItem(item_id(fields, number), texts["question"], texts["context"], history=history)
+    item = QuestionItem(item_id(fields, number), question, context, history=history)
     item = replace(item, named_entities=read_named_entities(fields, item.texts), subset=item_subset(fields))
     return _labelled(item, fields) if labelled else item
 

@@ -51,7 +51,7 @@ class RelationItem:
 
 @dataclass(frozen=True)
 class Relation(ClassUnderstanding[RelationItem]):
-    """One of several relations, or none.
+    """Head that finds which of several relations two entities of a sentence have, if any.
 
     Attributes:
         types: roles and types of entities, such as ``SUBJ=PERSON``, which have a symbol each; for design ``types``.
@@ -62,6 +62,10 @@ class Relation(ClassUnderstanding[RelationItem]):
             2010, task 8, whose labels have directions.
         negative: the label of no relation, which the rules of TACRED leave out; None where all labels are relations.
         dropout: before the last projection.
+
+    Raises:
+        UnifiedError: there are fewer than two labels, or one comes twice; a setting is out of range; or ``types`` or
+            the labels do not go with design and rules.
     """
 
     name: ClassVar[str] = "relation"

@@ -19,7 +19,7 @@ from unified.tasks.heads.base import Encoded, ItemT, Reading, Understanding
 
 
 def encoded_items(task: Understanding[ItemT], items: Sequence[ItemT], codec: Codec) -> Encoded:
-    """The items by :meth:`Understanding.encode`.
+    """Encodes items by :meth:`Understanding.encode`.
 
     Raises:
         UnifiedError: of that method; or it returns anything but examples of all the items, in their order.

@@ -38,7 +38,7 @@ from unified.tasks.metrics.thresholds import best_threshold
 
 @dataclass(frozen=True)
 class SpanAnswers(EnsembleUnderstanding[QuestionItem]):
-    """Answers that are parts of a passage, and whether there is one.
+    """Head that finds the part of a passage that answers a question, and whether there is one.
 
     Attributes:
         labels: answers that stand in no passage and that training items have: "" for none at all (SQuAD 2.0), "yes",
@@ -54,6 +54,9 @@ class SpanAnswers(EnsembleUnderstanding[QuestionItem]):
             which ``unified finetune`` replaces by the best one of the development set where the rules are those of 2.0.
         threshold_found_on: the split that ``null_threshold`` was chosen on; None where somebody set it.
         rules: of the scores, "1.1", "2.0" or "coqa"; None takes 2.0 where training items lack answers, else 1.1.
+
+    Raises:
+        UnifiedError: a label comes twice or is none that the design can give, or a setting is out of range.
     """
 
     name: ClassVar[str] = "span"
@@ -220,7 +223,7 @@ class SpanAnswers(EnsembleUnderstanding[QuestionItem]):
         return LossSum(total, asked.sum(), right.sum(), total.detach())
 
     def loss_count(self, reading: Reading) -> int:
-        """Windows but those whose question has an answer that cannot be learnt."""
+        """The number of windows, without those whose question has an answer that cannot be learnt."""
         return int(_asked(reading["labels"]).sum())
 
     def predict(

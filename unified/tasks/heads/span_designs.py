@@ -111,7 +111,7 @@ class NoAnswerLogit(AnswerTypes):
 
 
 class Design(ABC):
-    """One of the ways.
+    """A published way to find an answer in a passage, and to say that there is none.
 
     Args:
         labels: answers outside the passage that training items have.
@@ -119,7 +119,7 @@ class Design(ABC):
     Attributes:
         reads_question: whether softmaxes are over all tokens, or over the passage and CLS alone.
         nothing: which of the labels says that there is no answer, None where none does.
-        answer_types: how it learns the ``answer_types`` that its head scores; None where its head does not.
+        answer_types: how it learns the ``answer_types`` that its head scores; None where its head scores none.
     """
 
     reads_question: ClassVar[bool] = True

@@ -34,7 +34,7 @@ from unified.tasks.metrics.tagging import TagAccuracy, TaggedSentences, is_entit
 
 @dataclass(frozen=True)
 class Tagging(ClassUnderstanding[WordsItem]):
-    """Named entities, parts of speech and the like.
+    """Head that finds a tag for every word: named entities, parts of speech and the like.
 
     Tags in BIO or IOB1 are scored as entities; of others only the accuracy is known.
 
@@ -44,6 +44,9 @@ class Tagging(ClassUnderstanding[WordsItem]):
         features: the model stays fixed, and a recurrent network reads a combination of its layers, one of
             :data:`unified.model.features.COMBINATIONS`; None to fine-tune the model.
         recurrent_width: of that network's states in each direction.
+
+    Raises:
+        UnifiedError: there are fewer than two labels, one comes twice, or a setting is out of range.
     """
 
     name: ClassVar[str] = "tagging"

@@ -49,7 +49,7 @@ class SingleScores:
 
 @dataclass(frozen=True)
 class _OfOthers:
-    """Examples that are made of others, as many with the same references.
+    """Examples that are made of others: there are as many of them, and they have the same references.
 
     Attributes:
         examples: that they are made of.
@@ -88,7 +88,7 @@ class Shaped(_OfOthers):
 
 @dataclass(frozen=True)
 class Joined(_OfOthers):
-    """Examples that are scored in two ways, with the scores of both; of one name those of the second count.
+    """Examples that are scored in two ways, with the scores of both; where both have a name, the second's counts.
 
     Attributes:
         second: the same examples, scored in the second way.

@@ -22,6 +22,8 @@ from unified.files.text_files import numbered_lines, without_compression
 from unified.tasks.metrics.conll import read_tags
 
 _T = TypeVar("_T")
+#: Names of columns of labels in files of other programs; a label by such a name would be that of several lines.
+_HEADS = frozenset(("gold", "labels", "predicted", "prediction", "predictions"))
 #: Files of labels, of tags, and of predicted answers, whose fields have their own names.
 LABEL, TAGS = FieldNames({"label": "label"}), FieldNames({"label": "tags"})
 ANSWER = FieldNames({"label": "answer"}, has_options=False)
@@ -200,8 +202,9 @@ def _lines(path: str | Path, names: FieldNames) -> dict[str, str]:
 def _are_names(cells: list[str], labels: Mapping[str, str], names: FieldNames) -> bool:
     """Whether the first line of a file of lines names columns, and would count as an example.
 
-    It does where it begins with ``id`` or ends with ``label``, as columns of rows are called. So does one by any other
-    names, such as pairID and prediction: no digit is in it, each of the other ids has one, and none has its label.
+    It does where it begins with ``id`` or ends with ``label``, as columns of rows are called. So does one without a
+    digit whose label no other line has: alone where it is one of :data:`_HEADS`, and with an id, as pairID and score
+    are, where each of the other ids has a digit.
 
     Args:
         cells: of the line.
@@ -210,12 +213,9 @@ def _are_names(cells: list[str], labels: Mapping[str, str], names: FieldNames) -
     if cells[-1].lower() == names.parts["label"] or (len(cells) > 1 and cells[0].lower() == "id"):
         return True
     (_, label), *others = labels.items()
-    return (
-        len(cells) > 1
-        and len(others) > 0
-        and not any(map(_has_digit, cells))
-        and all(_has_digit(key) and other != label for key, other in others)
-    )
+    if not others or any(other == label for _, other in others) or any(map(_has_digit, cells)):
+        return False
+    return all(_has_digit(key) for key, _ in others) if len(cells) > 1 else label.lower() in _HEADS
 
 
 def _has_digit(text: str) -> bool:

@@ -230,7 +230,7 @@ def rouge_f1(
         without_words += sum(not _has_word(reference) for reference in group)
     signature = "|".join(
         [
-            f"nrefs:{_counts(reference_groups)}",
+            f"nrefs:{number_of_references(reference_groups)}",
             "score:f1",
             f"stemmer:{'porter' if use_stemmer else 'no'}",
             "tok:default",
@@ -245,7 +245,8 @@ def _has_word(text: str) -> bool:
     return any(c.isascii() and c.isalnum() for c in text)
 
 
-def _counts(reference_groups: Sequence[Sequence[str]]) -> str:
+def number_of_references(reference_groups: Sequence[Sequence[object]]) -> str:
+    """Number of references of each text, as signatures have it, or "var" where texts have different numbers of them."""
     sizes = {len(group) for group in reference_groups}
     return str(sizes.pop()) if len(sizes) == 1 else "var"
 

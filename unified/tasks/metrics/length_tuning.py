@@ -1,6 +1,6 @@
 """Search for the length penalty and limits of length that choose the best hypotheses of one n-best list.
 
-As UniLM's ``gen_seq_from_trace.py``, which ranks hypotheses anew after one decoding instead of decoding again.
+UniLM's ``gen_seq_from_trace.py`` does the same: it ranks the hypotheses of one decoding anew instead of decoding again.
 """
 
 from __future__ import annotations
@@ -97,8 +97,8 @@ def tuned(
 ) -> list[LengthScores]:
     """Scores of all combinations, best by ``metric`` first; of equal ones that with fewer sentences outside.
 
-    Of equal values one is tried. Limits that no hypothesis meets are left out, as nothing is known of what they would
-    make the search find.
+    A value that is given twice is tried once. Limits that no hypothesis meets are left out: nobody knows what a search
+    with them would find.
     """
     settings = dict.fromkeys(product(exponents, min_lengths, max_lengths))
     found = [nbest.scores(penalty, *setting) for setting in settings if nbest.meets(*setting[1:])]

@@ -19,6 +19,7 @@ from unified import __version__
 from unified.errors import UnifiedError
 from unified.tasks.metrics.bootstrap import summed
 from unified.tasks.metrics.copying import CopyingCounts
+from unified.tasks.metrics.generation import number_of_references
 from unified.tasks.metrics.meteor import score_meteor
 from unified.tasks.metrics.summaries import QUESTIONS
 
@@ -125,9 +126,8 @@ class GeneratedQuestions:
 
 def _signature(references: list[list[list[str]]], form: str, meteor: bool) -> str:
     """Signature in sacrebleu's format; ``tok`` names the form of the hypotheses, whose words spaces separate."""
-    sizes = {len(group) for group in references}
     parts = [
-        f"nrefs:{sizes.pop() if len(sizes) == 1 else 'var'}",
+        f"nrefs:{number_of_references(references)}",
         f"tok:{form}+spaces",
         "groups:source,last-hypothesis",
         "bleu:qgevalcap,smooth-1e-15,closest-length",

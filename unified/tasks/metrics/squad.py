@@ -59,8 +59,7 @@ class SquadV1Examples(SingleScores):
     """Questions that are scored as :func:`score_squad_v1` says."""
 
     def __init__(self, answers: Mapping[str, Sequence[str]], predictions: Mapping[str, str]):
-        answered = [question for question in answers if question in predictions]
-        _check_questions(answers, predictions, len(answered))
+        answered = _require_answered(answers, predictions)
         without = next((question for question, listed in answers.items() if not listed), None)
         if without is not None:
             raise UnifiedError(f"question {without!r} has no answer; score unanswerable questions by the rules of 2.0")
@@ -73,7 +72,7 @@ class SquadV1Examples(SingleScores):
         )
         questions = [(question, tuple(listed)) for question, listed in answers.items()]
         super().__init__(questions, {"exact_match": exact, "f1": f1})
-        self._unanswered = len(answers) - len(answered)
+        self._unanswered = len(answers) - answered
 
     def scores(self) -> dict[str, Any]:
         """The measures, ``total`` and ``unanswered``."""
@@ -126,8 +125,7 @@ class SquadV2Examples:
         na_probs: Mapping[str, float] | None = None,
         na_prob_threshold: float = 1.0,
     ):
-        answered = [question for question in answers if question in predictions]
-        _check_questions(answers, predictions, len(answered))
+        _require_answered(answers, predictions)
         _require_all(answers, predictions, "prediction")
         if na_probs is not None:
             _require_all(answers, na_probs, "no-answer probability")
@@ -219,13 +217,16 @@ def _text(predictions: Mapping[str, str], question: str) -> str:
     return prediction
 
 
-def _check_questions(answers: Mapping[str, Sequence[str]], predictions: Mapping[str, str], answered: int) -> None:
+def _require_answered(answers: Mapping[str, Sequence[str]], predictions: Mapping[str, str]) -> int:
+    """Returns the number of questions with a prediction, and refuses predictions for none of them."""
     if not answers:
         raise UnifiedError("nothing to score: no questions")
+    answered = sum(question in predictions for question in answers)
     if not answered:
         given = f"they are for questions such as {next(iter(predictions))!r}" if predictions else "there are none"
         first = next(iter(answers))
         raise UnifiedError(f"no prediction is for any of the {len(answers)} questions, such as {first!r}; {given}")
+    return answered
 
 
 def _require_all(answers: Mapping[str, Sequence[str]], given: Mapping[str, object], what: str) -> None:

@@ -64,9 +64,18 @@ def test_a_sample_is_uniform_seeded_and_of_different_texts(tmp_path):
 
 
 def test_no_paragraph_is_refused(tmp_path):
-    (tmp_path / "a.txt").write_text("one two\n")
-    with pytest.raises(UnifiedError, match="no paragraph of 80 to 500 words"):
-        sample_passages([str(tmp_path / "a.txt")], "text", None, (80, 500), 1)
+    path = tmp_path / "a.txt"
+    for lines, says in (
+        (
+            "one two\n\none\n\none two three\n",
+            "no paragraph of 80 to 500 words; the shortest has 1, the longest 3; change",
+        ),
+        ("", "no text; passages are"),
+        (" \n\n\t\n", "no text; passages are"),
+    ):
+        path.write_text(lines)
+        with pytest.raises(UnifiedError, match=f"^{path}: {says}"):
+            sample_passages([str(path)], "text", None, (80, 500), 1)
 
 
 # Entities

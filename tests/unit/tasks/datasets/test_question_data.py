@@ -79,6 +79,15 @@ def test_questions_are_generated_from_the_division_of_each_task(folder, capsys):
     )
 
 
+def test_the_list_of_held_out_articles_may_come_from_windows(folder):
+    """Its first article was learnt where a byte order mark stands before it."""
+    titles, found = folder / "doclist-test.txt", ids(task_named("squad_qg_du").read(folder, BUDGET))
+    titles.write_bytes("\ufeffTï3\r\nMore\r\n".encode())
+    assert ids(task_named("squad_qg_du").read(folder, BUDGET)) == found
+    titles.write_bytes("Tï3\n".encode("latin-1"))
+    assert refused(task_named("squad_qg_du").read, folder, BUDGET).startswith(f"{titles}, line 1: not UTF-8")
+
+
 @pytest.mark.parametrize("name", QUESTION_TASKS)
 def test_a_question_is_written_from_passage_and_answer_and_pooled_by_its_sentence(folder, name):
     shown = "It fell in 1990." if name == "squad_qg_sentence" else CONTEXT
@@ -140,7 +149,7 @@ def test_files_for_official_programs_have_a_line_for_each_question(name):
         WritingItem("a", ("The  window.", "window"), "Who's it?", reference_group="The sentence."),
         WritingItem("b", "one text"),
     ]
-    assert task_named(name).official(items, [{"text": "what is it ?"}, {"text": "why ?"}]) == {
+    assert task_named(name).official(items, [{"text": "what is\nit ?"}, {"text": "why ?"}]) == {
         "questions.txt": "what is it ?\nwhy ?\n",
         "references.txt": "who 's it ?\n\n",
         "sentences.txt": "The sentence.\nb\n",

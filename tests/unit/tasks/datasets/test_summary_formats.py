@@ -165,6 +165,17 @@ def test_a_list_chooses_files_by_name_or_address_and_their_order(tmp_path):
     )
 
 
+def test_a_file_that_a_list_names_twice_is_refused_in_whichever_way_it_is_named(tmp_path):
+    address = "https://example.org/x"
+    name = hashlib.sha1(address.encode()).hexdigest()
+    source = Inputs("cnn_dailymail", (str(stories(tmp_path / "x", "a", name)),), str(tmp_path / "list"))
+    chosen = write(tmp_path / "list", f"a\n{address}\n\na.story\n{name}\na\n")
+    assert refused(lambda: list(source.chunks())) == (
+        f"{chosen}, line 4: a.story again, as in line 1; {chosen}, line 5: {name}.story again, as in line 2; "
+        f"{chosen}, line 6: a.story again, as in line 1; name each file once"
+    )
+
+
 def test_rows_of_several_files_follow_one_another(tmp_path):
     files = [jsonl(tmp_path / f"{i}.jsonl", [{"body": f"B{i} {k}", "title": "t"} for k in range(2)]) for i in range(2)]
     source = Inputs("reuters", tuple(files))

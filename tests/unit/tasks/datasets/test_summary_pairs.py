@@ -73,6 +73,14 @@ def test_stories(tmp_path):
     )
 
 
+def test_stories_of_one_name_in_two_folders_are_two_pairs(tmp_path):
+    folders = [tmp_path / name for name in ("first", "second")]
+    for folder in folders:
+        folder.mkdir()
+        write(folder / "1.story", f"In the {folder.name}.\n@highlight\nThere.")
+    assert [row["source"] for row in pairs(tmp_path, "cnn_dailymail", *folders)] == ["In the first.", "In the second."]
+
+
 @pytest.mark.parametrize("end", [".", "!", "?", "...", "'", "`", '"', "\u2019", "\u201d", ")"])
 def test_lines_with_an_end_keep_it(end):
     story = cnn_dailymail_story(f"a b{end}\nc d\n@highlight\ne{end}")

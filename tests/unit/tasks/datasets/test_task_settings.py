@@ -230,7 +230,7 @@ def test_tasks_that_write_are_scored_by_their_rules():
     }
     assert wanted.keys() == WRITTEN.keys()
     for name, task in WRITTEN.items():
-        assert task.score(SCORED, TEXTS, False) == rules[wanted[name]], name
+        assert task.scored(SCORED, TEXTS, False).scores() == rules[wanted[name]], name
 
 
 def test_measures_of_tasks_that_write_begin_with_the_one_that_chooses_a_checkpoint():

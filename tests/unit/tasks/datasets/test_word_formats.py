@@ -35,7 +35,6 @@ def test_conll2003(tmp_path):
     tags = [("B-ORG", "O", "B-PER", "B-PER"), ("B-ORG",), ("B-LOC", "B-ORG")]
     expected = [WordsItem(str(i), words[i], tags[i], "112"[i]) for i in range(3)]
     assert read_conll2003(path) == expected
-    assert read_conll2003(path, bio=False)[0].tags == ("I-ORG", "O", "I-PER", "B-PER")
     path.write_text("EU NNP I-ORG\nEU NNP I-NP X-ORG\n\nEU NNP I-NP I-\n")
     with pytest.raises(UnifiedError) as caught:
         read_conll2003(path)

@@ -154,7 +154,7 @@ def test_items_stand_by_themselves_and_models_without_markers():
 def test_subsets_are_scored_by_themselves_and_averaged_where_a_task_does():
     items = [ChoiceItem(str(i), "c", ("a", "b"), label=0, subset=subset) for i, subset in enumerate("xxyz")]
     found = [{"id": item.id, "label": label} for item, label in zip(items, (0, 1, 0, 1), strict=True)]
-    assert Choice().signed_score(items, found) == {
+    assert Choice().signed(items, found).scores() == {
         "accuracy": 50, "total": 4, "accuracy_x": 50, "accuracy_y": 100, "accuracy_z": 0,
         "signature": "rules:accuracy-of-items",
     }  # fmt: skip
@@ -162,4 +162,4 @@ def test_subsets_are_scored_by_themselves_and_averaged_where_a_task_does():
     class Averaged(Choice):
         averages_subsets = True
 
-    assert Averaged().signed_score(items, found)["average_accuracy"] == 50
+    assert Averaged().signed(items, found).scores()["average_accuracy"] == 50

@@ -141,7 +141,7 @@ def test_levels_are_scored_by_themselves_from_items_and_from_files(tmp_path, cap
         for level in dict.fromkeys(filter(None, levels)):
             own = [one for one, name in zip(right, levels, strict=True) if name == level]
             expected[f"accuracy_{level}"] = 100 * sum(own) / len(own)
-        scores = Choice().signed_score(items, found)
+        scores = Choice().signed(items, found).scores()
         assert scores == pytest.approx(expected | {"signature": "rules:accuracy-of-items"})
         write_items(tmp_path / "gold.jsonl", items)
         rng.shuffle(found)

@@ -99,7 +99,7 @@ def test_classes_are_learnt_and_scored_as_by_their_definitions(positive):
             assert all(round(share, 6) == share for share in found[member]["probabilities"].values())
         expected = score_classification(names, [one["label"] for one in found], positive=positive)
         assert task.score(items_of(names), found) == expected
-        assert task.signed_score(items_of(names), found) == {**expected, "signature": task.signature}
+        assert task.signed(items_of(names), found).scores() == {**expected, "signature": task.signature}
         assert task.official(items_of(names), found) == {}
 
 

@@ -68,7 +68,7 @@ def test_a_prediction_has_the_subset_of_its_item_and_weighs_its_best_span_agains
 
 
 def test_subsets_are_scored_by_themselves_and_averaged():
-    scores = TASK.signed_score(ITEMS, predictions_of_rising_scores())
+    scores = TASK.signed(ITEMS, predictions_of_rising_scores()).scores()
     assert (scores["f1_wiki"], scores["f1_news"], scores["average_f1"]) == (100, 0, 50)
     assert scores["f1"] == pytest.approx(200 / 3)
 

@@ -92,7 +92,10 @@ def test_names_of_columns_are_no_example(write, read):
 
 
 @pytest.mark.parametrize("read", [read_labels, read_numbers])
-@pytest.mark.parametrize("first", ["label", " Label ", "index\tlabel", "ID\tgold", "index\tprediction", "pairID\tpred"])
+@pytest.mark.parametrize(
+    "first",
+    ["label", " Label ", "gold", "Prediction ", "index\tlabel", "ID\tgold", "index\tprediction", "pairID\tpred"],
+)
 def test_a_first_line_of_names_is_refused_whatever_they_are(write, read, first):
     """HANS has pairID and gold_label, a submission to GLUE index and prediction; plain labels may have a heading."""
     examples = ("ex0\t1", "ex1\t0", "ex2\t1") if "\t" in first else ("1", "0", "1")
@@ -119,6 +122,10 @@ def test_a_first_line_of_names_is_refused_whatever_they_are(write, read, first):
         ("yes", "no", "no"),
         ("yes", "1", "2"),
         ("idea\tlabels", "a\tb"),
+        ("gold", "silver", "gold"),  # a colour
+        ("silver", "gold", "bronze"),
+        ("gold",),
+        ("ex1\tgold", "ex2\tsilver"),
     ],
 )
 def test_a_first_line_that_may_be_an_example_is_one(write, lines):

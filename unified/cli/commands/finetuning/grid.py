@@ -15,7 +15,7 @@ from unified.files.rows import is_hub
 from unified.files.whole import resolved
 from unified.reports.results import FILE_NAME, read_results, write_whole
 from unified.tasks.grids import (
-    Choice,
+    ChosenSetting,
     Grid,
     Tried,
     choose,
@@ -176,7 +176,7 @@ def _row(one: Tried) -> dict[str, Any]:
     }
 
 
-def _chosen(output: Path, choice: Choice) -> dict[str, Any]:
+def _chosen(output: Path, choice: ChosenSetting) -> dict[str, Any]:
     seed = choice.tried.best_seed
     folder = run_folder(choice.tried.setting, seed)
     return {

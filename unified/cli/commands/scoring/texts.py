@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +11,7 @@ from unified.arguments import counted
 from unified.cli.commands.scoring import ScoreParsers, add_against, add_parser
 from unified.cli.fields import add_field_arguments, field_names, require_fields_in
 from unified.errors import UnifiedError
+from unified.files.fields import FieldNames
 
 if TYPE_CHECKING:
     from unified.tasks.metrics.bootstrap import Examples
@@ -168,8 +169,9 @@ def read_inputs(args: argparse.Namespace) -> tuple[list[str], list[list[str]]]:
     generated = [outputs.is_generate_output(path) for path in files]
     if all(generated):
         hypotheses, own = outputs.read_generate_output(files, need_references=not references)
-        columns = [outputs.read_references(path, fields) for path in references] or [[[text] for text in own]]
-        names = [" ".join(files)] if not references else references
+        columns, names = _references(references, fields, references), references
+        if not references:
+            columns, names = [[[text] for text in own]], [" ".join(files)]
     else:
         plain = [*files, *references]
         if any(generated) or len(files) != (1 if references else 2):
@@ -177,13 +179,8 @@ def read_inputs(args: argparse.Namespace) -> tuple[list[str], list[list[str]]]:
                 "expected output of fairseq-generate (one file or its shards), two plain files (hypotheses, "
                 f"references), or one plain file with --references; got {' '.join(files)}"
             )
-        hypotheses, columns = (
-            outputs.read_hypotheses(plain[0]),
-            [outputs.read_references(path, fields) for path in plain[1:]],
-        )
-        names = plain[1:]
-        ids = outputs.read_ids(plain[0])
-        columns = [outputs.matched(path, column, plain[0], ids) for path, column in zip(names, columns, strict=True)]
+        hypotheses, names = outputs.read_hypotheses(plain[0]), plain[1:]
+        columns = _references(names, fields, plain)
     for name, column in zip(names, columns, strict=True):
         if len(column) != len(hypotheses):
             raise UnifiedError(
@@ -191,6 +188,23 @@ def read_inputs(args: argparse.Namespace) -> tuple[list[str], list[list[str]]]:
                 f"{counted(len(hypotheses), 'hypothesis', 'hypotheses')} in {files[0]}"
             )
     return hypotheses, [[text for own in group for text in own] for group in zip(*columns, strict=True)]
+
+
+def _references(paths: Sequence[str], fields: FieldNames, files: Sequence[str]) -> list[list[list[str]]]:
+    """The references of each of ``paths``, in the order of the first of ``files`` whose rows have ids."""
+    from unified.tasks.metrics import outputs
+
+    columns = [outputs.read_references(path, fields) for path in paths]  # before the ids: it says which rows are wrong
+    first, ids = _with_ids(files)
+    return [outputs.matched(path, column, first, ids) for path, column in zip(paths, columns, strict=True)]
+
+
+def _with_ids(files: Sequence[str]) -> tuple[str, list[str] | None]:
+    """The first of several files whose rows have ids, and these; no ids where no file has any."""
+    from unified.tasks.metrics import outputs
+
+    found = ((path, outputs.read_ids(path)) for path in files)
+    return next(((path, ids) for path, ids in found if ids is not None), ("", None))
 
 
 def _require_references(args: argparse.Namespace) -> None:
@@ -209,8 +223,7 @@ def _generation(args: argparse.Namespace) -> Examples:
     from unified.tasks.metrics.examples import Noted
     from unified.tasks.metrics.generation import GeneratedTexts
 
-    _require_references(args)
-    hypotheses, references = read_inputs(args)
+    hypotheses, references, sources = _read_for_both(args)
     hypotheses, references, clean_up = cleaned(args, hypotheses, references)
     texts = GeneratedTexts(
         hypotheses,
@@ -218,7 +231,7 @@ def _generation(args: argparse.Namespace) -> Examples:
         use_stemmer=not args.no_stemmer,
         bleu_tokenizer=args.bleu_tokenizer,
         sentence_separator=args.sentence_separator,
-        sources=None if args.sources is None else _sources(args, hypotheses),
+        sources=sources,
     )
     return Noted(texts, {"post_process": clean_up}) if clean_up else texts
 
@@ -226,15 +239,36 @@ def _generation(args: argparse.Namespace) -> Examples:
 def _questions(args: argparse.Namespace) -> Examples:
     from unified.tasks.metrics.question_generation import GeneratedQuestions, from_bert_words, penn_treebank
 
-    _require_references(args)
-    hypotheses, references = read_inputs(args)
-    sources = _sources(args, hypotheses)
+    hypotheses, references, sources = _read_for_both(args)
     if args.penn_treebank:
         hypotheses = [penn_treebank(hypothesis) for hypothesis in hypotheses]
     if args.bert_words:
         hypotheses = [from_bert_words(hypothesis) for hypothesis in hypotheses]
     form = "penn-treebank" if args.penn_treebank else "bert-words" if args.bert_words else "none"
+    assert sources is not None  # the option is required
     return GeneratedQuestions(hypotheses, references, sources, args.meteor, form)
+
+
+def _read_for_both(args: argparse.Namespace) -> tuple[list[str], list[list[str]], list[str] | None]:
+    """Hypotheses, their references, and their sources where there are any, in an order that two systems share.
+
+    It is that of the file of references where their rows and those of the hypotheses have ids, else the hypotheses'.
+
+    Raises:
+        UnifiedError: as :func:`read_inputs`, or the references are not shared by both systems.
+    """
+    from unified.tasks.metrics import outputs
+
+    _require_references(args)
+    hypotheses, references = read_inputs(args)
+    sources = None if args.sources is None else _sources(args, hypotheses)
+    shared = args.references[0] if args.references else args.predictions[0]
+    order = outputs.matched(args.predictions[0], [*range(len(hypotheses))], shared, outputs.read_ids(shared))
+    return (
+        [hypotheses[at] for at in order],
+        [references[at] for at in order],
+        None if sources is None else [sources[at] for at in order],
+    )
 
 
 def _sources(args: argparse.Namespace, hypotheses: list[str]) -> list[str]:
@@ -245,8 +279,8 @@ def _sources(args: argparse.Namespace, hypotheses: list[str]) -> list[str]:
     """
     from unified.tasks.metrics import outputs
 
-    sources, ids = outputs.read_sources(args.sources), outputs.read_ids(args.predictions[0])
-    sources = outputs.matched(args.sources, sources, args.predictions[0], ids)
+    sources = outputs.read_sources(args.sources)
+    sources = outputs.matched(args.sources, sources, *_with_ids([*args.predictions, *args.references]))
     if len(sources) != len(hypotheses):
         raise UnifiedError(
             f"{args.sources}: {counted(len(sources), 'source')} for "

@@ -96,10 +96,10 @@ def example_of(objective: str, first: str, second: str | None, seed: int) -> Sho
     text, vocabulary = _text(objectives[0], first, second)
     longest = len(text.tokens) if text.second is None else len(text.tokens) + len(text.second)
     supply = Supply(vocabulary.special, word_starts=True, longest=longest, annotations=KINDS)
-    problem = objectives[0].unmet(supply)
-    if problem:
-        raise UnifiedError(f"objective {objective}: {problem}")
     with naming_objective(objective, type(objectives[0]).__module__):
+        problem = objectives[0].unmet(supply)
+        if problem:
+            raise UnifiedError(f"objective {objective}: {problem}")
         example = require_example(objectives[0](text, np.random.default_rng(seed)), objectives[0].own_heads)
     problem = query_stream_problem(example)
     if problem:

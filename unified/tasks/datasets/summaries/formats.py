@@ -36,11 +36,11 @@ class Format:
     """The forms of one data set; None for one that it does not have.
 
     Attributes:
-        row: of a row of a file, such as an object of JSON lines.
-        lines: of the same line of two text files.
-        file: of the text of a file, in a folder with one file a pair.
-        suffix: how the names of such files end.
-        stem: from an entry of a ``--list`` to the rest of the name.
+        row: makes a pair of a row of a file, such as an object of JSON lines.
+        lines: makes a pair of the same line of two text files.
+        file: makes a pair of the text of a file, in a folder with one file a pair.
+        suffix: end of the names of such files.
+        stem: makes the rest of such a name of an entry of a ``--list``.
     """
 
     row: Callable[[dict[str, Any]], SummaryPair] | None = None

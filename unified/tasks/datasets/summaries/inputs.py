@@ -68,7 +68,8 @@ class Inputs:
         """The files in portions: names of files, rows with fields, or lines of both sides.
 
         Raises:
-            UnifiedError: two text files differ in their number of lines, or files of the list are not there.
+            UnifiedError: two text files differ in their number of lines, or files of the list are not there, or are
+                named twice.
         """
         if self.are_folders:
             files = self._files()
@@ -98,16 +99,22 @@ class Inputs:
                 yield f"{chunk.path}, {row.location}", chunk.size // len(rows), partial(_of_row, self.form.row, row)
 
     def _files(self) -> list[Path]:
-        found = {path.name: path for folder in self.paths for path in sorted(Path(folder).glob(f"*{self.form.suffix}"))}
+        paths = [path for folder in self.paths for path in sorted(Path(folder).glob(f"*{self.form.suffix}"))]
         if self.chosen is None:
-            return list(found.values())
-        names = {}
+            return paths
+        found = {path.name: path for path in paths}
+        names: dict[str, int] = {}
+        twice = []
         for chunk in LineReader(self.chosen).chunks():
             for number, entry in enumerate(chunk.lines, chunk.first_line):
                 if entry.strip():
-                    name = self.form.stem(entry).removesuffix(self.form.suffix)
-                    names[name + self.form.suffix] = f"{self.chosen}, line {number}"
-        missing = [f"{location}: no file {name}" for name, location in names.items() if name not in found]
+                    name = self.form.stem(entry).removesuffix(self.form.suffix) + self.form.suffix
+                    if name in names:
+                        twice.append(f"{self.chosen}, line {number}: {name} again, as in line {names[name]}")
+                    names.setdefault(name, number)
+        if twice:
+            raise UnifiedError(f"{first_few(twice)}; name each file once")
+        missing = [f"{self.chosen}, line {line}: no file {name}" for name, line in names.items() if name not in found]
         if missing:
             raise UnifiedError(f"{first_few(missing)}; in {', '.join(self.paths)}")
         return [found[name] for name in names]

@@ -16,6 +16,6 @@ def _greedy(sentences: Sequence[str], summary: Sequence[str]) -> tuple[list[int]
     return greedy_oracle(sentences, " ".join(summary)), False
 
 
-#: UniLM's first.
+#: Searches by their names; UniLM's comes first.
 ORACLES: dict[str, Oracle] = {"combinations": best_combination, "greedy": _greedy}
 DEFAULT_ORACLE = "combinations"

@@ -20,7 +20,7 @@ from unified.tasks.datasets.summaries.oracles import ORACLES
 
 @dataclass
 class Counts:
-    """Outcome of the rows, in numbers.
+    """Counts of the rows that became pairs, were changed, or were left out.
 
     Attributes:
         pairs: those that were written.
