@@ -30,6 +30,14 @@ NAMES = {
 }
 
 
+#: What a run has answered: its best answer to every question, and the probability that there is none.
+_PREDICTED = ("best_non_null", "na_prob")
+#: Runs that are compared on the same questions: the first less the second.
+COMPARED = (("made-few", "few"), ("many", "few"), ("made-few", "many"))
+#: Measures of a difference: with the best threshold for "no answer", and where every question must be answered.
+DIFFERENCES = {"best_f1": "all questions", "HasAns_f1": "the answerable, all answered"}
+
+
 def start() -> Entry:
     """The published encoder that all begin with, as ours reads it."""
     command = words("unified", "convert", "--from", "bert", "{minilm}", "model")
@@ -54,6 +62,26 @@ def entry(seed: int) -> Entry:
     )
 
 
+def compared(seed: int) -> Entry:
+    """Differences of the runs with one seed and their intervals over questions, see :data:`DIFFERENCES`."""
+    runs = f"{{questions/medium-{seed}}}/runs"
+    commands = []
+    for one, other in COMPARED:
+        found = [[f"{runs}/{RUNS[run]}/valid.{name}.json" for run in (one, other)] for name in _PREDICTED]
+        ((answers, other_answers), (probabilities, other_probabilities)) = found
+        against = ("--against", other_answers, "--against-na-prob", other_probabilities)
+        given = (f"{runs}/data/few/dev-v2.0.json", answers, "--na-prob", probabilities)
+        commands.append(words("unified", "score", "squad", given, against, "--output", f"{one}-less-{other}.json"))
+    return Entry(
+        name=f"questions/medium-{seed}/compared",
+        table=TABLE,
+        commands=tuple(commands),
+        figures=tuple(Figures("numbers", f"{one}-less-{other}.json", f"{one}-less-{other}") for one, other in COMPARED),
+        settings={"size": "medium", "what": "differences"},
+        seed=seed,
+    )
+
+
 def entries() -> list[Entry]:
     """The recipe seed by seed."""
-    return [entry(seed) for seed in SEEDS]
+    return [made(seed) for seed in SEEDS for made in (entry, compared)]

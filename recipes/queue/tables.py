@@ -74,13 +74,35 @@ ANSWERED = {
 
 
 def questions_table(lines: Lines) -> str:
-    """A row for each way of fine-tuning."""
+    """A row for each way of fine-tuning; below, differences of single seeds on the same questions."""
     rows = []
     found = [lines[name] for seed in questions.SEEDS if (name := f"questions/medium-{seed}") in lines]
     for run, name in questions.NAMES.items():
         scores = ([line["figures"][f"{run}.valid.{one}"] for line in found] for one in ANSWERED)
         rows.append([name, *map(shown, scores)])
-    return table(["fine-tuned on", *ANSWERED.values()], 1, rows)
+    return table(["fine-tuned on", *ANSWERED.values()], 1, rows) + differences_of_questions(lines)
+
+
+def differences_of_questions(lines: Lines) -> str:
+    """Rows for each two ways that are compared, and a cell for each seed; nothing where none has been compared."""
+    names = [f"questions/medium-{seed}/compared" for seed in questions.SEEDS]
+    found = [lines[name]["figures"] if name in lines else None for name in names]
+    if not any(found):
+        return ""
+    rows = []
+    for one, other in questions.COMPARED:
+        own = f"{one}-less-{other}.against"
+        for measure, head in questions.DIFFERENCES.items():
+            cells = (
+                f"{figures[f'{own}.differences.{measure}']:+.1f} {bounds(figures[f'{own}.intervals.{measure}'])}"
+                if figures
+                else MISSING
+                for figures in found
+            )
+            rows.append([f"{questions.NAMES[one]}, less {questions.NAMES[other]}", head, *cells])
+    heads = ["difference", "F1 of", *(f"seed {seed}" for seed in questions.SEEDS)]
+    text = "\n".join(table_lines(heads, rows))
+    return f"\n\nOn the same questions, in points of F1:\n\n{text}"
 
 
 #: Columns of the table of written texts: measure -> head.

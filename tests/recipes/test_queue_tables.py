@@ -131,6 +131,27 @@ def test_the_table_of_written_texts_has_the_measures_of_each_task(tmp_path):
     assert "| bleu4 9.0 (1), meteor 12.0 (1), rougeL 0.0 (1) | " in tables.section("published", tmp_path)
 
 
+def test_differences_of_made_questions_stand_seed_by_seed(tmp_path):
+    tables = load(QUEUE.with_name("tables.py"))
+    plan, append = tables.Plan(tables.plan.ENTRIES), load(QUEUE.with_name("lines.py")).append_line
+    measures = ("exact", "f1", "HasAns_f1", "NoAns_f1")
+    scores = {f"{run}.valid.{one}": 40.0 + place for place, run in enumerate(tables.questions.RUNS) for one in measures}
+    append(tmp_path, queue_line("questions/medium-2", "questions", plan.recipes["questions/medium-2"], figures=scores))
+    assert "On the same questions" not in tables.section("questions", tmp_path)
+    figures = {}
+    for place, (one, other) in enumerate(tables.questions.COMPARED):
+        own = f"{one}-less-{other}.against"
+        figures |= {f"{own}.differences.best_f1": float(place), f"{own}.intervals.best_f1": [-1.0, 9.0]}
+        figures |= {f"{own}.differences.HasAns_f1": -float(place), f"{own}.intervals.HasAns_f1": [-9.0, 1.0]}
+    name = "questions/medium-2/compared"
+    append(tmp_path, queue_line(name, "questions", plan.recipes[name], figures=figures))
+    rows = tables.section("questions", tmp_path).splitlines()
+    few, many = (tables.questions.NAMES[run] for run in ("few", "many"))
+    assert f"| {many}, less {few} | all questions | missing | +1.0 [-1.0, +9.0] | missing |" in rows
+    assert f"| {many}, less {few} | the answerable, all answered | missing | -1.0 [-9.0, +1.0] | missing |" in rows
+    assert f"| {few} | 42.0 (1) | 42.0 (1) | 42.0 (1) | 42.0 (1) |" in rows
+
+
 def test_a_row_with_a_figure_says_which_others_it_lacks(tmp_path):
     """An objective with two ways of scoring, of which perplexity alone is measured."""
     tables = load(QUEUE.with_name("tables.py"))
