@@ -199,7 +199,7 @@ class HarnessModel:
     def generate_until(self, requests: Sequence[Request], disable_tqdm: bool = False) -> list[str]:
         """Texts that continue prompts, or that are written from sources, up to the first of the strings in ``until``.
 
-        Of a request's settings those are read that say where a text ends (``until``), how long it becomes
+        It reads the settings of a request that say where a text ends (``until``), how long it becomes
         (``max_gen_toks`` and its other names) and how it is drawn; a note names others. As in the harness's own models
         a temperature above 0 draws, unless ``do_sample`` says no.
 
