@@ -30,7 +30,7 @@ NAMES = {
 }
 
 
-#: What a run has answered: its best answer to every question, and the probability that there is none.
+#: A run writes files of its best answer to every question, and of the probability that there is none.
 _PREDICTED = ("best_non_null", "na_prob")
 #: Runs that are compared on the same questions: the first less the second.
 COMPARED = (("made-few", "few"), ("many", "few"), ("made-few", "many"))
